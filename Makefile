@@ -1,0 +1,30 @@
+# Two commands: `make demo` to see it work, `make test` to check it. Both make the environment first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test setup format
+
+demo: setup
+	$(BIN)/snakemake
+	@echo "look at results/full/report/index.html"
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+	$(BIN)/pytest
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (make PYTHON=python3.11)")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile rules

@@ -1,0 +1,63 @@
+"""Cohort: from the studies that config/config.yaml lists to their figures, tables and page."""
+
+import os
+import sys
+
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+configfile: "config/config.yaml"
+
+PACKAGE = os.path.join(workflow.basedir, "workflow")
+sys.path.insert(0, PACKAGE)
+os.environ["PYTHONPATH"] = PACKAGE + os.pathsep + os.environ.get("PYTHONPATH", "")
+
+from cohort.driver import Driver
+from cohort.errors import UserError
+from cohort.plan import load
+from cohort.stages import Stages
+
+try:
+    plan = load(config) if workflow.is_main_process else None
+except UserError as error:
+    raise WorkflowError(str(error))
+driver, stages = Driver(plan), Stages(plan)
+
+
+wildcard_constraints:
+    digest="k[0-9a-f]{12}",
+    scale="[a-z][a-z0-9_]*",
+    study="[a-z][a-z0-9_]*",
+    experiment="[a-z][a-z0-9_]*",
+    name="[a-z][a-z0-9_]*",
+
+
+for target, files in stages.targets():
+
+    rule:
+        name:
+            target
+        input:
+            files,
+        localrule: True
+
+
+include: "rules/data.smk"
+include: "rules/shards.smk"
+include: "rules/train.smk"
+include: "rules/metrics.smk"
+include: "rules/figures.smk"
+include: "rules/report.smk"
+
+
+onstart:
+    driver.start()
+
+
+onsuccess:
+    driver.finish()
+
+
+onerror:
+    driver.rescue()

@@ -1,0 +1,36 @@
+rule draw:
+    input:
+        stages.metrics,
+    output:
+        multiext("results/{scale}/figures/{study}/{name}", ".png", ".pdf", ".svg"),
+    log:
+        "results/logs/{scale}/figures/{study}/{name}.log",
+    conda:
+        "../environment.yml"
+    params:
+        spec=stages.spec,
+        code=stages.code("figures"),
+    resources:
+        mem_mb=2000,
+    localrule: True
+    script:
+        "../workflow/scripts/draw.py"
+
+
+rule tabulate:
+    input:
+        stages.metrics,
+    output:
+        multiext("results/{scale}/tables/{study}/{name}", ".csv", ".md", ".tex"),
+    log:
+        "results/logs/{scale}/tables/{study}/{name}.log",
+    conda:
+        "../environment.yml"
+    params:
+        spec=stages.spec,
+        code=stages.code("tables"),
+    resources:
+        mem_mb=1000,
+    localrule: True
+    script:
+        "../workflow/scripts/tabulate.py"

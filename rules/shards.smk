@@ -1,0 +1,16 @@
+rule deal:
+    input:
+        ancient(stages.sources),
+    output:
+        "results/shards/{shards}-{digest}.h5",
+    log:
+        "results/logs/deal/{shards}-{digest}.log",
+    conda:
+        "../environment.yml"
+    params:
+        plan="results/plan/{digest}.json",
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    script:
+        "../workflow/scripts/deal.py"

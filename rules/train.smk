@@ -1,0 +1,17 @@
+rule train:
+    input:
+        stages.train_inputs,
+    output:
+        "results/cells/{cell}-{digest}.h5",
+    log:
+        "results/logs/train/{cell}-{digest}.log",
+    conda:
+        "../environment.yml"
+    params:
+        plan="results/plan/{digest}.json",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    script:
+        "../workflow/scripts/train.py"

@@ -1,0 +1,63 @@
+"""One cell without Snakemake: `cohort run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cohort.cell import Planned, freeze, frozen, plan_file
+from cohort.errors import UserError
+from cohort.plan import Plan, all_studies
+
+
+def find_cell(plan: Plan, text: str) -> Path:
+    """The plan file, newly frozen, of the cell that a path, a digest or its beginning means; listed studies come first."""
+    for studies in (plan.listed, all_studies()):
+        for name in studies:
+            plan.study(name)
+        found = [cell for cell in plan.cells.values() if cell.path.endswith(text.removeprefix("./")) or cell.digest.startswith(text)]
+        if len(found) > 1:
+            raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
+        if found:
+            freeze(found[0])
+            return plan_file(found[0].digest)
+    raise UserError(f"no study has a cell '{text}' at scale {plan.scale}; cohort status counts those that there are")
+
+
+def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | None) -> None:
+    """Make what the cell needs, then train it, with a live bar."""
+    from cohort.training.job import train
+    from cohort.training.lease import FINISHED, state_folder
+    from cohort.training.progress import live_bar
+
+    planned = frozen(file)
+    if Path(planned.path).exists():
+        print(f"{planned.path} exists: delete it to train the cell anew")
+        return
+    if plan is not None:
+        _make_inputs(plan, planned)
+    options: dict[str, Any] = {key: plan.config[key] for key in ("device", "checkpoint_seconds") if key in plan.config} if plan else {}
+    options |= {"device": device} if device else {}
+    with live_bar(planned.settings["rounds"], f"{planned.settings['strategy']}, seed {planned.settings['seed']}") as watch:
+        train(file, planned.path, until=until, watch=watch, **options)
+    folder = state_folder(planned.path)
+    if Path(planned.path).exists():
+        (folder / FINISHED).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _make_inputs(plan: Plan, planned: Planned) -> None:
+    from cohort.data.download import download
+    from cohort.data.store import prepare
+    from cohort.shards import deal
+
+    data = next(item for item in plan.data.values() if item.path == planned.inputs["data"])
+    shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
+    if not Path(data.path).exists():
+        for name, path in data.inputs.items():
+            download(**plan.datasets[data.settings["dataset"]]["files"][name], target=path)
+        freeze(data)
+        prepare(plan_file(data.digest), data.path)
+    if not Path(shards.path).exists():
+        freeze(shards)
+        deal(plan_file(shards.digest), shards.path)

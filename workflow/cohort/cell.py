@@ -1,0 +1,109 @@
+"""A cell is its settings: their types and neutral values, their digest, and the frozen file that a job reads.
+
+Cells, shards and prepared data are all `Planned`: settings and science versions that make a digest, a path that holds it, and one file
+`results/plan/{digest}.json` that the driver writes before any job starts. A job reads that file and nothing else of the config.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cohort.components import parameter
+from cohort.errors import UserError
+from cohort.files import write_text
+
+PLAN_FOLDER = "results/plan"
+RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
+DIGEST = r"k[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that can change a cell's numbers. A field with a default is left out of the identity while it has that value."""
+
+    dataset: str = parameter(help="a data set of config/datasets.yaml")
+    model: str = parameter(help="a model of workflow/cohort/models")
+    partition: str = parameter(help="how samples are dealt to clients, e.g. iid, classes-2, dir-0.1")
+    J: str = parameter(pattern="^J[1-9][0-9]*e?$", help="local work per round: J4 is four steps, J5e five epochs")
+    strategy: str = parameter(help="a strategy of config/strategies.yaml")
+    seed: int = parameter(minimum=0, help="names every random draw of the run")
+    clients: int = parameter(minimum=1, help="how many clients there are")
+    cohort: int = parameter(minimum=1, help="how many clients train in a round")
+    rounds: int = parameter(minimum=1, help="how many rounds")
+    batch: int = parameter(minimum=1, help="samples in a local batch")
+    lr: float = parameter(exclusiveMinimum=0, help="learning rate of the clients' SGD")
+    momentum: float = parameter(0.0, minimum=0, exclusiveMaximum=1, help="momentum of the clients' SGD, fresh each round")
+    weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
+    lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
+    procedure: str = parameter("federated", help="how a run goes")
+    reserve: int = parameter(0, minimum=0, help="test images set aside for selectors that look at them, as many of each class")
+    evaluate_every: int = parameter(1, minimum=1, help="rounds between two evaluations; the last round is always evaluated")
+    samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
+    precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """A named bundle: who is chosen, what they minimize, what becomes of their updates. Each part is `{name: ..., parameter: ...}`."""
+
+    selector: dict[str, Any]
+    objective: dict[str, Any]
+    server: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One thing that the pipeline makes: prepared data, shards or a record."""
+
+    path: str
+    digest: str
+    settings: dict[str, Any]
+    science: dict[str, int]
+    inputs: dict[str, str]
+
+
+def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
+    """`k` and 12 hex digits over the settings that differ from neutral and the science versions above 1."""
+    bumped = {name: version for name, version in science.items() if version != 1}
+    text = json.dumps({"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":"))
+    return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def plan_file(digest: str) -> Path:
+    """Where the driver freezes a planned thing."""
+    return Path(PLAN_FOLDER, f"{digest}.json")
+
+
+def freeze(planned: Planned) -> None:
+    """Write the plan file, unless it already says the same."""
+    text = json.dumps(vars(planned), indent=1, sort_keys=True) + "\n"
+    file = plan_file(planned.digest)
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        write_text(file, text, sync=False)
+
+
+def frozen(file: str | Path) -> Planned:
+    """Read a plan file back."""
+    try:
+        return Planned(**json.loads(Path(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{file}: cannot be read as a plan file ({error}); start snakemake again, which writes it anew") from None
+
+
+def run_options() -> dict[str, Any]:
+    """How the driver wants cells to be trained: what cannot change their numbers."""
+    options: dict[str, Any] = json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
+    return options
+
+
+def local_work(J: str) -> tuple[int, bool]:
+    """`J4` is (4, False), four steps; `J5e` is (5, True), five epochs."""
+    match = re.fullmatch(r"J(\d+)(e?)", J)
+    assert match is not None, J
+    return int(match[1]), bool(match[2])

@@ -1,0 +1,101 @@
+"""`cohort`: what stands beside the workflow. Run it in the directory that holds the Snakefile."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cohort.errors import UserError
+from cohort.plan import Plan, all_studies, load
+from cohort.plan.reading import parse_override
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except BrokenPipeError:
+        sys.stderr.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cohort", description="Which clients should train next? What stands beside the workflow.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Any, help: str, *, studies: str | None = None) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help, description=help)
+        sub.set_defaults(command=command)
+        sub.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as in snakemake --config, e.g. scale=smoke")
+        if studies is not None:
+            sub.add_argument("studies", nargs=studies, metavar="STUDY", help="a study; the ones that config.yaml lists where none is named")
+        return sub
+
+    add("status", _status, "what is done, running, failed and missing", studies="*")
+    add("cost", _cost, "cells, rounds and estimated hours of what is missing", studies="*")
+    add("draw", _draw, "draw figures, tables and a page from the records that exist, unfinished cells included", studies="*")
+    run = add("run", _run, "train one cell without Snakemake")
+    run.add_argument("cell", metavar="CELL", help="a record's path, a digest or its beginning, or a plan file")
+    run.add_argument("--until", type=int, metavar="R", help="stop at a checkpoint after round R; the cell stays the full cell")
+    run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
+    show = add("show", _show, "what a record says")
+    show.add_argument("record", metavar="RECORD", help="the path of a record")
+    prune = add("prune", _prune, "records, shards and checkpoints that no study names at any scale, and the disk they use")
+    prune.add_argument("--delete", action="store_true", help="delete them")
+    return parser
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    overrides = dict(parse_override(text) for text in options.config)
+    if getattr(options, "studies", None):
+        overrides["studies"] = options.studies
+    return load(overrides)
+
+
+def _status(options: argparse.Namespace) -> None:
+    from cohort.status import print_status
+
+    print_status(_plan(options))
+
+
+def _cost(options: argparse.Namespace) -> None:
+    from cohort.status import print_cost
+
+    print_cost(_plan(options))
+
+
+def _draw(options: argparse.Namespace) -> None:
+    from cohort.partial import draw_partial
+
+    plan = _plan(options)
+    for study in plan.listed:
+        print(draw_partial(plan, study))
+
+
+def _run(options: argparse.Namespace) -> None:
+    from cohort.by_hand import find_cell, run_cell
+
+    file = Path(options.cell)
+    if file.suffix == ".json" and file.exists():
+        run_cell(None, file, options.until, options.device)
+        return
+    plan = _plan(options)
+    run_cell(plan, find_cell(plan, options.cell), options.until, options.device)
+
+
+def _show(options: argparse.Namespace) -> None:
+    from cohort.status import print_record
+
+    print_record(options.record)
+
+
+def _prune(options: argparse.Namespace) -> None:
+    from cohort.prune import prune
+
+    scales = load().scales
+    prune([load({"scale": scale, "studies": all_studies(), "only": ""}) for scale in scales], delete=options.delete)

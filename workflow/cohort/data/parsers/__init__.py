@@ -1,0 +1,8 @@
+"""Readers of the publishers' files: one per data set."""
+
+from cohort.components import catalog
+from cohort.data.parsers.parser import Parser
+
+PARSERS = catalog("cohort.data.parsers", Parser)
+
+__all__ = ["PARSERS", "Parser"]

@@ -1,0 +1,25 @@
+"""Which samples of a data set a cell uses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cohort.randomness import generator
+
+
+def share_of(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
+    """Indices of a share of the samples, as much of each class; the same for every seed, so that seeds differ in nothing but chance."""
+    if share == 1:
+        return np.arange(len(labels))
+    return stratified(labels, round(share * len(labels)), purpose)
+
+
+def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
+    """`count` indices in ascending order, each class in proportion to its size (largest remainders first)."""
+    per_class = np.bincount(labels)
+    exact = per_class * count / len(labels)
+    take = np.floor(exact).astype(np.int64)
+    take[np.argsort(take - exact, kind="stable")[: count - take.sum()]] += 1
+    rng = generator(0, purpose)
+    chosen = [rng.permutation(np.flatnonzero(labels == label))[:amount] for label, amount in enumerate(take)]
+    return np.sort(np.concatenate(chosen))

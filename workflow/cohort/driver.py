@@ -1,0 +1,81 @@
+"""What Snakemake's main process does before its first job and after its last."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import IO
+
+from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze
+from cohort.errors import UserError
+from cohort.files import write_text
+from cohort.partial import draw_partial, partial_folder
+from cohort.plan import Plan
+from cohort.records.record import is_valid
+from cohort.stages import experiment_file, experiment_plan
+from cohort.training.lease import FINISHED, state_folder
+
+LOCK = Path(PLAN_FOLDER, "driver.lock")
+
+
+class Driver:
+    """Holds the lock of the working directory as long as its process lives."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.lock: IO[str] | None = None
+
+    def start(self) -> None:
+        """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
+        self.lock = _locked()
+        freeze_plan(self.plan)
+        sweep(self.plan)
+
+    def finish(self) -> None:
+        """Everything asked for was made: what was drawn from a part of it is out of date."""
+        sweep(self.plan)
+        shutil.rmtree(partial_folder(self.plan.scale), ignore_errors=True)
+
+    def rescue(self) -> None:
+        """Something failed: draw what there is, beside the declared outputs and never over them."""
+        if self.lock is None:
+            return
+        sweep(self.plan)
+        for name in self.plan.studies:
+            print(f"drawn from the records that exist: {draw_partial(self.plan, name)}", file=sys.stderr)
+
+
+def freeze_plan(plan: Plan) -> None:
+    """Write the plan files that jobs read."""
+    for things in (plan.cells, plan.shards, plan.data):
+        for planned in things.values():
+            freeze(planned)
+    for study in plan.studies.values():
+        for experiment in study.experiments:
+            content = experiment_plan(plan, study.name, experiment)
+            write_text(experiment_file(content), json.dumps(content), sync=False)
+    options = {key: plan.config[key] for key in ("device", "checkpoint_seconds") if key in plan.config}
+    write_text(RUN_OPTIONS, json.dumps(options), sync=False)
+
+
+def sweep(plan: Plan) -> None:
+    """Remove the finished state of every cell whose valid record is in its place, so that deleting a record means training it again."""
+    for planned in plan.cells.values():
+        folder = state_folder(planned.path)
+        if (folder / FINISHED).exists() and is_valid(planned.path, planned):
+            (folder / FINISHED).unlink()
+        if folder.exists() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _locked() -> IO[str]:
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    file = open(LOCK, "a")  # noqa: SIM115 (stays open as long as the process lives)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError("another snakemake is at work in this directory; wait for it, or stop it, and start again") from None
+    return file

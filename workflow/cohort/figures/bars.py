@@ -1,0 +1,124 @@
+"""One value of each run as bars: the mean of the seeds, their standard deviation as a whisker; or one value of each client as a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from cohort.components import parameter
+from cohort.errors import UserError
+from cohort.figures.kind import Kind
+from cohort.figures.look import BAND_OPACITY, PALE
+from cohort.figures.names import BY_ROUND, METRICS
+from cohort.records.summary import At, finite_rows, value_per_cell
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.figures.look import Look
+
+GROUP = 0.8  # of the distance between two places is taken by bars
+ROOM_FOR_A_TICK = 11  # letters that fit below one place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(Kind):
+    """Grouped bars over the values of a label, or, with `x: client`, the clients of each run from the highest value to the lowest.
+
+    Clients are sorted within each run before the runs are averaged: which client is number 7 differs from seed to seed, how uneven the
+    clients are does not. With many clients and hues bars would be thinner than a line, so a client profile is drawn as its outline.
+    """
+
+    name: ClassVar[str] = "bars"
+    mark: ClassVar[str] = "bar"
+
+    metric: str = parameter(enum=list(METRICS), help="what is drawn")
+    at: At = parameter("last", help="which of a run's values: of the last evaluation, the highest, the mean, or the mean of the last ten rounds")
+    x: str = parameter(help="the label along the x axis, or client")
+    reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
+    reference_label: str = parameter("", help="what that line is called")
+
+    def check(self) -> None:
+        by_client = [name for name in METRICS if name not in BY_ROUND]
+        if (self.x == "client") != (self.metric in by_client):
+            allowed = by_client if self.x == "client" else BY_ROUND
+            raise UserError(f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}")
+
+    def shown(self) -> tuple[str, ...]:
+        return self.facets() if self.x == "client" else tuple(dict.fromkeys([*self.facets(), self.x]))
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        if self.x == "client":
+            rows = finite_rows(metrics, self.metric).sort_values(["digest", "value"], ascending=[True, False])
+            rows = rows.assign(place=rows.groupby("digest").cumcount() + 1)
+        else:
+            rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
+        return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+
+    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
+        hues = look.ordered(self.hue, cells[self.hue])
+        colors = look.colors(self.hue, hues)
+        if self.x == "client":
+            for hue in hues:
+                self._profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue))
+            axes.set_ylim(bottom=0)
+        else:
+            self._groups(axes, panel, cells, look, colors)
+        axes.margins(x=0.02)
+        if self.reference is not None:
+            axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
+
+    def _groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look, colors: dict[str, str]) -> None:
+        places = look.ordered(self.x, cells[self.x])
+        side_by_side = [None] if self.x == self.hue else list(colors)
+        width = GROUP / len(side_by_side)
+        for place, x in enumerate(places):
+            for slot, hue in enumerate(side_by_side):
+                runs = panel[(panel[self.x] == x) & (panel[self.hue] == (hue or x))]
+                center = place + (slot - (len(side_by_side) - 1) / 2) * width
+                if len(runs):
+                    self._bar(axes, runs, center, width, colors[hue or x], look.hatch(self.hue, hue or x))
+        names = [look.value(self.x, x) for x in places]
+        crowded = max(map(len, names)) > ROOM_FOR_A_TICK
+        axes.set_xticks(range(len(places)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center", rotation_mode="anchor")
+        axes.tick_params(axis="x", length=0)
+        axes.grid(visible=False, axis="x")
+        axes.set_xlim(-0.5, len(places) - 0.5)
+
+    def _bar(self, axes: Axes, runs: DataFrame, center: float, width: float, color: str, hatch: str) -> None:
+        mean, deviation, statuses = runs["value"].mean(), runs["value"].std(), set(runs["status"])
+        whisker = deviation if len(runs) > 1 else None
+        pale = PALE if "unfinished" in statuses else 1.0
+        axes.bar(center, mean, width * 0.94, color=color, hatch=hatch, edgecolor="white", linewidth=0, alpha=pale, yerr=whisker,
+                 error_kw={"elinewidth": 0.8, "capsize": min(2.0, 20 * width), "capthick": 0.8, "ecolor": "#333333"})  # fmt: skip
+        if "diverged" in statuses:
+            axes.annotate("×", (center, mean + (whisker or 0)), (0, 1.5), textcoords="offset points", ha="center", color=color, fontsize=8)
+
+    def _profile(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
+        if not len(runs):
+            return
+        points = runs.groupby("place")["value"].agg(["mean", "std"])
+        edges = [0.5, *(points.index + 0.5)]
+        axes.stairs(points["mean"], edges, color=color, linestyle=dash, linewidth=1.3)
+        low, high = (points["mean"] + sign * points["std"] for sign in (-1, 1))
+        axes.fill_between(points.index, low, high, step="mid", color=color, alpha=BAND_OPACITY, linewidth=0)
+
+    def x_title(self, look: Look) -> str:
+        return "Clients of a run, highest first" if self.x == "client" else look.title(self.x)
+
+    def handle(self, value: str, look: Look, color: str) -> Artist:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        if self.x == "client":
+            return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+        return Patch(facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0)
+
+    def remarks(self, statuses: set[str]) -> list[str]:
+        crosses = ["×: a run diverged"] if "diverged" in statuses and self.x != "client" else []
+        return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
+
+    def keyed(self) -> bool:
+        return self.x != self.hue

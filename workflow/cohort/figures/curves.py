@@ -1,0 +1,80 @@
+"""A metric over the rounds: the mean of the seeds as a line, their spread as a band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from cohort.components import parameter
+from cohort.figures.kind import Kind
+from cohort.figures.look import BAND_OPACITY, STOPPED
+from cohort.figures.names import BY_ROUND, METRICS
+from cohort.records.summary import finite_rows
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.figures.look import Look
+
+FEW_POINTS = 12  # a curve of so few points shows each of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Kind):
+    """Learning curves.
+
+    A run that diverged or is not finished is drawn as far as it got. From there on the mean is one of fewer runs, and its line is dotted.
+    """
+
+    name: ClassVar[str] = "curves"
+    mark: ClassVar[str] = "curve"
+
+    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **{"not": {"multipleOf": 2}})
+    band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        rows = finite_rows(metrics, self.metric)
+        values = rows["value"] * METRICS[self.metric].scale
+        if self.smoothing > 1:
+            window = values.groupby(rows["digest"]).rolling(self.smoothing, center=True, min_periods=1)
+            values = window.mean().droplevel(0)
+        return rows.assign(value=values, round=rows["round"].astype(int))
+
+    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
+        hues = look.ordered(self.hue, cells[self.hue])
+        colors = look.colors(self.hue, hues)
+        for hue in hues:
+            runs = panel[panel[self.hue] == hue]
+            if len(runs):
+                self._curve(axes, runs, colors[hue], look.dash(self.hue, hue))
+        axes.margins(x=0.02)
+
+    def _curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
+        points = runs.groupby("round")["value"].agg(["mean", "std", "count"])
+        complete = points.index[points["count"] == runs["digest"].nunique()]
+        end = complete.max() if len(complete) else points.index.min()
+        marker = "o" if len(points) <= FEW_POINTS else None
+        for part, style in ((points.loc[:end], dash), (points.loc[end:], STOPPED)):
+            axes.plot(part.index, part["mean"], color=color, linestyle=style, marker=marker, markersize=2.5)
+        if self.band == "sd":
+            low, high = points["mean"] - points["std"], points["mean"] + points["std"]
+            axes.fill_between(points.index, low, high, color=color, alpha=BAND_OPACITY, linewidth=0)
+        stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
+        axes.plot(stops, points["mean"].loc[stops], color=color, linestyle="none", marker="x", markersize=5, markeredgewidth=1.3)
+
+    def x_title(self, look: Look) -> str:
+        return "Round"
+
+    def handle(self, value: str, look: Look, color: str) -> Artist:
+        from matplotlib.lines import Line2D
+
+        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+
+    def remarks(self, statuses: set[str]) -> list[str]:
+        crosses = ["×: a run diverged"] if "diverged" in statuses else []
+        unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
+        dotted = ["dotted: mean of the runs that got so far"] if statuses & {"diverged", "unfinished"} else []
+        return [*unfinished, *crosses, *dotted]

@@ -1,0 +1,68 @@
+"""What a kind of figure is: its fields are what a study may say of a figure, its methods draw it panel by panel.
+
+sheet.py makes the panels, the legend and the note, so a kind only measures and paints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from cohort.components import Component, parameter
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.figures.look import Look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Component):
+    """Base of every kind of figure. Every kind also has a field `metric`, whose choice depends on the kind."""
+
+    mark: ClassVar[str]  # what one mean is drawn as, to be counted in the note: "curve", "bar"
+
+    metric: str
+    hue: str = parameter("strategy", help="the label whose values have colors of their own")
+    columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
+    rows: str | None = parameter(None, help="the label whose values lie one below the other as panels")
+    limits: list[float] | None = parameter(
+        None, items={"type": "number"}, minItems=2, maxItems=2, help="lowest and highest value of the y axis, in its unit"
+    )
+
+    def check(self) -> None:
+        """Raise UserError when the fields do not fit together."""
+
+    def facets(self) -> tuple[str, ...]:
+        """The labels that make the panels and the hue."""
+        return tuple(dict.fromkeys(label for label in (self.rows, self.columns, self.hue) if label))
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label that the figure keeps apart."""
+        return self.facets()
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """What is drawn: rows with digest, labels, status and value in the unit of the axis."""
+        raise NotImplementedError
+
+    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
+        """Draw the measured rows of one panel; `cells` are all planned cells of the figure."""
+        raise NotImplementedError
+
+    def x_title(self, look: Look) -> str:
+        """What the x axis is called."""
+        raise NotImplementedError
+
+    def handle(self, value: str, look: Look, color: str) -> Artist:
+        """What stands for a hue in the legend."""
+        raise NotImplementedError
+
+    def remarks(self, statuses: set[str]) -> list[str]:
+        """What the note must explain when runs have diverged or are unfinished."""
+        raise NotImplementedError
+
+    def keyed(self) -> bool:
+        """Whether the figure needs a legend."""
+        return True

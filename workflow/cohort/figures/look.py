@@ -1,0 +1,86 @@
+"""How figures look: fonts, sizes and colors, decided here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cohort.figures.names import Names, text_orders
+
+PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
+NARROWEST, WIDEST = 1.75, 3.4  # inches of a panel
+HEIGHT = 0.68  # of a panel's width
+TALLEST = 1.9  # inches of a panel
+MOST_COLUMNS = 4  # of a grid that may wrap
+RESOLUTION = 200
+
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that no machine draws with another font
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "savefig.dpi": RESOLUTION,
+    "svg.hashsalt": "cohort",  # the names inside an SVG are random otherwise
+    "pdf.fonttype": 42,  # embeds the fonts so that journals accept them
+}
+NOTE = {"fontsize": 6.5, "color": "#555555"}
+BAND_OPACITY = 0.18
+PALE = 0.45
+
+# Okabe and Ito's colors, which color-blind readers can tell apart, without their yellow, which is too light for a line on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
+HATCHES = ("", "////", "....", "xxxx")
+STOPPED = (0, (1, 1.2))
+UNKNOWN = "#999999"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look(Names):
+    """The names of a study, and how its hues are drawn: a strategy has the same color and dashes in every figure."""
+
+    styles: dict[str, int]
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Look:
+        """The `look` of a resolved figure."""
+        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})), styles=dict(look.get("styles", {})))
+
+    def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
+        """A color for each value: a strategy's own, or shades in the order of the values."""
+        if hue == "strategy":
+            return {value: COLORS[self.styles[value] % len(COLORS)] if value in self.styles else UNKNOWN for value in values}
+        import seaborn
+
+        scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
+        shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
+        return {value: shades[value] for value in values}
+
+    def dash(self, hue: str, value: str) -> Any:
+        """The line style: solid until the colors are used up."""
+        return DASHES[self._lap(hue, value) % len(DASHES)]
+
+    def hatch(self, hue: str, value: str) -> str:
+        """The hatch of a bar: none until the colors are used up."""
+        return HATCHES[self._lap(hue, value) % len(HATCHES)]
+
+    def _lap(self, hue: str, value: str) -> int:
+        return self.styles.get(value, 0) // len(COLORS) if hue == "strategy" else 0

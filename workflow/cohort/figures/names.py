@@ -1,0 +1,96 @@
+"""What things are called on paper: metrics with their units, labels and their values. Figures, tables and the report all read it here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cohort.records.summary import label_text
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is shown: its stored value times `scale`, in `unit`, with so many `digits` in a table."""
+
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    digits: int = 3
+    better: Literal["high", "low", ""] = ""
+    by: Literal["round", "client"] = "round"
+
+    @property
+    def label(self) -> str:
+        """The title with the unit, as on an axis."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+METRICS = {
+    "test_accuracy": Metric("Test accuracy", "%", 100, digits=2, better="high"),
+    "test_loss": Metric("Test loss", better="low"),
+    "train_loss": Metric("Training loss", better="low"),
+    "cohort_entropy": Metric("Cohort label entropy", "bits"),
+    "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
+    "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
+    "client_steps": Metric("Local steps per round", digits=1, better="low"),
+    "selection_samples": Metric("Samples evaluated for selection", digits=1, better="low"),
+    "seconds": Metric("Time per round", "s", better="low"),
+    "size": Metric("Samples held", by="client"),
+    "selected": Metric("Rounds in the cohort", by="client"),
+    "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
+    "loss": Metric("Client loss", by="client"),
+}
+BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
+
+LABELS = {"dataset": "Data set", "model": "Model", "partition": "Partition", "J": "J", "strategy": "Strategy", "seed": "Seed", "lr": "Learning rate"}  # fmt: skip
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """How a study orders the values of its labels and what it calls its strategies."""
+
+    orders: dict[str, list[str]]
+    titles: dict[str, str]
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Names:
+        """The names in the `look` of a resolved figure or table."""
+        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
+
+    def ordered(self, label: str, values: Iterable[str]) -> list[str]:
+        """The distinct values in the study's order; values that it does not list come last, small numbers first."""
+        listed = {value: place for place, value in enumerate(self.orders.get(label, []))}
+        return sorted(set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value)))
+
+    def title(self, label: str) -> str:
+        """What a label is called: `selector.buffer` is `Buffer`."""
+        last = label.rpartition(".")[2].replace("_", " ")
+        return LABELS.get(label, last[:1].upper() + last[1:])
+
+    def value(self, label: str, value: str) -> str:
+        """What a value is called where its label stands beside it: `FedEntOpt`, `16 local steps`, `0.5`."""
+        if label == "strategy":
+            return self.titles.get(value, value)
+        work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
+        if work:
+            return f"{work[1]} local {'epoch' if work[2] else 'step'}{'' if work[1] == '1' else 's'}"
+        return value
+
+    def phrase(self, label: str, value: str) -> str:
+        """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
+        if label in SPEAK_FOR_THEMSELVES:
+            return self.value(label, value)
+        return f"{label.rpartition('.')[2].replace('_', ' ')} = {self.value(label, value)}"
+
+
+def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The orders of a `look` with every value as the text that it has in the metrics."""
+    return {label: [label_text(value) for value in values] for label, values in look.get("orders", {}).items()}
+
+
+def _by_number(text: str) -> list[Any]:
+    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)]

@@ -1,0 +1,39 @@
+"""What a job says goes to its log; a mistake of the user's is one sentence there and on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from cohort.errors import UserError
+
+
+@contextlib.contextmanager
+def logged(path: str | Path) -> Iterator[None]:
+    """Append what the block prints to a log. An error ends the process with status 1, its last line saying what happened."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8", buffering=1) as file:
+        print(f"--- {datetime.now():%Y-%m-%d %H:%M:%S}", file=file)
+        try:
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                yield
+        except Exception as error:
+            if not isinstance(error, UserError):
+                traceback.print_exc(file=file)
+            message = f"error: {error if isinstance(error, UserError) else repr(error)}"
+            print(message, file=file)
+            sys.exit(f"{message} (log: {path})")
+
+
+def last_line(path: str | Path) -> str:
+    """The last line of a log, or nothing."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return lines[-1] if lines else ""

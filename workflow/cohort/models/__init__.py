@@ -1,0 +1,8 @@
+"""The networks: one file per family."""
+
+from cohort.components import catalog
+from cohort.models.model import Model
+
+MODELS = catalog("cohort.models", Model)
+
+__all__ = ["MODELS", "Model"]

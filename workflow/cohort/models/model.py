@@ -1,0 +1,29 @@
+"""What a model is. Files of this package import torch inside `build`, so that planning a study needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cohort.components import Component
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(Component):
+    """A network that can be built for samples of a shape and a number of classes."""
+
+    def check(self, shape: Shape) -> None:
+        """Raise ValueError when it cannot take samples of this shape."""
+
+    def multiply_adds(self, shape: Shape, classes: int) -> int:
+        """Multiplications of one forward pass of one sample: what a cost estimate is made from."""
+        raise NotImplementedError
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        """The network, with the initial weights that torch's current generator gives."""
+        raise NotImplementedError

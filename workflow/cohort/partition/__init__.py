@@ -1,0 +1,13 @@
+"""How samples are dealt to clients: one file per scheme, each a pure function of labels, clients and a generator."""
+
+from cohort.components import catalog
+from cohort.partition.scheme import Scheme, parse
+
+SCHEMES = catalog("cohort.partition", Scheme)
+
+__all__ = ["SCHEMES", "Scheme", "parse_name"]
+
+
+def parse_name(text: str) -> Scheme:
+    """The scheme that a partition's name means: `classes-2`, `dir-0.1`, `dir-0.1-minimum1`."""
+    return parse(text, SCHEMES)

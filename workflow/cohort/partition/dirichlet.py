@@ -1,0 +1,72 @@
+"""Dirichlet label skew, in the form that NIID-Bench made common and in the plain one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.components import parameter
+from cohort.partition.scheme import Scheme
+
+TRIES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dirichlet(Scheme):
+    """NIID-Bench's form: class by class, shares drawn from Dir(alpha), nothing for a client that already holds the mean size or more;
+    the whole draw is repeated until every client has at least `minimum` samples."""
+
+    name: ClassVar[str] = "dir"
+    balanced: ClassVar[bool] = True
+    alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
+    minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
+
+    def check(self, classes: int, clients: int, samples: int) -> None:
+        if clients * self.minimum > samples:
+            raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
+
+    def scaled(self, share: float) -> Scheme:
+        return dataclasses.replace(self, minimum=max(1, round(self.minimum * share)))
+
+    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        per_class = np.bincount(labels)
+        for _ in range(TRIES):
+            cuts = self.draw_cuts(per_class, clients, rng)
+            if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
+                break
+        else:
+            raise ValueError(f"none of {TRIES} draws gave each of {clients} clients {self.minimum} samples; "
+                             f"fewer clients, a larger alpha or '{self.name}-{self.alpha:g}-minimum1' may")  # fmt: skip
+        parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
+        for label, cut in enumerate(cuts):
+            samples = rng.permutation(np.flatnonzero(labels == label))
+            for client, part in enumerate(np.split(samples, cut[1:-1])):
+                parts[client].append(part)
+        return [np.concatenate(part) for part in parts]
+
+    def draw_cuts(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """One draw: for each class the clients' boundaries in its shuffled samples, from 0 to the class's size."""
+        mean_size = per_class.sum() / clients
+        sizes = np.zeros(clients, dtype=np.int64)
+        cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
+        for label, count in enumerate(per_class):
+            shares = rng.dirichlet(np.full(clients, self.alpha))
+            if self.balanced:
+                shares = shares * (sizes < mean_size)
+            cumulated = np.cumsum(shares / shares.sum())
+            cuts[label, 1:-1] = (cumulated[:-1] * count).astype(np.int64)
+            cuts[label, -1] = count
+            sizes += np.diff(cuts[label])
+        return cuts
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainDirichlet(Dirichlet):
+    """The same without the balance rule: sizes are as uneven as the draw makes them."""
+
+    name: ClassVar[str] = "dirplain"
+    balanced: ClassVar[bool] = False
+    minimum: int = parameter(1, minimum=1, help="samples that every client gets at least")

@@ -1,0 +1,197 @@
+"""One `load` for the Snakefile and the command line: config files in, planned cells out. Pure, and no I/O but the YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.errors import UserError, suggest
+from cohort.figures import KINDS
+from cohort.plan.expand import Values, axis_values, combinations
+from cohort.plan.reading import read_yaml
+from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
+from cohort.plan.scale import scaled, thinned
+from cohort.plan.validation import Validator
+from cohort.tables.spec import Table
+
+CONFIG = Path("config")
+LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of an experiment, with its labels as the study names them."""
+
+    labels: Values
+    digest: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The cells of an experiment, in order, and the values of its axes."""
+
+    rows: list[Row]
+    axes: dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study at a scale."""
+
+    name: str
+    title: str
+    description: str
+    experiments: dict[str, Experiment]
+    figures: dict[str, Values]
+    tables: dict[str, Values]
+
+    def drawn(self) -> dict[str, Values]:
+        """Its figures and tables by name."""
+        return self.figures | self.tables
+
+
+class Plan:
+    """The cells, shards and data of some studies at a scale, each kept once by its digest; a study is expanded when first asked for."""
+
+    def __init__(self, config: dict[str, Any], validator: Validator, scales: Mapping[str, Any]):
+        self.config, self.scale = config, config["scale"]
+        self.datasets, self.strategies = (_checked(validator, name) for name in ("datasets", "strategies"))
+        self.studies: dict[str, Study] = {}
+        self.notes: list[str] = []
+        self.scales = list(scales)
+        self._scale = scales[self.scale]
+        self._validator = Validator(CONFIG / "schemas", {"dataset": list(self.datasets), "strategy": list(self.strategies)})
+        self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
+        self.cells, self.shards, self.data = self._resolver.cells, self._resolver.shards, self._resolver.data
+
+    @property
+    def listed(self) -> list[str]:
+        """The studies that the config lists."""
+        listed = self.config["studies"]
+        return [listed] if isinstance(listed, str) else listed
+
+    def study(self, name: str) -> Study:
+        """A study, expanded."""
+        if name not in self.studies:
+            file = study_file(name)
+            text = read_yaml(file)
+            self._validator.check(text, "study", file)
+            self.studies[name] = _study(name, text, self._scale, self._resolver, self.notes)
+        return self.studies[name]
+
+    def digests(self, study: str, only: str = "") -> list[str]:
+        """The cells of a study, or those of them whose labels `only` allows."""
+        rows = [row for experiment in self.study(study).experiments.values() for row in experiment.rows]
+        wanted = _read_only(only, rows) if only else {}
+        return list(dict.fromkeys(row.digest for row in rows if all(str(row.labels.get(key)) in wanted[key] for key in wanted)))
+
+    def look(self, study: str, experiment: str) -> Values:
+        """What a figure or table needs to know beside the numbers: orders, titles, and each strategy's place among all strategies."""
+        axes = self.study(study).experiments[experiment].axes
+        places = {name: place for place, name in enumerate(self.strategies)}
+        names = axes["strategy"]
+        titles = {name: self.strategies[name]["title"] for name in names}
+        return {"orders": axes, "styles": {name: places[name] for name in names}, "titles": titles}
+
+
+def load(overrides: Mapping[str, Any] | None = None) -> Plan:
+    """The plan that config/config.yaml asks for, with some of its keys overridden."""
+    config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
+    scales = read_yaml(CONFIG / "scales.yaml")
+    validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
+    validator.check(scales, "scales", CONFIG / "scales.yaml")
+    validator.check(config, "config", f"{CONFIG / 'config.yaml'} or --config")
+    plan = Plan(config, validator, scales)
+    for name in plan.listed:
+        plan.digests(name, config.get("only", ""))
+    return plan
+
+
+def study_file(name: str) -> Path:
+    """Where a study is written."""
+    return CONFIG / "studies" / f"{name}.yaml"
+
+
+def all_studies() -> list[str]:
+    """The names of the study files."""
+    return sorted(file.stem for file in (CONFIG / "studies").glob("*.yaml"))
+
+
+def _checked(validator: Validator, name: str) -> dict[str, Any]:
+    file = CONFIG / f"{name}.yaml"
+    content: dict[str, Any] = read_yaml(file)
+    validator.check(content, name, file)
+    return content
+
+
+def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
+    file = study_file(name)
+    figures, tables = text.get("figures", {}), text.get("tables", {})
+    experiments = {}
+    for key, block in text["experiments"].items():
+        where = f"{file}: experiments.{key}"
+        axes = axis_values(block)
+        fixed = text.get("settings", {}) | block.get("settings", {})
+        cells = [fixed | combination for combination in combinations(block, where)]
+        axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
+        facets = [_facets(spec, axes, f"{file}: {drawn}") for drawn, spec in (figures | tables).items() if spec["experiment"] == key]
+        chosen = _seeds(cells, scale)
+        if scale.get("thin"):
+            chosen = thinned(chosen, facets)
+        if len(chosen) < len(cells):
+            notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale")
+        experiments[key] = _experiment(chosen, axes, scale, resolver, where)
+    for drawn, spec in (figures | tables).items():
+        if spec["experiment"] not in experiments:
+            raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
+    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables)
+
+
+def _facets(spec: Mapping[str, Any], axes: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """The label columns that make the panels and hues of a figure, or the rows and columns of a table."""
+    values = {key: value for key, value in spec.items() if key not in ("kind", "experiment", "title", "caption")}
+    drawn = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
+    try:
+        drawn.check()
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    for column in drawn.shown():
+        if column not in axes:
+            raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
+    return drawn.facets()
+
+
+def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:
+    if "seeds" not in scale:
+        return cells
+    seeds = list(dict.fromkeys(values["seed"] for values in cells))[: scale["seeds"]]
+    return [values for values in cells if values["seed"] in seeds]
+
+
+def _experiment(cells: list[Values], axes: dict[str, list[Any]], scale: Mapping[str, Any], resolver: Resolver, where: str) -> Experiment:
+    rows: dict[str, Row] = {}
+    columns = [*LABELS, *(column for column in axes if column not in LABELS)]
+    for values in cells:
+        needed_settings(values, where)
+        digest = resolver.cell(scaled(NEUTRAL | values, scale), where)
+        rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
+    return Experiment(list(rows.values()), axes)
+
+
+def _read_only(only: str, rows: list[Row]) -> dict[str, set[str]]:
+    """`strategy=fedavg|loss,seed=0` as the values that each label may have."""
+    known: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for key, value in row.labels.items():
+            known.setdefault(key, {})[str(value)] = None
+    wanted = {}
+    for part in only.split(","):
+        key, _, values = part.strip().partition("=")
+        if key not in known:
+            raise UserError(f"only '{only}': '{key}' is no label of these cells{suggest(key, known)}")
+        wanted[key] = set(values.split("|"))
+        for value in sorted(wanted[key] - set(known[key])):
+            raise UserError(f"only '{only}': no cell has {key} '{value}'{suggest(value, known[key])}")
+    return wanted

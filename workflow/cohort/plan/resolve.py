@@ -1,0 +1,145 @@
+"""From an experiment's values to planned cells: strategies resolved, combinations checked, digests made."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cohort.cell import Planned, Settings, digest_of
+from cohort.components import build, canonical
+from cohort.data.parsers import PARSERS
+from cohort.errors import UserError
+from cohort.models import MODELS
+from cohort.partition import parse_name
+from cohort.plan.expand import Values
+from cohort.plan.validation import PARTS
+from cohort.selection import SELECTORS
+from cohort.training.procedures import PROCEDURES
+
+DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
+HINTS = typing.get_type_hints(Settings)
+NUMBERS = {name: HINTS[name] for name in HINTS if HINTS[name] in (int, float)}
+NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
+REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
+SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed")
+
+Check = Callable[[Any, str, str], None]
+
+
+class Resolver:
+    """Makes planned things, each once. `check` validates a part of a strategy after an axis has changed a parameter of it."""
+
+    def __init__(self, datasets: Mapping[str, Any], strategies: Mapping[str, Any], check: Check):
+        self.datasets, self.strategies, self.check = datasets, strategies, check
+        self.data: dict[str, Planned] = {}
+        self.shards: dict[str, Planned] = {}
+        self.cells: dict[str, Planned] = {}
+        self._known: dict[Any, Any] = {}
+
+    def cell(self, values: Values, where: str) -> str:
+        """Plan one cell and everything that it needs; its digest."""
+        settings = NEUTRAL | {key: value for key, value in values.items() if "." not in key}
+        settings |= {name: kind(settings[name]) for name, kind in NUMBERS.items()}
+        overrides = tuple((key, value) for key, value in values.items() if "." in key)
+        parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
+        data = self._once(("data", settings["dataset"]), self._data, where)
+        dealt = self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
+        self._once(("model", settings["model"], settings["dataset"]), self._check_model, where)
+        sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset"))
+        self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
+        science = science | self._once(("science", settings["model"], settings["procedure"], settings["partition"]), self._science, where)
+        identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
+        digest = digest_of(identity, science)
+        if digest not in self.cells:
+            folder = "/".join(settings[key] for key in ("dataset", "model", "partition", "J", "strategy"))
+            self.cells[digest] = Planned(
+                path=f"results/cells/{folder}/seed{settings['seed']}-{digest}.h5",
+                digest=digest,
+                settings=settings | parts,
+                science=science,
+                inputs={"data": data.path, "shards": dealt.path},
+            )
+        return digest
+
+    def _once(self, key: tuple[Any, ...], make: Callable[..., Any], where: str) -> Any:
+        if key not in self._known:
+            self._known[key] = make(where, *key[1:])
+        return self._known[key]
+
+    def _strategy(self, where: str, name: str, overrides: tuple[tuple[str, Any], ...]) -> tuple[Values, Values, dict[str, int]]:
+        """The parts of a strategy with every parameter, the same without those at their defaults, and their science versions."""
+        parts, short, science = {}, {}, {}
+        for part, components in PARTS.items():
+            spec = dict(self.strategies[name].get(part) or DEFAULT_PARTS[part])
+            spec |= {key.partition(".")[2]: value for key, value in overrides if key.startswith(f"{part}.")}
+            self.check(spec, part, f"{where}, strategy {name}, {part}")
+            component = components[spec["name"]]
+            short[part] = {"name": spec["name"]} | canonical(component, spec)
+            parts[part] = {"name": spec["name"]} | dataclasses.asdict(build(components, short[part]))
+            science[f"{part}:{spec['name']}"] = component.science
+        return parts, short, science
+
+    def _data(self, where: str, dataset: str) -> Planned:
+        facts = self.datasets[dataset]
+        settings = {"dataset": dataset} | {key: facts[key] for key in ("shape", "classes", "train", "test", "scale", "mean", "std")}
+        science = {f"dataset:{dataset}": PARSERS[dataset].science}
+        digest = digest_of(settings | {"files": {name: file["sha256"] for name, file in facts["files"].items()}}, science)
+        raw = {name: f"resources/raw/{dataset}/{name}" for name in facts["files"]}
+        return self._keep(self.data, Planned(f"resources/data/{dataset}-{digest}.h5", digest, settings, science, raw))
+
+    def _shards(self, where: str, dataset: str, samples: float, partition: str, clients: int, seed: int) -> Planned:
+        data = self._once(("data", dataset), self._data, where)
+        scheme = self._once(("partition", partition, dataset, samples, clients), self._check_partition, where)
+        settings = dict(zip(SHARD_KEYS, (dataset, samples, partition, clients, seed), strict=True))
+        science = {f"partition:{scheme.name}": scheme.science}
+        digest = digest_of(settings | {"data": data.digest}, science)
+        path = f"results/shards/{dataset}/{partition}/clients{clients}-seed{seed}-{digest}.h5"
+        return self._keep(self.shards, Planned(path, digest, settings, science, {"data": data.path}))
+
+    def _keep(self, things: dict[str, Planned], planned: Planned) -> Planned:
+        return things.setdefault(planned.digest, planned)
+
+    def _science(self, where: str, model: str, procedure: str, partition: str) -> dict[str, int]:
+        scheme = parse_name(partition)
+        versions = {f"model:{model}": MODELS[model].science, f"procedure:{procedure}": PROCEDURES[procedure].science}
+        return versions | {f"partition:{scheme.name}": scheme.science}
+
+    def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int) -> Any:
+        facts = self.datasets[dataset]
+        try:
+            scheme = parse_name(partition)
+            scheme.scaled(samples).check(facts["classes"], clients, round(facts["train"] * samples))
+        except ValueError as error:
+            raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        return scheme
+
+    def _check_model(self, where: str, model: str, dataset: str) -> None:
+        try:
+            MODELS[model]().check(tuple(self.datasets[dataset]["shape"]))
+        except ValueError as error:
+            raise UserError(f"{where}: model '{model}' cannot take {dataset}: {error}") from None
+
+    def _check_cohort(self, where: str, strategy: str, overrides: Any, clients: int, cohort: int, reserve: int, dataset: str) -> None:
+        selector = build(SELECTORS, self._once(("strategy", strategy, overrides), self._strategy, where)[0]["selector"])
+        test = self.datasets[dataset]["test"]
+        if cohort > clients:
+            raise UserError(f"{where}: cohort is {cohort}, but there are only {clients} clients")
+        if reserve >= test:
+            raise UserError(f"{where}: reserve is {reserve}, but {dataset} has only {test} test samples, of which some must be left")
+        if "reserved_loss" in selector.needs and reserve == 0:
+            raise UserError(f"{where}: strategy '{strategy}' looks at reserved samples, so reserve must be at least 1")
+        try:
+            selector.check(clients, cohort)
+        except ValueError as error:
+            raise UserError(f"{where}: strategy '{strategy}' is impossible: {error}") from None
+
+
+def needed_settings(values: Values, where: str) -> None:
+    """Raise where a setting without a neutral value is missing."""
+    for name in REQUIRED:
+        if name not in values:
+            raise UserError(f"{where}: no value for '{name}'; give it under settings or as an axis")

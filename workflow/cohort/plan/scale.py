@@ -1,0 +1,36 @@
+"""Scales: the same study, cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cohort.plan.expand import Values
+
+FULL = "full"
+
+
+def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
+    """A cell's settings at a scale. The learning rate's decay is stretched, so that a run ends at the rate at which it would have."""
+    changed = dict(values)
+    if "rounds" in scale:
+        rounds = max(1, round(values["rounds"] * scale["rounds"]))
+        changed["rounds"] = rounds
+        changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
+        changed["evaluate_every"] = max(1, round(values["evaluate_every"] * rounds / values["rounds"]))
+    if "samples" in scale:
+        changed["samples"] = values["samples"] * scale["samples"]
+    return changed
+
+
+def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
+    """The first cell of each panel and hue of every figure; the first of all where no figure shows them."""
+    kept: dict[int, None] = {}
+    for columns in list(facets) or [()]:
+        seen = set()
+        for position, cell in enumerate(cells):
+            place = tuple(cell.get(column) for column in columns)
+            if place not in seen:
+                seen.add(place)
+                kept[position] = None
+    return [cells[position] for position in sorted(kept)]

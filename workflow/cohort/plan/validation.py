@@ -1,0 +1,138 @@
+"""Config files against their JSON Schemas, each mistake in one sentence: file, key, the value found, what is allowed.
+
+The schemas in config/schemas refer to parts named `cohort:...`, which are derived here from the components themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from cohort.cell import Settings
+from cohort.components import Component, schema_of
+from cohort.data.parsers import PARSERS
+from cohort.errors import UserError, suggest
+from cohort.figures import KINDS
+from cohort.models import MODELS
+from cohort.plan.reading import read_yaml
+from cohort.selection import SELECTORS
+from cohort.tables.spec import Table
+from cohort.training.objectives import OBJECTIVES
+from cohort.training.procedures import PROCEDURES
+from cohort.training.servers import SERVERS
+
+PARTS: dict[str, Mapping[str, type[Component]]] = {"selector": SELECTORS, "objective": OBJECTIVES, "server": SERVERS}
+TYPES = {"object": "a mapping", "array": "a list", "string": "a word", "number": "a number", "integer": "a whole number",
+         "boolean": "true or false", "null": "empty"}  # fmt: skip
+BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+
+
+class Validator:
+    """Validates config files. `names` gives what other config files define: data sets and strategies."""
+
+    def __init__(self, folder: Path, names: Mapping[str, list[str]] | None = None):
+        self.folder = folder
+        self.registry: Registry[Any] = Registry().with_resources(
+            (f"cohort:{name}", DRAFT202012.create_resource(schema)) for name, schema in _derived(names or {}).items()
+        )
+
+    def check(self, value: Any, schema: str, file: str | Path) -> None:
+        """Raise a one-sentence UserError where `value`, read from `file`, does not fit `{schema}.schema.yaml`."""
+        self._check(value, read_yaml(self.folder / f"{schema}.schema.yaml"), str(file))
+
+    def check_part(self, spec: Any, part: str, where: str) -> None:
+        """The same for one part of a strategy, after an axis has changed a parameter of it."""
+        self._check(spec, {"$ref": f"cohort:{part}"}, where)
+
+    def _check(self, value: Any, schema: Mapping[str, Any], where: str) -> None:
+        error = best_match(Draft202012Validator(schema, registry=self.registry).iter_errors(value))
+        if error is not None:
+            raise UserError(f"{where}: {explain(error)}")
+
+
+def explain(error: ValidationError) -> str:
+    """A validation error as one sentence."""
+    while error.context:
+        error = min(error.context, key=lambda inner: -len(inner.path))
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".") or "the file"
+    found: Any = error.instance
+    rule = error.validator
+    limit: Any = error.validator_value
+    schema: Any = error.schema
+    if rule == "additionalProperties":
+        known = list(schema.get("properties", {}))
+        key = next(key for key in found if key not in known)
+        return f"{where} has an unknown key '{key}'{suggest(key, known)}"
+    if rule == "required":
+        key = next(key for key in limit if key not in found)
+        return f"{where} lacks the key '{key}'"
+    if rule in ("enum", "const"):
+        return f"{where} is {found!r}, which is not known{suggest(found, limit if rule == 'enum' else [limit])}"
+    if rule == "type":
+        expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
+        return f"{where} is {found!r}, but must be {expected}{_number_hint(found, limit)}"
+    if rule in BOUNDS:
+        return f"{where} is {found!r}, but must be {BOUNDS[rule]} {limit!r}"
+    if rule in ("minItems", "minProperties"):
+        return f"{where} is empty, but must hold at least {limit}"
+    if rule == "uniqueItems":
+        return f"{where} holds a value twice: {found!r}"
+    if rule == "pattern":
+        return f"{where} is {found!r}, which does not look like {schema.get('description', limit)}"
+    return f"{where}: {error.message}"
+
+
+def _number_hint(found: Any, limit: Any) -> str:
+    if limit not in ("number", "integer") or not isinstance(found, str):
+        return ""
+    try:
+        return f" (YAML reads {found} as text: write {float(found)!r})"
+    except ValueError:
+        return ""
+
+
+def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
+    words = {"model": list(MODELS), "procedure": list(PROCEDURES), "dataset": list(PARSERS), **names}
+    settings = schema_of(Settings)["properties"]
+    settings |= {key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings}
+    for part, components in PARTS.items():
+        settings |= {f"{part}.{key}": {} for component in components.values() for key in schema_of(component)["properties"]}
+    lists = {key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True} for key, schema in settings.items()}
+    either = {key: {"if": {"type": "array"}, "then": lists[key], "else": schema} for key, schema in settings.items()}
+    return (
+        {"settings": _closed(settings), "axes": _closed(lists), "match": _closed(either)}
+        | {part: _named(components, "name") for part, components in PARTS.items()}
+        | {"figure": _named(KINDS, "kind", FRAME), "table": _table()}
+        | {word: {"type": "string", "enum": words.get(word, [])} for word in ("dataset", "strategy", "study", "scale")}
+    )
+
+
+FRAME = {"experiment": {"type": "string"}, "title": {"type": "string"}, "caption": {"type": "string"}}
+
+
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False}
+
+
+def _named(components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A mapping whose `key` names a component and whose other keys are that component's parameters."""
+    cases = []
+    for name, component in components.items():
+        schema = schema_of(component)
+        schema["properties"] = {key: {}} | dict(frame or {}) | schema["properties"]
+        cases.append({"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema})
+    needed = [key, *(["experiment"] if frame else [])]
+    return {"type": "object", "properties": {key: {"enum": list(components)}}, "required": needed, "allOf": cases}
+
+
+def _table() -> dict[str, Any]:
+    schema = schema_of(Table)
+    schema["properties"] = FRAME | schema["properties"]
+    schema["required"] = ["experiment", *schema["required"]]
+    return schema

@@ -1,0 +1,58 @@
+"""Many records into one tidy table: the only input of every figure and table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cohort.files import replacing
+from cohort.records.history import History
+from cohort.records.record import CLIENT_ARRAYS, read
+
+EMPTY = pd.DataFrame({"metric": [None], "round": [None], "client": [None], "value": [float("nan")]})
+
+
+@dataclass(frozen=True)
+class Result:
+    """What there is of a cell: its status and its values as rows."""
+
+    status: str
+    values: pd.DataFrame
+
+
+def collect(plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None) -> None:
+    """The cells of an experiment into one Parquet file: a row for each cell, metric and round or client."""
+    experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
+    parts = []
+    for cell in experiment["cells"]:
+        result = (result_of or from_record)(cell["path"])
+        labels = {"study": experiment["study"], "experiment": experiment["experiment"], "digest": cell["digest"], **cell["labels"]}
+        rows = result.values if len(result.values) else EMPTY
+        parts.append(pd.DataFrame(labels | {"status": result.status}, index=rows.index).join(rows))
+    table = pd.concat(parts, ignore_index=True).astype({"metric": "string", "round": "Int64", "client": "Int64", "value": "float64"})
+    with replacing(output) as temporary:
+        table.to_parquet(temporary, index=False)
+
+
+def from_record(path: str | Path) -> Result:
+    """The result of a finished cell."""
+    record = read(path)
+    by_client = [_rows(name, "client", range(len(record.clients[name])), record.clients[name]) for name in CLIENT_ARRAYS]
+    return Result(record.header["status"], pd.concat([by_round(record.history), *by_client], ignore_index=True))
+
+
+def by_round(history: History) -> pd.DataFrame:
+    """Metrics and costs by round."""
+    series = history.metrics | history.cost
+    parts = [_rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs]
+    return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
+
+
+def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
+    other = "client" if position == "round" else "round"
+    return pd.DataFrame({"metric": metric, position: list(places), other: pd.NA, "value": list(values)})

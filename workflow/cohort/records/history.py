@@ -1,0 +1,54 @@
+"""What is written down round by round while a cell trains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Series = dict[str, list[tuple[int, float]]]
+
+
+@dataclass
+class History:
+    """Metrics and costs as (round, value) pairs, and the cohort of every round."""
+
+    metrics: Series = field(default_factory=lambda: defaultdict(list))
+    cost: Series = field(default_factory=lambda: defaultdict(list))
+    cohorts: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, round: int, **values: float) -> None:
+        """Write down metrics of a round."""
+        for name, value in values.items():
+            self.metrics[name].append((round, float(value)))
+
+    def add_cost(self, round: int, **values: float) -> None:
+        """Write down what a round cost."""
+        for name, value in values.items():
+            self.cost[name].append((round, float(value)))
+
+    def last(self, name: str) -> float:
+        """The latest value of a metric, NaN where there is none yet."""
+        return self.metrics[name][-1][1] if self.metrics.get(name) else float("nan")
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything as plain arrays, by path: `metrics/test_accuracy/round`, `cohorts`, ..."""
+        found = {"cohorts": np.array(self.cohorts, dtype=np.int64)}
+        for group in ("metrics", "cost"):
+            for name, pairs in getattr(self, group).items():
+                found[f"{group}/{name}/round"] = np.array([round for round, _ in pairs], dtype=np.int64)
+                found[f"{group}/{name}/value"] = np.array([value for _, value in pairs], dtype=np.float64)
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
+        """The history that `arrays` was made from."""
+        history = cls(cohorts=list(arrays["cohorts"]))
+        for path in arrays:
+            if path.endswith("/round"):
+                group, name, _ = path.split("/")
+                rounds, values = arrays[path].tolist(), arrays[f"{group}/{name}/value"].tolist()
+                getattr(history, group)[name] = list(zip(rounds, values, strict=True))
+        return history

@@ -1,0 +1,114 @@
+"""The record's HDF5 file: written once, whole; validated whenever it is read. docs/records.md describes it in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import jsonschema
+import numpy as np
+
+from cohort.cell import DIGEST, Planned
+from cohort.errors import UserError
+from cohort.files import replacing
+from cohort.records.history import History
+
+FORMAT = 1
+TEXT = {"type": "string"}
+HEADER = {
+    "type": "object",
+    "properties": {
+        "format": {"const": FORMAT},
+        "digest": {"type": "string", "pattern": f"^{DIGEST}$"},
+        "status": {"enum": ["done", "diverged"]},
+        "settings": {"type": "object"},
+        "science": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "weights_sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "provenance": {
+            "type": "object",
+            "properties": {
+                "versions": {"type": "object", "additionalProperties": TEXT},
+                "commit": TEXT,
+                "trainer": TEXT,
+                "devices": {"type": "array", "items": TEXT, "minItems": 1},
+                "sessions": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+                "peak_memory_mb": {"type": "number"},
+            },
+            "required": ["versions", "commit", "trainer", "devices", "sessions", "peak_memory_mb"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["format", "digest", "status", "settings", "science", "weights_sha256", "provenance"],
+    "additionalProperties": False,
+}
+CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record in memory: the header above, the history, and one array per client quantity (`label_counts` has one row per client)."""
+
+    header: dict[str, Any]
+    history: History
+    clients: dict[str, np.ndarray]
+
+
+def write(path: str | Path, record: Record) -> None:
+    """Write a record, whole or not at all."""
+    jsonschema.validate(record.header, HEADER)
+    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+        file.attrs["header"] = json.dumps(record.header, sort_keys=True)
+        for name, array in record.history.arrays().items():
+            file[name] = array
+        for name, array in record.clients.items():
+            file[f"clients/{name}"] = array
+
+
+def read(path: str | Path) -> Record:
+    """Read a record and check that it is whole and says what a record says."""
+    try:
+        with h5py.File(path) as file:
+            header = json.loads(file.attrs["header"])
+            jsonschema.validate(header, HEADER)
+            arrays = dict(_arrays(file))
+        clients = {name.removeprefix("clients/"): arrays.pop(name) for name in list(arrays) if name.startswith("clients/")}
+        record = Record(header, History.from_arrays(arrays), clients)
+        _check_shapes(record)
+    except (OSError, KeyError, ValueError, jsonschema.ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} is not a valid record ({reason}); delete it and run snakemake again to train its cell anew") from None
+    return record
+
+
+def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
+    """Whether the file is a whole record, of the planned cell if one is given."""
+    try:
+        record = read(path)
+    except UserError:
+        return False
+    return planned is None or record.header["digest"] == planned.digest
+
+
+def _arrays(file: h5py.File) -> Iterator[tuple[str, np.ndarray]]:
+    found: list[str] = []
+    file.visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
+    for name in found:
+        yield name, file[name][()]
+
+
+def _check_shapes(record: Record) -> None:
+    settings = record.header["settings"]
+    for name in CLIENT_ARRAYS:
+        if record.clients[name].shape != (settings["clients"],):
+            raise ValueError(f"clients/{name} does not have one value for each of {settings['clients']} clients")
+    if record.header["status"] == "done" and len(record.history.cohorts) != settings["rounds"]:
+        raise ValueError(f"{len(record.history.cohorts)} cohorts for {settings['rounds']} rounds")
+    for series in (record.history.metrics, record.history.cost):
+        for name, pairs in series.items():
+            rounds = [round for round, _ in pairs]
+            if rounds != sorted(set(rounds)) or rounds[-1] > settings["rounds"]:
+                raise ValueError(f"the rounds of {name} do not ascend within 1 to {settings['rounds']}")

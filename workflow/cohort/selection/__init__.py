@@ -1,0 +1,8 @@
+"""Who trains next: one file per selector."""
+
+from cohort.components import catalog
+from cohort.selection.selector import Selector
+
+SELECTORS = catalog("cohort.selection", Selector)
+
+__all__ = ["SELECTORS", "Selector"]

@@ -1,0 +1,33 @@
+"""The clients whose models do worst are trained next (PECO's loss-based baseline)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.selection.selector import Need, Selector, State, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighestLoss(Selector):
+    """The candidates with the highest last-known loss of their local model on the reserved set; a client that was never measured
+    comes before all others, and ties are broken at random."""
+
+    name: ClassVar[str] = "loss"
+    needs: ClassVar[frozenset[Need]] = frozenset({"reserved_loss"})
+
+    def begin(self, view: View) -> State:
+        return {"loss": np.full(view.clients, np.inf)}
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        shuffled = rng.permutation(candidates)
+        order = np.argsort(-state["loss"][shuffled], kind="stable")
+        return shuffled[order[: view.cohort]]
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+        loss = state["loss"].copy()
+        loss[cohort] = reports["reserved_loss"]
+        return {"loss": loss}

@@ -1,0 +1,50 @@
+"""What a selector is.
+
+A selector sees the federation only through its declared needs, so that what a strategy costs beyond training is recorded, not hidden.
+What it remembers between rounds is plain arrays in a `State`, which a checkpoint can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from cohort.components import Component
+
+Need = Literal["label_counts", "reserved_loss"]
+State = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What a selector may know before the first round."""
+
+    clients: int
+    cohort: int
+    sizes: np.ndarray
+    label_counts: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selector(Component):
+    """Chooses the cohort of each round. `needs` says what it must be told; cohort/training/needs.py says what each need costs."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def check(self, clients: int, cohort: int) -> None:
+        """Raise ValueError when it cannot work with so many clients."""
+
+    def begin(self, view: View) -> State:
+        """What it remembers before the first round."""
+        return {}
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        """The cohort: `view.cohort` distinct clients of the candidates."""
+        raise NotImplementedError
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+        """What it remembers after a round, given what the needs report of each client of the cohort."""
+        return state

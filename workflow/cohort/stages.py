@@ -1,0 +1,163 @@
+"""What the Snakefile asks for: input functions, params and targets.
+
+The driver (Snakemake's main process) holds the plan. A job on a cluster reads the Snakefile anew: it holds none and reads only the plan
+files that the driver froze, so that a study can be edited, even broken, while its jobs wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
+from cohort.files import code_hash
+from cohort.plan import Plan, Study, all_studies
+from cohort.plan.plan import study_file
+from cohort.plan.reading import read_yaml
+
+FIGURE_FORMATS = ("png", "pdf", "svg")
+TABLE_FORMATS = ("csv", "md", "tex")
+
+Wildcards = Any
+Files = list[str]
+
+
+class Stages:
+    """The stages of the workflow, for a driver (with its plan) or for a job on a cluster (without)."""
+
+    def __init__(self, plan: Plan | None):
+        self._plan = plan
+        self._hashes: dict[str, str] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """The driver's plan."""
+        assert self._plan is not None, "only the driver plans"
+        return self._plan
+
+    def planned(self, digest: str) -> Planned:
+        """What a digest means."""
+        if self._plan is None:
+            return frozen(plan_file(digest))
+        return next(things[digest] for things in (self.plan.cells, self.plan.shards, self.plan.data) if digest in things)
+
+    def raw(self, wildcards: Wildcards) -> dict[str, str]:
+        """Where a raw file comes from and its checksum."""
+        return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
+
+    def sources(self, wildcards: Wildcards) -> Files:
+        """What prepared data or shards are made from."""
+        return list(self.planned(wildcards.digest).inputs.values())
+
+    def train_inputs(self, wildcards: Wildcards) -> Files:
+        """Data and shards, while the record is missing: a record that exists needs neither, also when they were deleted."""
+        planned = self.planned(wildcards.digest)
+        return [] if Path(planned.path).exists() else list(planned.inputs.values())
+
+    def records(self, study: str, experiment: str) -> Files:
+        """The records of an experiment."""
+        return [self.plan.cells[row.digest].path for row in self.plan.study(study).experiments[experiment].rows]
+
+    def collect_inputs(self, wildcards: Wildcards) -> Files:
+        """The records that a table of metrics is made from."""
+        return self.records(wildcards.study, wildcards.experiment)
+
+    def collect_plan(self, wildcards: Wildcards) -> str:
+        """The plan file of an experiment. Its name changes with the set of cells, which has them collected again."""
+        return experiment_file(experiment_plan(self.plan, wildcards.study, wildcards.experiment))
+
+    def metrics(self, wildcards: Wildcards) -> str:
+        """The metrics that a figure or table shows."""
+        study = self.plan.study(wildcards.study)
+        return metrics_file(self.plan, study, study.drawn()[wildcards.name]["experiment"])
+
+    def spec(self, wildcards: Wildcards) -> str:
+        """All that a figure or table is told, as a text that changes when any of it does."""
+        return json.dumps(spec_of(self.plan, wildcards.study, wildcards.name))
+
+    def page_inputs(self, wildcards: Wildcards) -> Files:
+        """Every figure and table of the listed studies, and the metrics behind them."""
+        studies = [self.plan.study(name) for name in self.plan.listed]
+        metrics = (metrics_file(self.plan, study, experiment) for study in studies for experiment in study.experiments)
+        return [*metrics, *(file for study in studies for name in study.drawn() for file in drawn_files(self.plan, study, name))]
+
+    def page_spec(self, wildcards: Wildcards) -> str:
+        """All that the page is told."""
+        return json.dumps(page_spec(self.plan, self.plan.listed))
+
+    def code(self, *packages: str) -> Callable[[Wildcards], str]:
+        """A param that changes when the code of these packages does."""
+        return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
+
+    def targets(self) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
+        """The named targets: `all`, each study, and each of its figures and tables."""
+        yield "all", self._all
+        for name in all_studies():
+            yield name, partial(self._study_target, name)
+            content = read_yaml(study_file(name))
+            for drawn in [*content.get("figures", {}), *content.get("tables", {})]:
+                yield f"{name}_{drawn}", partial(self._drawn_target, name, drawn)
+
+    def _all(self, wildcards: Wildcards) -> Files:
+        page = [] if self.plan.config.get("only") else [f"results/{self.plan.scale}/report/index.html"]
+        return [*page, *(file for name in self.plan.listed for file in self._study_target(name, wildcards))]
+
+    def _study_target(self, name: str, wildcards: Wildcards) -> Files:
+        only = self.plan.config.get("only", "")
+        records = [self.plan.cells[digest].path for digest in self.plan.digests(name, only)]
+        study = self.plan.study(name)
+        drawn = [] if only else [file for drawn in study.drawn() for file in drawn_files(self.plan, study, drawn)]
+        return records + drawn
+
+    def _drawn_target(self, name: str, drawn: str, wildcards: Wildcards) -> Files:
+        study = self.plan.study(name)
+        return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
+
+
+def experiment_plan(plan: Plan, study: str, experiment: str) -> dict[str, Any]:
+    """The cells of an experiment with their labels: what collecting needs to know."""
+    rows = plan.study(study).experiments[experiment].rows
+    cells = [{"digest": row.digest, "path": plan.cells[row.digest].path, "labels": row.labels} for row in rows]
+    return {"study": study, "experiment": experiment, "cells": cells}
+
+
+def experiment_file(content: dict[str, Any]) -> str:
+    """Where an experiment's plan is frozen."""
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+    return f"{PLAN_FOLDER}/experiments/{content['study']}-{content['experiment']}-{digest}.json"
+
+
+def metrics_file(plan: Plan, study: Study, experiment: str) -> str:
+    """The metrics of an experiment."""
+    return f"results/{plan.scale}/metrics/{study.name}/{experiment}.parquet"
+
+
+def drawn_files(plan: Plan, study: Study, name: str) -> Files:
+    """The files of a figure or table."""
+    kind, formats = ("figures", FIGURE_FORMATS) if name in study.figures else ("tables", TABLE_FORMATS)
+    return [f"results/{plan.scale}/{kind}/{study.name}/{name}.{suffix}" for suffix in formats]
+
+
+def spec_of(plan: Plan, study: str, name: str) -> dict[str, Any]:
+    """A figure's or table's entry in the study, and how its values look."""
+    spec = plan.study(study).drawn()[name]
+    return spec | {"study": study, "name": name, "look": plan.look(study, spec["experiment"])}
+
+
+def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
+    """What the page shows."""
+
+    def entries(study: Study, drawn: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"name": name, "title": spec.get("title", name), "caption": spec.get("caption", ""),
+                 "files": drawn_files(plan, study, name), "metrics": metrics_file(plan, study, spec["experiment"])}
+                for name, spec in drawn.items()]  # fmt: skip
+
+    shown = [{"name": study.name, "title": study.title, "description": study.description,
+              "figures": entries(study, study.figures), "tables": entries(study, study.tables)}
+             for study in map(plan.study, studies)]  # fmt: skip
+    return {"scale": plan.scale, "notes": plan.notes, "studies": shown}
+

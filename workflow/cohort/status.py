@@ -1,0 +1,115 @@
+"""What is done and what is not, what it costs, what a record says: for a person at a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cohort.cell import Planned
+from cohort.errors import UserError
+from cohort.log import last_line
+from cohort.plan import Plan
+from cohort.plan.cost import seconds
+from cohort.records.record import Record, read
+from cohort.stages import drawn_files
+from cohort.training.lease import is_held, state_folder, was_left
+
+STATES = ("done", "diverged", "running", "failed", "missing")
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """Where a cell stands; its record's own seconds where there is one."""
+
+    planned: Planned
+    state: str
+    seconds: float = 0.0
+
+
+def status_of(planned: Planned) -> CellStatus:
+    """Look at a cell's record, then at its state folder."""
+    if Path(planned.path).exists():
+        try:
+            record = read(planned.path)
+        except UserError:
+            return CellStatus(planned, "failed")
+        return CellStatus(planned, record.header["status"], sum(value for _, value in record.history.cost["seconds"]))
+    folder = state_folder(planned.path)
+    return CellStatus(planned, "running" if is_held(folder) else "failed" if was_left(folder) else "missing")
+
+
+def log_of(planned: Planned) -> Path:
+    """Where the workflow logs a cell."""
+    return Path("results/logs/train", Path(planned.path).relative_to("results/cells")).with_suffix(".log")
+
+
+def print_status(plan: Plan) -> None:
+    """A line for each experiment, the failed cells with the last line of their logs, and figures that stand on missing records."""
+    failed: list[Planned] = []
+    _row("experiment", *STATES)
+    for study in map(plan.study, plan.listed):
+        for name, experiment in study.experiments.items():
+            found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
+            counts = Counter(status.state for status in found)
+            _row(f"{study.name}.{name}", *(counts[state] for state in STATES))
+            failed += [status.planned for status in found if status.state == "failed"]
+            drawn = [key for key, spec in study.drawn().items() if spec["experiment"] == name and _exist(drawn_files(plan, study, key))]
+            absent = len(found) - counts["done"] - counts["diverged"]
+            if drawn and absent:
+                print(f"  {', '.join(drawn)} was drawn, but {absent} of its records are not there: run snakemake again")
+    for planned in failed:
+        print(f"\nfailed: {planned.path}\n  {last_line(log_of(planned)) or 'no log'}\n  more: less {log_of(planned)}")
+
+
+def print_cost(plan: Plan) -> None:
+    """A line for each experiment: how much is missing, how long that is estimated to take, how true the estimate was so far."""
+    _row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
+    total = 0.0
+    for study in map(plan.study, plan.listed):
+        for name, experiment in study.experiments.items():
+            found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
+            missing = [status.planned for status in found if status.state not in ("done", "diverged")]
+            hours = _estimate(plan, missing) / 3600
+            done = [status for status in found if status.seconds]
+            ratio = sum(status.seconds for status in done) / _estimate(plan, [status.planned for status in done]) if done else None
+            rounds = sum(planned.settings["rounds"] for planned in missing)
+            _row(f"{study.name}.{name}", len(found), len(missing), rounds, f"{hours:.3g}", f"{ratio:.2f}" if ratio else "-")
+            total += hours
+    for note in plan.notes:
+        print(note)
+    print(f"{total:.3g} core hours are estimated for what is missing, on one CPU core per cell; a GPU is several times faster")
+
+
+def print_record(path: str) -> None:
+    """A record in words."""
+    record = read(path)
+    print(json.dumps({key: value for key, value in record.header.items() if key != "settings"}, indent=1))
+    print("settings: " + ", ".join(f"{key}={value}" for key, value in record.header["settings"].items()))
+    for name, pairs in (record.history.metrics | record.history.cost).items():
+        values = np.array([value for _, value in pairs])
+        print(f"{name:18} {len(values):6} values  last {values[-1]:.6g}  lowest {values.min():.6g}  highest {values.max():.6g}")
+    print(_clients(record))
+
+
+def _clients(record: Record) -> str:
+    accuracy, selected = record.clients["accuracy"], record.clients["selected"]
+    low, middle, high = np.percentile(accuracy, [10, 50, 90])
+    return (f"{len(accuracy)} clients: chosen {selected.min()} to {selected.max()} times; accuracy on their own samples "
+            f"{low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)")  # fmt: skip
+
+
+def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:
+    return sum(seconds(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in cells)
+
+
+def _exist(files: Iterable[str]) -> bool:
+    return all(Path(file).exists() for file in files)
+
+
+def _row(name: str, *values: object) -> None:
+    print(f"{name:28}" + "".join(f"{value!s:>14}" for value in values))

@@ -1,0 +1,1 @@
+"""From a frozen plan file to a record: procedures, trainers, objectives, server rules, checkpoints."""

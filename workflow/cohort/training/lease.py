@@ -1,0 +1,68 @@
+"""Who trains a cell: one process at a time, known by a lock that dies with it.
+
+A cell's state folder lies beside its record under a name that the workflow does not declare, so that Snakemake neither deletes nor
+trusts it:
+
+    lease                   locked while a process trains the cell; left behind, unlocked, by one that was killed or failed
+    checkpoint.safetensors  the state after some round
+    finished.h5             the record of a run that ended, until the driver has seen the record in its place
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+LEASE, CHECKPOINT, FINISHED = "lease", "checkpoint.safetensors", "finished.h5"
+
+
+def state_folder(record: str | Path) -> Path:
+    """Where a cell keeps what is not its record."""
+    return Path(record).with_suffix(".state")
+
+
+@contextlib.contextmanager
+def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a cell's lease, after waiting for a live holder. Its file goes when the block ends well and stays when it fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = _locked(folder / LEASE, waiting)
+    try:
+        yield
+        (folder / LEASE).unlink()
+    finally:
+        file.close()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a live process holds the cell's lease."""
+    try:
+        with open(folder / LEASE) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def was_left(folder: Path) -> bool:
+    """Whether a process began to train the cell and neither finished nor stopped on request."""
+    return (folder / LEASE).exists() and not is_held(folder)
+
+
+def _locked(path: Path, waiting: Callable[[], None]) -> IO[str]:
+    while True:
+        file = open(path, "a")  # noqa: SIM115 (closed by the caller, which ends the lease)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()  # the holder that we waited for removed the file: lock the new one

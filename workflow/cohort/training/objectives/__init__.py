@@ -1,0 +1,8 @@
+"""What a client minimizes: one file each."""
+
+from cohort.components import catalog
+from cohort.training.objectives.objective import Objective
+
+OBJECTIVES = catalog("cohort.training.objectives", Objective)
+
+__all__ = ["OBJECTIVES", "Objective"]

@@ -1,0 +1,77 @@
+"""Federated learning: choose a cohort, train it, merge its updates, and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cohort.randomness import generator
+from cohort.selection.entropy import entropy_bits
+from cohort.selection.selector import View
+from cohort.training.procedures.procedure import Procedure
+
+if TYPE_CHECKING:
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federated(Procedure):
+    """The loop that the papers' algorithm boxes print."""
+
+    name: ClassVar[str] = "federated"
+
+    def begin(self, task: Task) -> RunState:
+        from cohort.training.state import RunState
+
+        weights = task.initial_weights()
+        return RunState(weights, task.server.begin(weights), task.selector.begin(_view(task)))
+
+    def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
+        from cohort.training.evaluation import all_finite, evaluate
+        from cohort.training.needs import Lookout, bytes_once, reports
+        from cohort.training.serial import SerialTrainer
+        from cohort.training.updates import size_in_bytes
+
+        settings, selector, history = task.settings, task.selector, state.history
+        trainer = SerialTrainer(task.model, settings, task.objective, task.train_samples, task.shards.indices)
+        view, lookout = _view(task), Lookout(task.model, task.test_samples, task.reserved)
+        candidates = np.arange(settings.clients)
+        model_bytes = size_in_bytes(state.weights)
+        once = bytes_once(selector.needs, settings.clients, task.classes)
+
+        for round in range(state.round + 1, settings.rounds + 1):
+            started = time.perf_counter()
+            cohort = selector.select(state.selector, candidates, view, generator(settings.seed, "selection", round=round))
+            updates = trainer.train(state.weights, cohort, round)
+            state.weights, state.server = task.server.apply(state.weights, updates, state.server)
+            measured, looks = reports(selector.needs, updates, lookout)
+            state.selector = selector.observe(state.selector, cohort, measured, view)
+            state.round, state.diverged = round, not all_finite(state.weights)
+
+            history.cohorts.append(cohort)
+            pooled = task.shards.label_counts[cohort].sum(axis=0)
+            history.add(round, train_loss=float(updates.losses.mean()), cohort_entropy=float(entropy_bits(pooled)))
+            if round % settings.evaluate_every == 0 or round == settings.rounds or state.diverged:
+                loss, accuracy = evaluate(task.model, state.weights, task.test_samples, task.test)
+                history.add(round, test_loss=loss, test_accuracy=accuracy)
+            history.add_cost(
+                round,
+                bytes_down=len(cohort) * model_bytes,
+                bytes_up=len(cohort) * model_bytes + (once if round == 1 else 0),
+                client_steps=int(updates.steps.sum()),
+                selection_samples=looks,
+                seconds=time.perf_counter() - started,
+            )
+            yield state
+            if state.diverged:
+                return
+
+
+def _view(task: Task) -> View:
+    counts = task.shards.label_counts if "label_counts" in task.selector.needs else None
+    return View(clients=task.settings.clients, cohort=task.settings.cohort, sizes=task.sizes, label_counts=counts)

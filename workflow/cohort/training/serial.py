@@ -1,0 +1,65 @@
+"""The serial trainer: plain PyTorch, one client after another. The reference that any faster trainer is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cohort.cell import Settings, local_work
+from cohort.data.samples import Samples
+from cohort.randomness import generator, torch_seed
+from cohort.training.objectives import Objective
+from cohort.training.updates import Updates, Weights, stack
+
+
+class SerialTrainer:
+    """Trains a cohort from the global weights, each client on its own samples."""
+
+    name = "serial"
+
+    def __init__(self, model: nn.Module, settings: Settings, objective: Objective, samples: Samples, shards: list[np.ndarray]):
+        self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
+
+    def train(self, weights: Weights, cohort: np.ndarray, round: int) -> Updates:
+        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter."""
+        models, steps, losses = [], [], []
+        for client in cohort:
+            self.model.load_state_dict(weights)
+            batch_losses = self._train_client(int(client), round)
+            models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
+            steps.append(len(batch_losses))
+            losses.append(torch.stack(batch_losses).mean())
+        device = self.samples.labels.device
+        sizes = torch.tensor([len(self.shards[client]) for client in cohort], dtype=torch.float64, device=device)
+        return Updates(stack(models), sizes, torch.tensor(steps), torch.stack(losses))
+
+    def _train_client(self, client: int, round: int) -> list[Tensor]:
+        settings = self.settings
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=settings.lr * settings.lr_decay ** (round - 1),
+                                    momentum=settings.momentum, weight_decay=settings.weight_decay)  # fmt: skip
+        indices = torch.from_numpy(self.shards[client])
+        inputs, targets = self.samples.inputs(indices), self.samples.labels[indices]
+        torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
+        self.model.train()
+        losses = []
+        for batch in batches(len(indices), settings, generator(settings.seed, "batches", round=round, client=client)):
+            optimizer.zero_grad()
+            loss = self.objective.loss(self.model(inputs[batch]), targets[batch])
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return losses
+
+
+def batches(size: int, settings: Settings, rng: np.random.Generator) -> Iterator[Tensor]:
+    """The local batches of J: whole epochs, or so many steps through epoch after epoch, each newly shuffled."""
+    amount, epochs = local_work(settings.J)
+    per_epoch = -(-size // settings.batch)
+    for step in range(amount * per_epoch if epochs else amount):
+        position = step % per_epoch
+        if position == 0:
+            order = torch.from_numpy(rng.permutation(size))
+        yield order[position * settings.batch : (position + 1) * settings.batch]

@@ -1,0 +1,8 @@
+"""What becomes of the updates: one file each."""
+
+from cohort.components import catalog
+from cohort.training.servers.server import ServerRule
+
+SERVERS = catalog("cohort.training.servers", ServerRule)
+
+__all__ = ["SERVERS", "ServerRule"]

@@ -1,0 +1,21 @@
+"""FedAvg's rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from cohort.training.servers.server import ServerRule
+
+if TYPE_CHECKING:
+    from cohort.training.updates import Updates, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average(ServerRule):
+    """The mean of the clients' weights, each weighted by the size of its data."""
+
+    name: ClassVar[str] = "average"
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
+        return updates.mean(updates.sizes / updates.sizes.sum()), memory

@@ -1,0 +1,24 @@
+"""What a server rule is: global weights and stacked updates in, new global weights out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cohort.components import Component
+
+if TYPE_CHECKING:
+    from cohort.training.updates import Updates, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerRule(Component):
+    """What becomes of the updates. What it remembers between rounds is plain tensors, which a checkpoint can hold."""
+
+    def begin(self, weights: Weights) -> Weights:
+        """What it remembers before the first round."""
+        return {}
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
+        """The new global weights, and what it remembers."""
+        raise NotImplementedError

@@ -1,0 +1,77 @@
+"""A planned cell with everything it works on loaded: data, shards, model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cohort import shards
+from cohort.cell import Planned, Settings
+from cohort.components import build
+from cohort.data.samples import Samples, load
+from cohort.data.sampling import share_of, stratified
+from cohort.data.store import read
+from cohort.models import MODELS
+from cohort.randomness import torch_seed
+from cohort.selection import SELECTORS, Selector
+from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.servers import SERVERS, ServerRule
+from cohort.training.updates import Weights
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a procedure works on. `test` and `reserved` are indices into `test_samples`."""
+
+    settings: Settings
+    selector: Selector
+    objective: Objective
+    server: ServerRule
+    model: nn.Module
+    classes: int
+    train_samples: Samples
+    test_samples: Samples
+    test: Tensor
+    reserved: Tensor
+    shards: shards.Shards
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """How many samples each client holds."""
+        return np.array([len(indices) for indices in self.shards.indices])
+
+    def initial_weights(self) -> Weights:
+        """The same for every strategy on one seed."""
+        return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+
+def load_task(planned: Planned, device: torch.device) -> Task:
+    """Load what a cell's plan file names."""
+    settings = Settings(**{field.name: planned.settings[field.name] for field in fields(Settings)})
+    dtype = getattr(torch, settings.precision)
+    data = planned.inputs["data"]
+    train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
+    labels = test_samples.labels.cpu().numpy()
+    used = share_of(labels, settings.samples, "test share")
+    reserved = used[stratified(labels[used], round(settings.reserve * settings.samples), "reserve")]
+    classes = int(read(data, "test")[1]["classes"])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(torch_seed(settings.seed, "initial weights"))
+        model = MODELS[settings.model]().build(tuple(train_samples.images.shape[1:]), classes).to(device=device, dtype=dtype)
+    return Task(
+        settings=settings,
+        selector=build(SELECTORS, planned.settings["selector"]),
+        objective=build(OBJECTIVES, planned.settings["objective"]),
+        server=build(SERVERS, planned.settings["server"]),
+        model=model,
+        classes=classes,
+        train_samples=train_samples,
+        test_samples=test_samples,
+        test=torch.from_numpy(np.setdiff1d(used, reserved)).to(device),
+        reserved=torch.from_numpy(reserved).to(device),
+        shards=shards.read(planned.inputs["shards"]),
+    )

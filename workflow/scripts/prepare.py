@@ -1,0 +1,5 @@
+from cohort.data.store import prepare
+from cohort.log import logged
+
+with logged(snakemake.log[0]):
+    prepare(snakemake.params.plan, snakemake.output[0])

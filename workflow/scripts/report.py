@@ -1,0 +1,7 @@
+import json
+
+from cohort.log import logged
+from cohort.report.page import write_page
+
+with logged(snakemake.log[0]):
+    write_page(json.loads(snakemake.params.spec), snakemake.output[0])

@@ -1,0 +1,7 @@
+import json
+
+from cohort.log import logged
+from cohort.tables.tabulate import tabulate
+
+with logged(snakemake.log[0]):
+    tabulate(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))
