@@ -9,9 +9,7 @@ min_version("9.20")
 
 configfile: "config/config.yaml"
 
-PACKAGE = os.path.join(workflow.basedir, "workflow")
-sys.path.insert(0, PACKAGE)
-os.environ["PYTHONPATH"] = PACKAGE + os.pathsep + os.environ.get("PYTHONPATH", "")
+sys.path.insert(0, os.path.join(workflow.basedir, "workflow"))
 
 from cohort.driver import Driver
 from cohort.errors import UserError
@@ -23,6 +21,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error))
 driver, stages = Driver(plan), Stages(plan)
+driver.set_up()
 
 
 wildcard_constraints:

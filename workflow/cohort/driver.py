@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
 from typing import IO
 
+import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze
 from cohort.errors import UserError
 from cohort.files import write_text
@@ -24,24 +26,35 @@ LOCK = Path(PLAN_FOLDER, "driver.lock")
 class Driver:
     """Holds the lock of the working directory as long as its process lives."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan | None):
         self.plan = plan
         self.lock: IO[str] | None = None
 
+    def set_up(self) -> None:
+        """Let the scripts of jobs import this package without installation; say what a scale left out."""
+        paths = [str(Path(cohort.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        for note in self.plan.notes if self.plan is not None else []:
+            print(note, file=sys.stderr)
+
     def start(self) -> None:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
+        if self.plan is None:  # a job on a cluster
+            return
         self.lock = _locked()
         freeze_plan(self.plan)
         sweep(self.plan)
 
     def finish(self) -> None:
         """Everything asked for was made: what was drawn from a part of it is out of date."""
+        if self.plan is None:
+            return
         sweep(self.plan)
         shutil.rmtree(partial_folder(self.plan.scale), ignore_errors=True)
 
     def rescue(self) -> None:
         """Something failed: draw what there is, beside the declared outputs and never over them."""
-        if self.lock is None:
+        if self.plan is None or self.lock is None:
             return
         sweep(self.plan)
         for name in self.plan.studies:

@@ -15,9 +15,7 @@ from typing import Any
 
 from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
 from cohort.files import code_hash
-from cohort.plan import Plan, Study, all_studies
-from cohort.plan.plan import study_file
-from cohort.plan.reading import read_yaml
+from cohort.plan import Plan, Study, all_studies, drawn_names
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 TABLE_FORMATS = ("csv", "md", "tex")
@@ -94,12 +92,13 @@ class Stages:
         return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
 
     def targets(self) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
-        """The named targets: `all`, each study, and each of its figures and tables."""
+        """The named targets: `all`, each study, and each of its figures and tables. A job on a cluster knows its own target."""
+        if self._plan is None:
+            return
         yield "all", self._all
         for name in all_studies():
             yield name, partial(self._study_target, name)
-            content = read_yaml(study_file(name))
-            for drawn in [*content.get("figures", {}), *content.get("tables", {})]:
+            for drawn in drawn_names(name):
                 yield f"{name}_{drawn}", partial(self._drawn_target, name, drawn)
 
     def _all(self, wildcards: Wildcards) -> Files:
@@ -160,4 +159,3 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
               "figures": entries(study, study.figures), "tables": entries(study, study.tables)}
              for study in map(plan.study, studies)]  # fmt: skip
     return {"scale": plan.scale, "notes": plan.notes, "studies": shown}
-

@@ -14,7 +14,7 @@ from cohort.cell import Planned
 from cohort.errors import UserError
 from cohort.log import last_line
 from cohort.plan import Plan
-from cohort.plan.cost import seconds
+from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
 from cohort.training.lease import is_held, state_folder, was_left
@@ -74,7 +74,7 @@ def print_cost(plan: Plan) -> None:
         for name, experiment in study.experiments.items():
             found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
             missing = [status.planned for status in found if status.state not in ("done", "diverged")]
-            hours = _estimate(plan, missing) / 3600
+            hours = (_estimate(plan, missing) + START_SECONDS * len(missing)) / 3600
             done = [status for status in found if status.seconds]
             ratio = sum(status.seconds for status in done) / _estimate(plan, [status.planned for status in done]) if done else None
             rounds = sum(planned.settings["rounds"] for planned in missing)
@@ -104,7 +104,7 @@ def _clients(record: Record) -> str:
 
 
 def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:
-    return sum(seconds(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in cells)
+    return sum(round_seconds(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in cells)
 
 
 def _exist(files: Iterable[str]) -> bool:

@@ -6,17 +6,17 @@ import importlib.util
 import shutil
 from pathlib import Path
 
+from cohort import files
 from cohort.errors import UserError
-from cohort.files import replacing, sha256
 
 
-def download(source: str, checksum: str, target: str | Path) -> None:
+def download(source: str, sha256: str, target: str | Path) -> None:
     """Fetch one file. `package:NAME/PATH` is a file that an installed Python package bundles."""
-    with replacing(target) as temporary:
+    with files.replacing(target) as temporary:
         shutil.copyfile(_bundled(source), temporary)
-        found = sha256(temporary)
-        if found != checksum:
-            raise UserError(f"{source}: SHA-256 is {found}, config/datasets.yaml expects {checksum}")
+        found = files.sha256(temporary)
+        if found != sha256:
+            raise UserError(f"{source}: SHA-256 is {found}, config/datasets.yaml expects {sha256}")
 
 
 def _bundled(source: str) -> Path:

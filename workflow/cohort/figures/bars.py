@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.components import parameter
 from cohort.errors import UserError
 from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, PALE
+from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, panel_width
 from cohort.figures.names import BY_ROUND, METRICS
 from cohort.records.summary import At, finite_rows, value_per_cell
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from cohort.figures.look import Look
 
 GROUP = 0.8  # of the distance between two places is taken by bars
-ROOM_FOR_A_TICK = 11  # letters that fit below one place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +32,9 @@ class Bars(Kind):
     """
 
     name: ClassVar[str] = "bars"
-    mark: ClassVar[str] = "bar"
 
     metric: str = parameter(enum=list(METRICS), help="what is drawn")
-    at: At = parameter("last", help="which of a run's values: of the last evaluation, the highest, the mean, or the mean of the last ten rounds")
+    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")  # noqa: RUF009
     x: str = parameter(help="the label along the x axis, or client")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
     reference_label: str = parameter("", help="what that line is called")
@@ -63,10 +62,10 @@ class Bars(Kind):
         if self.x == "client":
             for hue in hues:
                 self._profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue))
-            axes.set_ylim(bottom=0)
+            axes.margins(x=0)
+            axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
         else:
             self._groups(axes, panel, cells, look, colors)
-        axes.margins(x=0.02)
         if self.reference is not None:
             axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
 
@@ -79,34 +78,42 @@ class Bars(Kind):
                 runs = panel[(panel[self.x] == x) & (panel[self.hue] == (hue or x))]
                 center = place + (slot - (len(side_by_side) - 1) / 2) * width
                 if len(runs):
-                    self._bar(axes, runs, center, width, colors[hue or x], look.hatch(self.hue, hue or x))
-        names = [look.value(self.x, x) for x in places]
-        crowded = max(map(len, names)) > ROOM_FOR_A_TICK
-        axes.set_xticks(range(len(places)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center", rotation_mode="anchor")
+                    self._bar(axes, runs, center, width, colors[hue or x], look, look.hatch(self.hue, hue or x))
+        self._ticks(axes, [look.value(self.x, x) for x in places])
+
+    def _ticks(self, axes: Axes, names: list[str]) -> None:
+        room = int(panel_width(axes) / len(names) / LETTER)
+        wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
+        if max(len(line) for name in wrapped for line in name.splitlines()) > room:
+            axes.set_xticks(range(len(names)), names, rotation=25, ha="right", rotation_mode="anchor")
+        else:
+            axes.set_xticks(range(len(names)), wrapped)
         axes.tick_params(axis="x", length=0)
         axes.grid(visible=False, axis="x")
-        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_xlim(-0.5, len(names) - 0.5)
 
-    def _bar(self, axes: Axes, runs: DataFrame, center: float, width: float, color: str, hatch: str) -> None:
-        mean, deviation, statuses = runs["value"].mean(), runs["value"].std(), set(runs["status"])
-        whisker = deviation if len(runs) > 1 else None
-        pale = PALE if "unfinished" in statuses else 1.0
-        axes.bar(center, mean, width * 0.94, color=color, hatch=hatch, edgecolor="white", linewidth=0, alpha=pale, yerr=whisker,
+    def _bar(self, axes: Axes, runs: DataFrame, center: float, width: float, color: Any, look: Look, hatch: str) -> None:
+        mean, statuses = runs["value"].mean(), set(runs["status"])
+        whisker = runs["value"].std() if len(runs) > 1 else None
+        shade = look.pale(color) if "unfinished" in statuses else color
+        axes.bar(center, mean, width * 0.94, color=shade, hatch=hatch, edgecolor="white", linewidth=0, yerr=whisker,
                  error_kw={"elinewidth": 0.8, "capsize": min(2.0, 20 * width), "capthick": 0.8, "ecolor": "#333333"})  # fmt: skip
         if "diverged" in statuses:
-            axes.annotate("×", (center, mean + (whisker or 0)), (0, 1.5), textcoords="offset points", ha="center", color=color, fontsize=8)
+            axes.annotate(
+                CROSS, (center, mean + (whisker or 0)), (0, 1.5), textcoords="offset points", ha="center", color=color, fontsize=8
+            )
 
     def _profile(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
         if not len(runs):
             return
         points = runs.groupby("place")["value"].agg(["mean", "std"])
         edges = [0.5, *(points.index + 0.5)]
-        axes.stairs(points["mean"], edges, color=color, linestyle=dash, linewidth=1.3)
-        low, high = (points["mean"] + sign * points["std"] for sign in (-1, 1))
-        axes.fill_between(points.index, low, high, step="mid", color=color, alpha=BAND_OPACITY, linewidth=0)
+        axes.stairs(points["mean"], edges, baseline=None, color=color, linestyle=dash, linewidth=1.3)
+        low, high = (points["mean"] - points["std"]).clip(lower=0), points["mean"] + points["std"]
+        axes.stairs(high, edges, baseline=low, fill=True, color=color, alpha=BAND_OPACITY, linewidth=0)
 
     def x_title(self, look: Look) -> str:
-        return "Clients of a run, highest first" if self.x == "client" else look.title(self.x)
+        return "Clients, highest first" if self.x == "client" else look.title(self.x)
 
     def handle(self, value: str, look: Look, color: str) -> Artist:
         from matplotlib.lines import Line2D
@@ -117,8 +124,11 @@ class Bars(Kind):
         return Patch(facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0)
 
     def remarks(self, statuses: set[str]) -> list[str]:
-        crosses = ["×: a run diverged"] if "diverged" in statuses and self.x != "client" else []
+        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses and self.x != "client" else []
         return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
+
+    def mark(self) -> str:
+        return "curve" if self.x == "client" else "bar"
 
     def keyed(self) -> bool:
         return self.x != self.hue

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.components import parameter
 from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, STOPPED
+from cohort.figures.look import BAND_OPACITY, CROSS, STOPPED
 from cohort.figures.names import BY_ROUND, METRICS
 from cohort.records.summary import finite_rows
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cohort.figures.look import Look
 
+ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 FEW_POINTS = 12  # a curve of so few points shows each of them
 
 
@@ -29,10 +30,9 @@ class Curves(Kind):
     """
 
     name: ClassVar[str] = "curves"
-    mark: ClassVar[str] = "curve"
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
-    smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **{"not": {"multipleOf": 2}})
+    smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD)
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
 
     def measure(self, metrics: DataFrame) -> DataFrame:
@@ -51,6 +51,7 @@ class Curves(Kind):
             if len(runs):
                 self._curve(axes, runs, colors[hue], look.dash(self.hue, hue))
         axes.margins(x=0.02)
+        axes.set_xlim(left=0, auto=None)
 
     def _curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
         points = runs.groupby("round")["value"].agg(["mean", "std", "count"])
@@ -74,7 +75,10 @@ class Curves(Kind):
         return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
 
     def remarks(self, statuses: set[str]) -> list[str]:
-        crosses = ["×: a run diverged"] if "diverged" in statuses else []
+        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
         unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
-        dotted = ["dotted: mean of the runs that got so far"] if statuses & {"diverged", "unfinished"} else []
+        dotted = ["dotted: fewer runs"] if statuses & {"diverged", "unfinished"} else []
         return [*unfinished, *crosses, *dotted]
+
+    def mark(self) -> str:
+        return "curve"

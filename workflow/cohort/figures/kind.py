@@ -6,7 +6,7 @@ sheet.py makes the panels, the legend and the note, so a kind only measures and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cohort.components import Component, parameter
 
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 class Kind(Component):
     """Base of every kind of figure. Every kind also has a field `metric`, whose choice depends on the kind."""
 
-    mark: ClassVar[str]  # what one mean is drawn as, to be counted in the note: "curve", "bar"
-
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
     columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
     rows: str | None = parameter(None, help="the label whose values lie one below the other as panels")
-    limits: list[float] | None = parameter(
+    limits: list[float] | None = parameter(  # noqa: RUF009
         None, items={"type": "number"}, minItems=2, maxItems=2, help="lowest and highest value of the y axis, in its unit"
     )
 
@@ -61,6 +59,10 @@ class Kind(Component):
 
     def remarks(self, statuses: set[str]) -> list[str]:
         """What the note must explain when runs have diverged or are unfinished."""
+        raise NotImplementedError
+
+    def mark(self) -> str:
+        """What one mean is drawn as, as the note calls it."""
         raise NotImplementedError
 
     def keyed(self) -> bool:

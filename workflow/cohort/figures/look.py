@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cohort.figures.names import Names, text_orders
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
 NARROWEST, WIDEST = 1.75, 3.4  # inches of a panel
 HEIGHT = 0.68  # of a panel's width
-TALLEST = 1.9  # inches of a panel
+SHORTEST, TALLEST = 1.4, 1.9  # inches of a panel, with its title and ticks
+FRAME = 0.5  # inches for the titles of the x axis and the note
+LETTER = 0.056  # inches, the mean width of a letter of 8 points
 MOST_COLUMNS = 4  # of a grid that may wrap
 RESOLUTION = 200
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that no machine draws with another font
     "font.size": 8,
     "axes.titlesize": 8,
@@ -38,12 +43,13 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.3,
     "hatch.linewidth": 0.5,
     "savefig.dpi": RESOLUTION,
+    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
     "svg.hashsalt": "cohort",  # the names inside an SVG are random otherwise
     "pdf.fonttype": 42,  # embeds the fonts so that journals accept them
 }
 NOTE = {"fontsize": 6.5, "color": "#555555"}
 BAND_OPACITY = 0.18
-PALE = 0.45
+PALE = 0.5  # part of white in the color of what is not finished
 
 # Okabe and Ito's colors, which color-blind readers can tell apart, without their yellow, which is too light for a line on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -51,6 +57,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 HATCHES = ("", "////", "....", "xxxx")
 STOPPED = (0, (1, 1.2))
 UNKNOWN = "#999999"
+CROSS = "\N{MULTIPLICATION SIGN}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +81,12 @@ class Look(Names):
         shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
         return {value: shades[value] for value in values}
 
+    def pale(self, color: Any) -> tuple[float, ...]:
+        """The color of what is not finished."""
+        from matplotlib.colors import to_rgb
+
+        return tuple(PALE + (1 - PALE) * part for part in to_rgb(color))
+
     def dash(self, hue: str, value: str) -> Any:
         """The line style: solid until the colors are used up."""
         return DASHES[self._lap(hue, value) % len(DASHES)]
@@ -84,3 +97,10 @@ class Look(Names):
 
     def _lap(self, hue: str, value: str) -> int:
         return self.styles.get(value, 0) // len(COLORS) if hue == "strategy" else 0
+
+
+def panel_width(axes: Axes) -> float:
+    """Inches of a panel's share of the figure."""
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None and grid is not None
+    return float(figure.bbox.width / figure.dpi / grid.ncols)

@@ -44,7 +44,7 @@ METRICS = {
 }
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 
-LABELS = {"dataset": "Data set", "model": "Model", "partition": "Partition", "J": "J", "strategy": "Strategy", "seed": "Seed", "lr": "Learning rate"}  # fmt: skip
+LABELS = {"dataset": "Data set", "lr": "Learning rate"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy")
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from textwrap import fill
 from typing import TYPE_CHECKING
 
+from cohort.figures import look as sizes
 from cohort.figures.kind import Kind
-from cohort.figures.look import HEIGHT, MOST_COLUMNS, NARROWEST, NOTE, PAGE_WIDTH, TALLEST, WIDEST, Look
+from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
 from cohort.figures.names import METRICS
 from cohort.records.summary import cells_of, runs_behind
 
@@ -40,12 +42,14 @@ def sheet(kind: Kind, metrics: DataFrame, look: Look) -> Figure:
     cells, measured = cells_of(metrics), kind.measure(metrics)
     panels = arrange(kind, cells, look)
     figure, axes = _grid(panels)
-    for panel in panels:
+    for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
         _fill(kind, axes[panel.line, panel.column], panel.of(measured), panel.of(cells), cells, look)
-        axes[panel.line, panel.column].set_title(_title(panel, look))
-    _name_axes(kind, axes, panels, look)
-    _fit_legend(figure, _entries(kind, axes, measured, cells, look))
-    figure.supxlabel(note(kind, measured, cells), x=0.99, ha="right", **NOTE)
+        axes[panel.line, panel.column].set_title(title)
+    _name_axes(kind, figure, axes, look)
+    if not len(measured):
+        axes[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
+    figure.supxlabel(fill(note(kind, measured, cells), int(figure.get_figwidth() / LETTER / 0.85)), x=0.99, ha="right", **NOTE)
+    figure.set_figheight(figure.get_figheight() + _legend(figure, _entries(kind, axes, measured, cells, look)))
     return figure
 
 
@@ -58,7 +62,7 @@ def arrange(kind: Kind, cells: DataFrame, look: Look) -> list[Panel]:
     if kind.rows and lines:
         return [Panel(y, 0, {kind.rows: line}) for y, line in enumerate(lines)]
     if kind.columns and columns:
-        width = ceil(len(columns) / ceil(len(columns) / MOST_COLUMNS))
+        width = ceil(len(columns) / ceil(len(columns) / sizes.MOST_COLUMNS))
         return [Panel(*divmod(place, width), {kind.columns: column}) for place, column in enumerate(columns)]
     return [Panel(0, 0, {})]
 
@@ -70,8 +74,8 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     if runs.done == runs.planned and len(measured):
         seeds = measured.groupby(list(kind.shown()))["digest"].nunique()
         fewest, most = seeds.min(), seeds.max()
-        count = str(most) if fewest == most else f"{fewest}–{most}"
-        parts = [f"n = {count} {'seed' if most == 1 else 'seeds'} per {kind.mark}"]
+        count = str(most) if fewest == most else f"{fewest} to {most}"
+        parts = [f"n = {count} {'seed' if most == 1 else 'seeds'} per {kind.mark()}"]
     return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
 
 
@@ -80,9 +84,9 @@ def _grid(panels: list[Panel]) -> tuple[Figure, dict[tuple[int, int], Axes]]:
     from matplotlib.figure import Figure
 
     lines, columns = 1 + max(panel.line for panel in panels), 1 + max(panel.column for panel in panels)
-    width = min(WIDEST, max(NARROWEST, PAGE_WIDTH / columns))
-    height = min(TALLEST, width * HEIGHT)
-    figure = Figure(figsize=(width * columns, height * lines + 0.75), layout="constrained")
+    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / columns))
+    height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
+    figure = Figure(figsize=(width * columns, height * lines + sizes.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     axes = {(panel.line, panel.column): grid[panel.line][panel.column] for panel in panels}
@@ -97,25 +101,38 @@ def _fill(kind: Kind, axes: Axes, measured: DataFrame, planned: DataFrame, cells
     if len(measured):
         kind.paint(axes, measured, cells, look)
     else:
-        words = NO_RUNS if len(planned) or not len(cells) else "not planned"
-        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=NOTE["color"])
+        axes.text(0.5, 0.5, _reason(planned, cells), transform=axes.transAxes, ha="center", va="center", color=NOTE["color"])
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
     if kind.limits:
         axes.set_ylim(*kind.limits)
 
 
-def _title(panel: Panel, look: Look) -> str:
-    parts = [look.phrase(label, value) for label, value in reversed(panel.values.items())]
-    return ", ".join(parts) if sum(map(len, parts)) < 30 else ",\n".join(parts)
+def _reason(planned: DataFrame, cells: DataFrame) -> str:
+    statuses = set(planned["status"])
+    if not statuses:
+        return "not planned" if len(cells) else NO_RUNS
+    return NO_RUNS if statuses == {"missing"} else "diverged" if statuses == {"diverged"} else "no values yet"
 
 
-def _name_axes(kind: Kind, axes: dict[tuple[int, int], Axes], panels: list[Panel], look: Look) -> None:
-    for panel in panels:
-        here = axes[panel.line, panel.column]
-        if panel.column == 0:
-            here.set_ylabel(METRICS[kind.metric].label)
-        if (panel.line + 1, panel.column) not in axes:
-            here.set_xlabel(kind.x_title(look))
-            here.tick_params(axis="x", labelbottom=True)
+def _titles(panels: list[Panel], look: Look, width: float) -> list[str]:
+    parts = [[look.phrase(label, value) for label, value in reversed(panel.values.items())] for panel in panels]
+    one_line = [", ".join(words) for words in parts]
+    fits = max(map(len, one_line)) * LETTER < 0.92 * width
+    return one_line if fits else [",\n".join(words) for words in parts]
+
+
+def _name_axes(kind: Kind, figure: Figure, axes: dict[tuple[int, int], Axes], look: Look) -> None:
+    name, last = METRICS[kind.metric].label, max(line for line, _ in axes)
+    if last:
+        figure.supylabel(name, fontsize=STYLE["axes.labelsize"])
+    else:
+        axes[0, 0].set_ylabel(name)
+    for (line, column), panel in axes.items():
+        if line == last:
+            panel.set_xlabel(kind.x_title(look))
+        elif (line + 1, column) not in axes:
+            panel.tick_params(axis="x", labelbottom=True)
 
 
 def _entries(kind: Kind, axes: dict[tuple[int, int], Axes], measured: DataFrame, cells: DataFrame, look: Look) -> dict[str, Artist]:
@@ -124,16 +141,20 @@ def _entries(kind: Kind, axes: dict[tuple[int, int], Axes], measured: DataFrame,
         hues, drawn = look.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
         colors = look.colors(kind.hue, hues)
         for hue in hues:
-            entries[look.phrase(kind.hue, hue) + ("" if hue in drawn else f" ({NO_RUNS})")] = kind.handle(hue, look, colors[hue])
+            suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
+            entries[look.phrase(kind.hue, hue) + suffix] = kind.handle(hue, look, colors[hue])
     for panel in axes.values():
         entries |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     return entries
 
 
-def _fit_legend(figure: Figure, entries: dict[str, Artist]) -> None:
+def _legend(figure: Figure, entries: dict[str, Artist]) -> float:
+    """Put the legend above the panels, in as few lines as fit the width, and say how many inches it takes."""
     for columns in range(len(entries), 0, -1):
         even = ceil(len(entries) / ceil(len(entries) / columns))
         legend = figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=even, handlelength=2.2)
-        if columns == 1 or legend.get_window_extent().width < figure.bbox.width * 0.98:
-            return
+        box = legend.get_window_extent()
+        if columns == 1 or box.width < figure.bbox.width * 0.98:
+            return float(box.height / figure.dpi)
         legend.remove()
+    return 0.0

@@ -12,7 +12,7 @@ from typing import Any
 from cohort.cell import local_work
 from cohort.models import MODELS
 
-START_SECONDS = 2.0  # imports, loading, the first step
+START_SECONDS = 2.0  # of a cell before its first round: imports and loading
 STEP_SECONDS = 3e-4  # one local step of a network of no size
 OPERATIONS_PER_SECOND = 2e10
 
@@ -25,11 +25,11 @@ def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     return int(settings["rounds"] * settings["cohort"] * per_client)
 
 
-def seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    """Estimated time of a cell on one core: local steps, evaluations and start. A training step costs three forward passes."""
+def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    """Estimated time of all rounds of a cell on one core: local steps and evaluations. A training step costs three forward passes."""
     multiply_adds = MODELS[settings["model"]]().multiply_adds(tuple(facts["shape"]), facts["classes"])
     size = facts["train"] * settings["samples"] / settings["clients"]
     step = STEP_SECONDS + 6 * multiply_adds * min(settings["batch"], size) / OPERATIONS_PER_SECOND
     tests = settings["rounds"] / settings["evaluate_every"] * facts["test"] * settings["samples"]
     test = 2 * multiply_adds / OPERATIONS_PER_SECOND
-    return START_SECONDS + client_steps(settings, facts) * step + tests * test
+    return client_steps(settings, facts) * step + tests * test

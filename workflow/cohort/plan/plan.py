@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.errors import UserError, suggest
-from cohort.figures import KINDS
+from cohort.figures import KINDS, Kind
 from cohort.plan.expand import Values, axis_values, combinations
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
@@ -119,6 +119,15 @@ def all_studies() -> list[str]:
     return sorted(file.stem for file in (CONFIG / "studies").glob("*.yaml"))
 
 
+def drawn_names(study: str) -> list[str]:
+    """The figures and tables of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
+    try:
+        content = read_yaml(study_file(study))
+        return [*content.get("figures", {}), *content.get("tables", {})]
+    except (UserError, AttributeError, TypeError):
+        return []
+
+
 def _checked(validator: Validator, name: str) -> dict[str, Any]:
     file = CONFIG / f"{name}.yaml"
     content: dict[str, Any] = read_yaml(file)
@@ -154,10 +163,11 @@ def _facets(spec: Mapping[str, Any], axes: Mapping[str, Any], where: str) -> tup
     values = {key: value for key, value in spec.items() if key not in ("kind", "experiment", "title", "caption")}
     drawn = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
     try:
-        drawn.check()
+        if isinstance(drawn, Kind):
+            drawn.check()
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    for column in drawn.shown():
+    for column in drawn.shown() if isinstance(drawn, Kind) else drawn.facets():
         if column not in axes:
             raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
     return drawn.facets()

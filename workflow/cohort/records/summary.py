@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 At = Literal["last", "max", "mean", "last-10"]
 FIXED = ("digest", "study", "experiment", "status", "metric", "round", "client", "value")
 STATUSES = ("done", "diverged", "unfinished", "missing")
-NO_VALUE = "–"
+NO_VALUE = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,13 @@ def runs_behind(metrics: DataFrame) -> Runs:
 
 
 def read_metric(file: str | Path, metric: str) -> DataFrame:
-    """The rows of one metric in a fixed order, labels as text, and one row without a value for each cell that lacks the metric."""
+    """The rows of one metric and one other row of each cell that lacks it, in a fixed order, with labels as text."""
     import pandas as pd
 
     everything = pd.read_parquet(file)
-    rows = everything[everything["metric"] == metric]
-    lacking = everything[~everything["digest"].isin(rows["digest"])].drop_duplicates("digest")
-    lacking = lacking.assign(metric=None, round=pd.NA, client=pd.NA, value=float("nan")).astype(everything.dtypes.to_dict())
-    frame = pd.concat([rows, lacking]).sort_values(["digest", "round", "client"], ignore_index=True)
+    wanted = everything["metric"].eq(metric).fillna(False)
+    lacking = ~everything["digest"].isin(everything.loc[wanted, "digest"]) & ~everything["digest"].duplicated()
+    frame = everything[wanted | lacking].sort_values(["digest", "round", "client"], ignore_index=True)
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 

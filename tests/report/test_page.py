@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cohort.report.page import write_page
+
+HOSTILE = """</title><script>alert("1")</script> & 'more'"""
+PNG = b"\x89PNG not really"
+CSV = """\
+partition,strategy,metric,at,mean,sd,n,planned,diverged
+dir-0.1,NA,test_accuracy,last,0.52,0.028284,2,2,0
+dir-0.1,fedentopt,test_accuracy,last,0.6,,1,2,1
+"""
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, and whether each is closed in its order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.opened: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "img"):
+            self.opened.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.opened.pop() == tag
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> dict[str, Any]:
+    """A study with one figure and one table, each with its files."""
+    metrics = tmp_path / "metrics.parquet"
+    pd.DataFrame({"digest": ["a", "a", "b"], "status": ["done", "done", "missing"]}).to_parquet(metrics)
+    files = {suffix: tmp_path / "figures" / f"a figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")}
+    files["png"].parent.mkdir()
+    files["png"].write_bytes(PNG)
+    files["csv"].write_text(CSV)
+    item = {"title": HOSTILE, "caption": HOSTILE, "metrics": str(metrics)}
+    figure = item | {"name": "fig1", "files": [str(files[suffix]) for suffix in ("png", "pdf", "svg")]}
+    table = item | {"name": "tab1", "files": [str(files[suffix]) for suffix in ("csv", "md", "tex")]}
+    study = {"name": "demo", "title": HOSTILE, "description": HOSTILE, "figures": [figure], "tables": [table]}
+    return {"scale": "full", "notes": [HOSTILE], "studies": [study]}
+
+
+def page(spec: dict[str, Any], tmp_path: Path) -> str:
+    write_page(spec, tmp_path / "report" / "index.html")
+    return (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_page_needs_nothing_beside_it(spec: dict[str, Any], tmp_path: Path) -> None:
+    tags = Tags()
+    tags.feed(text := page(spec, tmp_path))
+    assert tags.opened == []
+    names = [name for name, _ in tags.found]
+    assert not {"script", "link", "iframe", "object"} & set(names)
+    images = [attributes["src"] for name, attributes in tags.found if name == "img"]
+    assert images == ["data:image/png;base64," + base64.b64encode(PNG).decode()]
+    assert not re.search(r"https?://|url\(|@import", text)
+    links = [attributes["href"] for name, attributes in tags.found if name == "a"]
+    assert links == [f"../figures/a%20figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")]
+
+
+def test_no_text_becomes_markup(spec: dict[str, Any], tmp_path: Path) -> None:
+    text = page(spec, tmp_path)
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") == 10  # title, heading, study, its description, a note, and title (image) and caption of each item
+
+
+def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path) -> None:
+    assert page(spec, tmp_path).count("n = 1 of 2 runs (1 missing)") == 2
+
+
+def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) -> None:
+    text = page(spec | {"titles": {"fedentopt": "FedEntOpt"}}, tmp_path)
+    assert '<th>Partition</th><th class="number">NA</th><th class="number">FedEntOpt</th>' in text
+    assert '<th>dir-0.1</th><td class="number">52.00 ± 2.83 <span class="count">(2)</span></td>' in text
+    assert '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>' in text
+
+
+@pytest.mark.parametrize(("scale", "warned"), [("full", False), ("smoke", True)])
+def test_a_cheaper_scale_is_said_plainly(spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool) -> None:
+    text = page(spec | {"scale": scale}, tmp_path)
+    assert ("no reproduction" in text) is warned
+
+
+def test_several_studies_are_listed_first(spec: dict[str, Any], tmp_path: Path) -> None:
+    text = page(spec | {"studies": [spec["studies"][0], spec["studies"][0] | {"name": "two", "title": "Two"}]}, tmp_path)
+    assert '<a href="#two">Two</a>' in text
+    assert '<section id="two">' in text

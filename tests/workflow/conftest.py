@@ -1,0 +1,99 @@
+"""A project whose tiny study has run to the end, once for all tests; each test works on a copy of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import copy_project
+
+TINY = {
+    "title": "Tiny",
+    "settings": {"dataset": "digits", "clients": 10, "cohort": 3, "rounds": 4, "batch": 16, "lr": 0.05, "reserve": 60, "model": "small-mlp",
+                 "evaluate_every": 2},
+    "experiments": {
+        "one": {"axes": {"partition": ["iid", "classes-2"], "J": ["J2"], "strategy": ["fedavg", "fedentopt"], "seed": [0]}},
+        "two": {"axes": {"partition": ["iid"], "J": ["J3"], "strategy": ["fedavg"], "seed": [0, 1]}},
+    },
+    "figures": {
+        "fig1": {"experiment": "one", "kind": "curves", "metric": "test_accuracy", "columns": "partition"},
+        "fig2": {"experiment": "two", "kind": "bars", "metric": "cohort_entropy", "at": "mean", "x": "partition"},
+    },
+    "tables": {"tab1": {"experiment": "one", "metric": "test_accuracy", "rows": ["partition"], "columns": "strategy"}},
+}  # fmt: skip
+CELLS = {"one": 4, "two": 2}
+
+
+@dataclass
+class Project:
+    """A working directory in which Snakemake is started as a user would."""
+
+    root: Path
+
+    def start(self, *arguments: str, **options) -> subprocess.Popen:
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        return subprocess.Popen(["snakemake", *arguments], cwd=self.root, env=environment, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, **options)  # fmt: skip
+
+    def snakemake(self, *arguments: str, fails: bool = False) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=300)
+        assert (process.returncode != 0) == fails, output
+        return output
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """How many jobs of each rule a dry run plans."""
+        output = self.snakemake("-n", *arguments)
+        jobs = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
+        assert jobs or "Nothing to be done" in output, output
+        return {rule: int(count) for rule, count in jobs.items() if rule not in ("total", "all")}
+
+    def study(self, **changes) -> dict:
+        """The study as it stands; `write` puts it back."""
+        return yaml.safe_load((self.root / "config/studies/tiny.yaml").read_text())
+
+    def write(self, study: dict) -> None:
+        (self.root / "config/studies/tiny.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+
+    def records(self) -> list[Path]:
+        return sorted(path for path in (self.root / "results/cells").rglob("*.h5") if ".state" not in str(path))
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        text = (self.root / file).read_text()
+        assert old in text
+        (self.root / file).write_text(text.replace(old, new))
+
+
+def tiny_project(folder: Path) -> Project:
+    project = Project(copy_project(folder))
+    (folder / "config/studies/demo.yaml").unlink()
+    project.write(TINY)
+    project.replace("config/config.yaml", "studies: [demo]", "studies: [tiny]")
+    return project
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = tiny_project(tmp_path_factory.mktemp("finished") / "project")
+    project.snakemake()
+    return project
+
+
+@pytest.fixture
+def finished(finished_once: Project, tmp_path: Path) -> Project:
+    """A copy of the finished project, with Snakemake's own notes and all times."""
+    return Project(Path(shutil.copytree(finished_once.root, tmp_path / "project", symlinks=True)))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Project:
+    """The tiny project before its first run."""
+    return tiny_project(tmp_path / "project")

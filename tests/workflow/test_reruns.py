@@ -1,0 +1,130 @@
+"""What makes a cell train again, and what does not: each sentence of the design as a test, with `snakemake` as a user types it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.workflow.conftest import CELLS, Project
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {str(file): (file.stat().st_mtime_ns, file.read_bytes()) for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_second_run_finds_nothing_to_do(finished: Project):
+    assert len(finished.records()) == sum(CELLS.values())
+    assert "Nothing to be done" in finished.snakemake()
+
+
+def test_new_seed_trains_only_its_cells(finished: Project):
+    study = finished.study()
+    study["experiments"]["one"]["axes"]["seed"].append(1)
+    finished.write(study)
+    jobs = finished.planned()
+    assert jobs["train"] == CELLS["one"]
+    assert jobs == {"train": 4, "deal": 1, "collect": 1, "draw": 1, "tabulate": 1, "report": 1}  # iid of seed 1 was dealt for experiment two
+
+
+def test_deleted_record_trains_that_cell_and_redraws(finished: Project):
+    gone = finished.records()[0]
+    others = {path: path.stat().st_mtime_ns for path in finished.records()[1:]}
+    gone.unlink()
+    finished.snakemake()
+    assert gone.exists()
+    assert {path: path.stat().st_mtime_ns for path in finished.records() if path != gone} == others
+
+
+def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
+    next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
+    assert finished.planned("tiny_fig1") == {"train": 1, "collect": 1, "draw": 1, "tiny_fig1": 1}
+    assert finished.planned("tiny_fig2") == {}
+
+
+def test_comments_in_all_code_train_nothing(finished: Project):
+    for file in (finished.root / "workflow").rglob("*.py"):
+        file.write_text(file.read_text() + "\n# a comment\n")
+    jobs = finished.planned()
+    assert not {"train", "deal", "prepare", "download"} & set(jobs), jobs
+    assert jobs["draw"] == 2
+
+
+def test_figure_code_redraws_and_trains_nothing(finished: Project):
+    finished.replace("workflow/cohort/figures/look.py", "from __future__", "# changed\nfrom __future__")
+    assert finished.planned() == {"draw": 2, "report": 1}
+
+
+def test_unrelated_config_changes_nothing(finished: Project):
+    finished.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 7")
+    finished.replace("config/strategies.yaml", "title: Highest loss", "title: The highest loss")
+    assert finished.planned() == {}
+
+
+def test_changed_setting_trains_its_experiment_and_changed_back_only_redraws(finished: Project):
+    study = finished.study()
+    study["experiments"]["two"]["settings"] = {"lr": 0.1}
+    finished.write(study)
+    assert finished.planned()["train"] == CELLS["two"]
+    finished.snakemake()
+    del study["experiments"]["two"]["settings"]
+    finished.write(study)
+    assert finished.planned() == {"collect": 1, "draw": 1, "report": 1}
+
+
+def test_new_strategy_trains_only_its_cells_even_without_shards(finished: Project):
+    for file in (finished.root / "results/shards").rglob("*.h5"):
+        file.unlink()
+    for file in (finished.root / "resources/data").glob("*.h5"):
+        file.unlink()
+    study = finished.study()
+    study["experiments"]["one"]["axes"]["strategy"].append("loss")
+    finished.write(study)
+    jobs = finished.planned()
+    assert (jobs["train"], jobs["deal"], jobs["prepare"]) == (2, 2, 1)
+    records = {path: path.stat().st_mtime_ns for path in finished.records()}
+    finished.snakemake()
+    assert {path: path.stat().st_mtime_ns for path in finished.records() if path in records} == records
+
+
+def test_same_number_written_otherwise_changes_nothing(finished: Project):
+    study = finished.study()
+    study["settings"] |= {"rounds": 4.0, "lr": 5.0e-2, "momentum": 0}
+    finished.write(study)
+    assert finished.planned() == {}
+
+
+def test_smoke_after_full_leaves_full_figures_alone(finished: Project):
+    before = snapshot(finished.root / "results/full")
+    output = finished.snakemake("--config", "scale=smoke")
+    assert "tiny.two: 1 of 2 cells at this scale" in output
+    assert snapshot(finished.root / "results/full") == before
+    assert (finished.root / "results/smoke/figures/tiny/fig1.png").exists()
+    assert finished.planned() == {}
+
+
+def test_bumped_science_trains_exactly_the_cells_that_use_it(finished: Project):
+    finished.replace("workflow/cohort/selection/entropy.py", 'name: ClassVar[str] = "entropy"',
+                     'name: ClassVar[str] = "entropy"\n    science: ClassVar[int] = 2')  # fmt: skip
+    assert finished.planned()["train"] == 2
+
+
+def test_only_fills_part_of_the_matrix(fresh: Project):
+    jobs = fresh.planned("--config", "only=strategy=fedentopt")
+    assert jobs == {"download": 1, "prepare": 1, "deal": 2, "train": 2}
+
+
+def test_study_broken_while_its_jobs_wait(fresh: Project):
+    """Each job of a cluster reads the Snakefile anew: what was planned is finished all the same."""
+    submit = fresh.root / "submit.sh"
+    submit.write_text('#!/bin/bash\nnohup bash "$1" > /dev/null 2>&1 &\necho $!\n')
+    submit.chmod(0o755)
+    process = fresh.start("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2",
+                          "--seconds-between-status-checks", "1")  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list((fresh.root / "results").glob("cells/**/*.state")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    (fresh.root / "config/studies/tiny.yaml").write_text("title: [broken")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert len(fresh.records()) == sum(CELLS.values())
+    assert (fresh.root / "results/full/figures/tiny/fig1.png").exists()

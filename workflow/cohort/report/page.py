@@ -1,0 +1,131 @@
+"""Writes the report: one HTML file that needs nothing beside it, with links to the other forms of each figure and table."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from cohort.figures.names import Names
+from cohort.files import write_text
+from cohort.records.summary import read_runs
+from cohort.report.style import CSS
+from cohort.tables.layout import DAGGER, Entry, lay_out
+
+WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
+
+
+def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
+    """Write the page of `spec`: scale, notes and studies, each with its figures and tables and their files."""
+    folder = Path(output).parent
+    studies = list(spec["studies"])
+    title = studies[0]["title"] if len(studies) == 1 else "Cohort: which clients should train next?"
+    body = [f"<h1>{escape(title)}</h1>", _scale(spec["scale"]), _list(spec["notes"]), _contents(studies)]
+    body += [_study(study, folder, spec.get("titles", {})) for study in studies]
+    write_text(output, PAGE.format(title=escape(title), css=CSS, body="\n".join(part for part in body if part)))
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _scale(scale: str) -> str:
+    if scale == "full":
+        return ""
+    return (f'<p class="warning">These runs were made at the scale “{escape(scale)}”, a cheaper version of the studies: '
+            "their numbers are no reproduction of any paper.</p>")  # fmt: skip
+
+
+def _list(notes: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<ul class="notes">{items}</ul>' if items else ""
+
+
+def _contents(studies: list[Mapping[str, Any]]) -> str:
+    if len(studies) < 2:
+        return ""
+    links = "".join(f'<li><a href="#{escape(study["name"])}">{escape(study["title"])}</a></li>' for study in studies)
+    return f"<nav><ul>{links}</ul></nav>"
+
+
+def _study(study: Mapping[str, Any], folder: Path, titles: Mapping[str, str]) -> str:
+    name, description = study["name"], study.get("description", "")
+    parts = [f"<h2>{escape(study['title'])}</h2>", f"<p>{escape(description)}</p>" if description else ""]
+    parts += [_item(name, figure, _image(figure), folder) for figure in study["figures"]]
+    parts += [_item(name, table, _table(table, titles), folder) for table in study["tables"]]
+    return f'<section id="{escape(name)}">{"".join(parts)}</section>'
+
+
+def _item(study: str, item: Mapping[str, Any], content: str, folder: Path) -> str:
+    caption = f"<p>{escape(item['caption'])}</p>" if item.get("caption") else ""
+    links = " ".join(_link(file, folder) for file in item["files"])
+    return (f'<figure id="{escape(study)}-{escape(item["name"])}"><h3>{escape(_title(item))}</h3>{content}<figcaption>{caption}'
+            f'<p class="runs">{escape(read_runs(item["metrics"]).phrase)} · {links}</p></figcaption></figure>')  # fmt: skip
+
+
+def _link(file: str | Path, folder: Path) -> str:
+    target = quote(Path(os.path.relpath(file, folder)).as_posix())
+    return f'<a href="{escape(target)}">{WORDS[Path(file).suffix]}</a>'
+
+
+def _image(figure: Mapping[str, Any]) -> str:
+    picture = _with_ending(figure, ".png").read_bytes()
+    return f'<img alt="{escape(_title(figure))}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+
+
+def _table(table: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    numbers = _read_numbers(_with_ending(table, ".csv"))
+    layout = lay_out(numbers, Names(orders=_orders(numbers), titles=dict(titles)))
+    head = "".join(f"<th>{escape(word)}</th>" for word in layout.heads)
+    head += "".join(f'<th class="number">{escape(word)}</th>' for word in layout.columns)
+    lines = ["".join([*(f"<th>{escape(word)}</th>" for word in words), *map(_entry, entries)]) for words, entries in layout.lines]
+    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    notes = f'<p class="key">{escape(" ".join(layout.notes))}</p>'
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}'
+
+
+def _entry(entry: Entry) -> str:
+    value = f"<strong>{escape(entry.value)}</strong>" if entry.best else escape(entry.value)
+    dagger = f"<sup>{DAGGER}</sup>" if entry.diverged else ""
+    count = f' <span class="count">({escape(entry.count)})</span>' if entry.count else ""
+    return f'<td class="number">{value}{dagger}{count}</td>'
+
+
+def _read_numbers(file: Path) -> Any:
+    import pandas as pd
+
+    from cohort.tables.measure import NUMBERS
+
+    header = pd.read_csv(file, nrows=0).columns
+    text = {column: str for column in header if column not in NUMBERS}
+    return pd.read_csv(file, dtype=text, keep_default_na=False, na_values={"mean": [""], "sd": [""]})
+
+
+def _orders(numbers: Any) -> dict[str, list[str]]:
+    """The CSV comes in the study's order, which is kept."""
+    return {column: list(dict.fromkeys(numbers[column])) for column in numbers.columns}
+
+
+def _title(item: Mapping[str, Any]) -> str:
+    return str(item.get("title") or item["name"])
+
+
+def _with_ending(item: Mapping[str, Any], ending: str) -> Path:
+    return next(Path(file) for file in item["files"] if Path(file).suffix == ending)

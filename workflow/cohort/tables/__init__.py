@@ -1,0 +1,1 @@
+"""How results are tabulated: what a study may say of a table, and its CSV, Markdown and LaTeX."""

@@ -1,0 +1,67 @@
+"""The forms of a laid-out table in text: Markdown and LaTeX."""
+
+from __future__ import annotations
+
+from cohort.records.summary import NO_VALUE
+from cohort.tables.layout import DAGGER, Entry, Layout
+
+LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "±": r"$\pm$", NO_VALUE: "--", DAGGER: r"$^\dagger$",
+}  # fmt: skip
+
+
+def markdown(layout: Layout, title: str, caption: str) -> str:
+    """A GitHub-flavored Markdown table under its title."""
+    header = [*layout.heads, *layout.columns]
+    lines = [header, ["---"] * len(layout.heads) + ["---:"] * len(layout.columns)]
+    lines += [[*words, *map(_markdown_entry, entries)] for words, entries in layout.lines]
+    rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
+    parts = [f"**{title}**" if title else "", caption, rows, " ".join(layout.notes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def latex(layout: Layout, title: str, caption: str) -> str:
+    """A LaTeX table that needs the package booktabs."""
+    header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
+    body = [[*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines]
+    said = " ".join(part if part.endswith(".") else part + "." for part in (title, caption) if part)
+    return "\n".join([
+        "% \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
+        rf"\begin{{tabular}}{{{'l' * len(layout.heads)}{'r' * len(layout.columns)}}}",
+        r"\toprule",
+        " & ".join(header) + r" \\",
+        r"\midrule",
+        *(" & ".join(line) + r" \\" for line in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip\footnotesize " + escape_latex(" ".join(layout.notes)),
+        r"\end{table}",
+    ]) + "\n"  # fmt: skip
+
+
+def escape_markdown(text: str) -> str:
+    """Text that stays in its cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX prints as it stands."""
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def _markdown_entry(entry: Entry) -> str:
+    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, DAGGER)
+
+
+def _latex_entry(entry: Entry) -> str:
+    value = escape_latex(entry.value)
+    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, LATEX[DAGGER])
+
+
+def _entry(value: str, entry: Entry, dagger: str) -> str:
+    return value + (dagger if entry.diverged else "") + (f" ({entry.count})" if entry.count else "")

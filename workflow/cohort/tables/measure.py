@@ -1,0 +1,39 @@
+"""The numbers of a table, one line for each of its cells: what the CSV holds and what every other form is laid out from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cohort.figures.names import Names
+from cohort.records.summary import check_pooling, read_metric, value_per_cell
+from cohort.tables.spec import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NUMBERS = ["metric", "at", "mean", "sd", "n", "planned", "diverged"]
+
+
+def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
+    """The labels of the rows and the column, then metric, at, mean, sd, n, planned, diverged; in the stored unit of the metric.
+
+    n counts the values behind the mean. A diverged run counts with what it measured before it diverged, if anything; `diverged` says how
+    many there are. An unfinished run is not counted: its latest value would pass for a final one. Standard deviations divide by n - 1.
+    """
+    metrics = read_metric(metrics_file, table.metric)
+    labels = list(table.facets())
+    check_pooling(metrics, labels, f"{spec['study']}: table of {spec['experiment']}")
+    cells = value_per_cell(metrics, table.metric, table.at)
+    counted = cells.assign(value=cells["value"].where(cells["status"].isin(["done", "diverged"])))
+    counted = counted.assign(diverged=counted["status"] == "diverged")
+    groups = counted.groupby(labels, sort=False)
+    numbers = groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "sd", "count": "n"})
+    numbers = numbers.assign(planned=groups.size(), diverged=groups["diverged"].sum(), metric=table.metric, at=table.at)
+    return _sorted(numbers.reset_index(), labels, Names.of(spec["look"]))[[*labels, *NUMBERS]]
+
+
+def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
+    places = {label: {value: place for place, value in enumerate(names.ordered(label, numbers[label]))} for label in labels}
+    return numbers.sort_values(labels, key=lambda column: column.map(places[str(column.name)]), ignore_index=True)

@@ -1,0 +1,28 @@
+"""What a study may say of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cohort.components import Component, parameter
+from cohort.figures.names import BY_ROUND
+from cohort.records.summary import At
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Component):
+    """Mean and standard deviation over the seeds, for each value of the rows' labels (down) and of one label (across)."""
+
+    name: ClassVar[str] = "table"
+
+    metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
+    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")  # noqa: RUF009
+    rows: list[str] = parameter(  # noqa: RUF009
+        items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows"
+    )
+    columns: str = parameter("strategy", help="the label whose values are the columns")
+
+    def facets(self) -> tuple[str, ...]:
+        """Every label that the table keeps apart."""
+        return tuple(dict.fromkeys([*self.rows, self.columns]))
