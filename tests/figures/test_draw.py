@@ -14,18 +14,18 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-
 from cohort.errors import UserError
 from cohort.figures.curves import Curves
 from cohort.figures.draw import draw, make_figure
 from cohort.figures.look import COLORS, PALE, STOPPED, STYLE, Look
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
 from tests.figures.samples import PARTITIONS, SEEDS, STRATEGIES, WORK, Fate, sample
 
 Metrics = Callable[..., Path]
 Spec = dict[str, Any]
-EVERYTHING_MISSING: Fate = {cell: ("missing", 0) for cell in itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS)}
+EVERYTHING_MISSING: Fate = dict.fromkeys(itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS), ("missing", 0))
 
 
 def texts(figure: Figure) -> list[str]:
@@ -59,6 +59,11 @@ def test_smoothing_uses_the_points_that_there_are() -> None:
     assert smooth["value"].tolist() == [1.5, 3.0, 4.0, 5.0]
 
 
+def test_smoothing_of_a_single_point() -> None:
+    rows = {"digest": ["a"], "metric": "test_loss", "round": [1], "value": [7.0]}
+    assert Curves(metric="test_loss", smoothing=5).measure(pd.DataFrame(rows))["value"].tolist() == [7.0]
+
+
 def test_smoothing_does_not_reach_into_another_run() -> None:
     rows = {"digest": ["a", "a", "b", "b"], "metric": "test_loss", "round": [1, 2, 1, 2], "value": [1.0, 3.0, 100.0, 300.0]}
     assert Curves(metric="test_loss", smoothing=3).measure(pd.DataFrame(rows))["value"].tolist() == [2.0, 2.0, 200.0, 200.0]
@@ -82,7 +87,7 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(bars: Spec,
     heights = {to_hex(bar.get_facecolor()).upper(): bar.get_height() for bar in axes.patches if bar.get_x() > 0.5}
     last = {strategy: accuracy("iid", "J16", strategy)[:, -1] for strategy in STRATEGIES}
     assert heights == {COLORS[place]: pytest.approx(last[strategy].mean()) for place, strategy in enumerate(STRATEGIES)}
-    whiskers = axes.containers[-1].errorbar.lines[2][0].get_segments()[0][:, 1]  # type: ignore[attr-defined]
+    whiskers = axes.containers[-1].errorbar.lines[2][0].get_segments()[0][:, 1]
     low, high = last["fedentopt"].mean() + np.array([-1, 1]) * last["fedentopt"].std(ddof=1)
     np.testing.assert_allclose(whiskers, [low, high])
 
@@ -99,7 +104,7 @@ def test_clients_are_sorted_within_each_run(bars: Spec, metrics: Metrics) -> Non
     figure = make_figure(bars | {"x": "client", "metric": "selected", "columns": "partition", "rows": "J"}, metrics())
     rows = sample().query("metric == 'selected' and partition == 'dir-0.1' and J == 'J4' and strategy == 'fedavg'")
     runs = rows.pivot(index="seed", columns="client", values="value").to_numpy()
-    outline = figure.axes[0].patches[0].get_data()  # type: ignore[attr-defined]
+    outline = figure.axes[0].patches[0].get_data()
     np.testing.assert_allclose(outline.values, np.sort(runs, axis=1)[:, ::-1].mean(axis=0))
     np.testing.assert_array_equal(outline.edges, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
 
@@ -130,6 +135,11 @@ def test_a_strategy_keeps_its_color_and_later_ones_other_dashes() -> None:
     assert look.hatch("strategy", "a") != look.hatch("strategy", "b")
 
 
+def test_a_title_is_no_formula(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:
+    look = spec["look"] | {"titles": {"loss": r"costs $\\5$ or _6_"}}
+    draw(spec | {"look": look}, metrics(), [tmp_path / "figure.svg"])
+
+
 def test_fonts_come_with_matplotlib() -> None:
     font = matplotlib.font_manager.findfont(STYLE["font.family"])
     assert Path(font).is_relative_to(matplotlib.get_data_path())
@@ -153,7 +163,7 @@ def test_the_same_numbers_give_the_same_bytes(kind: str, request: pytest.Fixture
 
 def test_bytes_do_not_depend_on_the_process(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:
     outputs = [tmp_path / f"here{ending}" for ending in (".png", ".pdf", ".svg")]
-    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 5}):
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
         draw(spec, metrics(), outputs)
     there = [tmp_path / f"there{ending}" for ending in (".png", ".pdf", ".svg")]
     code = f"from cohort.figures.draw import draw; draw({spec!r}, {str(metrics())!r}, {list(map(str, there))!r})"

@@ -5,7 +5,6 @@ import sys
 
 import jsonschema
 import pytest
-
 from cohort.components import schema_of
 from cohort.errors import UserError
 from cohort.figures import KINDS
@@ -15,7 +14,7 @@ from cohort.figures.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:
-    assert KINDS == {"bars": Bars, "curves": Curves}
+    assert {"bars": Bars, "curves": Curves} == KINDS
 
 
 def test_planning_needs_neither_pandas_nor_matplotlib() -> None:

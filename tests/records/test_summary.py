@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
 from cohort.errors import UserError
 from cohort.records.summary import Runs, check_pooling, label_text, read_metric, read_runs, runs_behind, value_per_cell
 
@@ -32,7 +31,7 @@ EVERY_FOUR = {4: 0.1, 8: 0.5, 12: 0.4, 16: 0.3, 20: 0.2}
 @pytest.mark.parametrize(("at", "value"), [("last", 0.2), ("max", 0.5), ("mean", 0.3), ("last-10", 0.3)])
 def test_value_per_cell(at: str, value: float) -> None:
     # the last ten rounds of 20 are 11 to 20, evaluated at 12, 16 and 20: (0.4 + 0.3 + 0.2) / 3
-    values = value_per_cell(frame(("a", "done", LABELS, EVERY_FOUR)), "test_accuracy", at)  # type: ignore[arg-type]
+    values = value_per_cell(frame(("a", "done", LABELS, EVERY_FOUR)), "test_accuracy", at)
     assert values["value"].tolist() == pytest.approx([value])
 
 

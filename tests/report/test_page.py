@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-
 from cohort.report.page import write_page
 
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""

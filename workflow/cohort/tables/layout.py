@@ -59,8 +59,10 @@ def lay_out(numbers: DataFrame, names: Names) -> Layout:
 def _entry(record: dict[str, Any], metric: Metric, best: bool) -> Entry:
     n, planned = record["n"], record["planned"]
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
+    if record["diverged"] == planned and not n:
+        return Entry("diverged", count)
     if not n:
-        return Entry("diverged" if record["diverged"] == planned else NO_RESULT, count)
+        return Entry(NO_RESULT, count, diverged=bool(record["diverged"]))
     deviation = f" ± {_rounded(record['sd'], metric)}" if n > 1 else ""
     return Entry(_rounded(record["mean"], metric) + deviation, count, best, bool(record["diverged"]))
 

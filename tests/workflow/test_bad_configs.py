@@ -1,0 +1,66 @@
+"""Mistakes in the config: one clear sentence, a non-zero exit, no traceback of ours, no job started."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workflow.conftest import Project
+
+STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
+EDITS = {
+    "wrong type": (STUDY, "clients: 10", "clients: ten", "tiny.yaml: settings.clients is 'ten', but must be a whole number"),
+    "unknown key": (STUDY, "lr: 0.05", "lr: 0.05\n  learning_rate: 1", "tiny.yaml: settings has an unknown key 'learning_rate'"),
+    "misspelt strategy": (STUDY, "- fedentopt", "- fedentop",
+                          "experiments.one.axes.strategy[1] is 'fedentop', which is not known; did you mean 'fedentopt'?"),
+    "negative lr": (STUDY, "lr: 0.05", "lr: -0.05", "settings.lr is -0.05, but must be above 0"),
+    "empty axis": (STUDY, "seed:\n      - 0\n      - 1", "seed: []", "experiments.two.axes.seed is empty, but must hold at least 1"),
+    "duplicate key": (STUDY, "lr: 0.05", "lr: 0.05\n  lr: 0.5", "tiny.yaml, line 9: key 'lr' stands twice in one mapping"),
+    "number that YAML reads as text": (STUDY, "lr: 0.05", "lr: 1e-3",
+                                       "settings.lr is '1e-3', but must be a number (YAML reads 1e-3 as text: write 0.001)"),
+    "impossible partition": (STUDY, "- classes-2", "- classes-20",
+                             "partition 'classes-20' of digits is impossible: a client cannot hold 20 classes where there are only 10"),
+    "unknown partition": (STUDY, "- classes-2", "- class-2", "partition 'class-2' has no known scheme; did you mean 'classes-K'?"),
+    "selector's parameter": (STRATEGIES, "buffer: 0.5", "bufer: 0.5",
+                             "strategies.yaml: fedentopt.selector has an unknown key 'bufer'; did you mean 'buffer'?"),
+    "selector's bound": (STRATEGIES, "buffer: 0.5", "buffer: 1.5", "fedentopt.selector.buffer is 1.5, but must be below 1"),
+    "too small for the selector": (STRATEGIES, "buffer: 0.5", "buffer: 0.9",
+                                   "strategy 'fedentopt' is impossible: a buffer of 0.9 of 10 clients leaves fewer than the 3 of a cohort"),
+    "figure of no experiment": (STUDY, "experiment: two", "experiment: too", "fig2.experiment is 'too'; did you mean 'two'?"),
+    "figure of no axis": (STUDY, "columns: partition", "columns: partitions", "fig1 names 'partitions', which is no axis of its experiment"),
+    "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
+    "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 359 test samples"),
+    "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
+}  # fmt: skip
+OVERRIDES = {
+    "unknown study": ("studies=tinny", "studies is 'tinny', which is not known; did you mean 'tiny'?"),
+    "unknown study in a list": ("studies=[tiny,demo]", "studies[1] is 'demo', which is not known"),
+    "list for a word": ("scale=[full]", "scale is ['full'], but must be a word"),
+    "unknown scale": ("scale=ful", "scale is 'ful', which is not known; did you mean 'full'?"),
+    "unknown label": ("only=strategi=fedavg", "'strategi' is no label of these cells; did you mean 'strategy'?"),
+    "unknown value": ("only=strategy=fedprox", "no cell has strategy 'fedprox'"),
+    "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
+}
+
+
+def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
+    assert sentence in output, output
+    assert "Traceback" not in output and 'cohort/' not in output.replace("workflow/cohort/models", ""), output
+    assert not (project.root / "results/cells").exists() and not (project.root / "results/plan").exists()
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_mistake_in_a_file(fresh: Project, name: str):
+    file, old, new, sentence = EDITS[name]
+    fresh.replace(file, old, new)
+    assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+def test_mistake_on_the_command_line(fresh: Project, name: str):
+    override, sentence = OVERRIDES[name]
+    assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
+
+
+def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):
+    (fresh.root / "config/studies/other.yaml").write_text("title: [broken")
+    assert fresh.planned()["train"] == 6

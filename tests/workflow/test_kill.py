@@ -1,0 +1,153 @@
+"""Cells and drivers that are killed, and what is left of them: nothing is lost and nothing is made twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from cohort.records.record import Record, read
+from tests.workflow.conftest import Project
+
+KILLS = 3
+
+
+def assert_same_numbers(one: Record, other: Record) -> None:
+    """Metrics, cohorts, clients and final weights agree to the last bit. Seconds do not count."""
+    assert one.header["weights_sha256"] == other.header["weights_sha256"]
+    assert dict(one.history.metrics) == dict(other.history.metrics)
+    assert np.array_equal(one.history.cohorts, other.history.cohorts)
+    assert all(np.array_equal(one.clients[name], other.clients[name]) for name in one.clients | other.clients)
+    costs = [{name: pairs for name, pairs in record.history.cost.items() if name != "seconds"} for record in (one, other)]
+    assert costs[0] == costs[1]
+
+
+def lengthen(project: Project, rounds: int, **settings) -> None:
+    study = project.study()
+    study["settings"] |= {"rounds": rounds, "momentum": 0.5, "lr_decay": 0.999, **settings}
+    project.write(study)
+
+
+def run_by_hand(project: Project, cell: str, *arguments: str) -> subprocess.Popen:
+    environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
+    command = [sys.executable, "-m", "cohort", "run", "--config", "checkpoint_seconds=0.05", "--", cell]
+    return subprocess.Popen([*command[:4], *arguments, *command[4:]], cwd=project.root, env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+
+
+def one_cell(project: Project) -> tuple[str, Path]:
+    """The first entropy cell, which has a selector with memory, and its record's path."""
+    output = project.snakemake("-n", "--quiet", "host", "--config", "only=strategy=fedentopt,partition=classes-2")
+    path = next(word for word in output.split() if word.startswith("results/cells") and word.endswith(".h5"))
+    return path, project.root / path
+
+
+def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
+    lengthen(fresh, 400)
+    cell, record = one_cell(fresh)
+    assert run_by_hand(fresh, cell).wait() == 0
+    undisturbed = read(record)
+    record.unlink()
+
+    state = record.with_suffix(".state")
+    rng = random.Random(time.time_ns())
+    for kill in range(KILLS):
+        process = run_by_hand(fresh, cell)
+        while kill and not (state / "checkpoint.safetensors").exists():  # from the second kill on, after a checkpoint
+            time.sleep(0.01)
+        while not (state / "lease").exists():
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.3) if kill else rng.uniform(0, 1.5))
+        process.kill()
+        process.wait()
+        assert not record.exists(), "the cell was over before it could be killed"
+    last = run_by_hand(fresh, cell)
+    output, _ = last.communicate()
+    assert last.returncode == 0, output
+    resumed = read(record)
+    assert max(session["from_round"] for session in resumed.header["provenance"]["sessions"]) > 0
+    assert "resume at round" in output and "resume at round 0" not in output
+    assert_same_numbers(undisturbed, resumed)
+    assert not state.exists()
+
+
+def test_stopping_on_request_keeps_the_full_cell(fresh: Project):
+    cell, record = one_cell(fresh)
+    process = run_by_hand(fresh, cell, "--until", "3")
+    output, _ = process.communicate()
+    assert process.returncode == 0 and "stopped at a checkpoint: round 3/4" in output, output
+    assert not record.exists() and not (record.with_suffix(".state") / "lease").exists()
+    assert run_by_hand(fresh, cell).wait() == 0
+    assert [session["from_round"] for session in read(record).header["provenance"]["sessions"]] == [0, 3]
+
+
+def test_interrupted_cell_saves_the_round_in_hand(fresh: Project):
+    lengthen(fresh, 100_000)
+    cell, record = one_cell(fresh)
+    process = run_by_hand(fresh, cell)
+    while not (record.with_suffix(".state") / "checkpoint.safetensors").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "by signal SIGINT; the next start goes on from there" in output
+    assert "Traceback" not in output
+
+
+def test_killed_driver_is_started_again_at_once(fresh: Project):
+    lengthen(fresh, 2000)
+    study = fresh.study()
+    del study["experiments"]["one"], study["figures"]["fig1"], study["tables"]
+    study["experiments"]["two"]["axes"]["seed"] = [0, 1, 2]
+    fresh.write(study)
+    fresh.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
+    first = fresh.start(start_new_session=True)
+    leases = fresh.root / "results/cells"
+    while len(list(leases.rglob("checkpoint.safetensors"))) < 2:
+        time.sleep(0.05)
+    first.kill()
+    first.wait()
+    killed_at = datetime.now(UTC)
+    running = [folder.parent.with_suffix(".h5") for folder in leases.rglob("lease")]
+    fresh.snakemake()
+    assert len(fresh.records()) == 3
+    for path in fresh.records():
+        sessions = read(path).header["provenance"]["sessions"]
+        assert len(sessions) == 1
+        if path in running:
+            assert datetime.fromisoformat(sessions[0]["started"]) <= killed_at, "an orphan's cell was trained again"
+    assert not list(leases.rglob("*.state"))
+    assert "Nothing to be done" in fresh.snakemake()
+    fresh.records()[0].unlink()
+    assert fresh.planned()["train"] == 1
+
+
+def test_second_driver_says_so_and_stops(fresh: Project):
+    lengthen(fresh, 100_000)
+    first = fresh.start(start_new_session=True)
+    while not list((fresh.root / "results/cells").rglob("lease")):
+        time.sleep(0.05)
+    output = fresh.snakemake(fails=True)
+    assert "another snakemake is at work in this directory" in output
+    assert fresh.planned()["train"] > 0  # a dry run needs no lock
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+
+
+def test_same_numbers_twice_and_in_another_order(finished_once: Project, fresh: Project):
+    study = fresh.study()
+    for experiment in study["experiments"].values():
+        for axis in experiment["axes"].values():
+            axis.reverse()
+    fresh.write(study)
+    fresh.snakemake("--cores", "1", "tiny_fig2", "tiny_fig1")
+    for path in fresh.records():
+        assert_same_numbers(read(path), read(finished_once.root / path.relative_to(fresh.root)))
+    assert len(fresh.records()) == len(finished_once.records())
