@@ -9,7 +9,7 @@ rule draw:
         "../environment.yml"
     params:
         spec=stages.spec,
-        code=stages.code("figures"),
+        code=stages.code("figures", "records"),
     resources:
         mem_mb=2000,
     localrule: True
@@ -28,7 +28,7 @@ rule tabulate:
         "../environment.yml"
     params:
         spec=stages.spec,
-        code=stages.code("tables"),
+        code=stages.code("tables", "figures", "records"),
     resources:
         mem_mb=1000,
     localrule: True

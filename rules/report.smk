@@ -9,7 +9,7 @@ rule report:
         "../environment.yml"
     params:
         spec=stages.page_spec,
-        code=stages.code("report"),
+        code=stages.code("report", "tables", "figures", "records"),
     resources:
         mem_mb=1000,
     localrule: True

@@ -7,9 +7,6 @@ rule train:
         "results/logs/train/{cell}-{digest}.log",
     conda:
         "../environment.yml"
-    params:
-        plan="results/plan/{digest}.json",
-    threads: 1
     resources:
         mem_mb=2000,
         runtime=240,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
@@ -52,9 +52,13 @@ class Stages:
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """Data and shards, while the record is missing: a record that exists needs neither, also when they were deleted."""
+        """What is not there yet of what a missing record needs: its shards, which bring the data along, or the data alone.
+
+        A record that exists needs neither, also when they were deleted.
+        """
         planned = self.planned(wildcards.digest)
-        return [] if Path(planned.path).exists() else list(planned.inputs.values())
+        needed = [] if os.path.exists(planned.path) else [planned.inputs["shards"], planned.inputs["data"]]
+        return [file for file in needed if not os.path.exists(file)][:1]
 
     def records(self, study: str, experiment: str) -> Files:
         """The records of an experiment."""
@@ -158,4 +162,5 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
     shown = [{"name": study.name, "title": study.title, "description": study.description,
               "figures": entries(study, study.figures), "tables": entries(study, study.tables)}
              for study in map(plan.study, studies)]  # fmt: skip
-    return {"scale": plan.scale, "notes": plan.notes, "studies": shown}
+    titles = {name: strategy["title"] for name, strategy in plan.strategies.items()}
+    return {"scale": plan.scale, "notes": plan.notes, "titles": titles, "studies": shown}

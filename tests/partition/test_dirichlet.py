@@ -1,0 +1,159 @@
+"""Dirichlet label skew: NIID-Bench's form and the plain one, told apart by numbers that were simulated elsewhere and by formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cohort.partition import dirichlet
+from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
+
+CIFAR10 = np.full(10, 5000)
+
+
+def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: int) -> float:
+    """The share of single draws in which every client reaches the minimum."""
+    rng = np.random.default_rng(0)
+    accepted = [np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1).sum(axis=0).min() >= scheme.minimum for _ in range(draws)]
+    return float(np.mean(accepted))
+
+
+def test_acceptance_of_one_draw_is_that_of_niid_bench():
+    """0.21 to 0.24 in two independent simulations of CIFAR-10 with 100 clients; the standard error of 3,000 draws is 0.0075."""
+    assert 0.20 <= acceptance(Dirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) <= 0.26
+
+
+def test_acceptance_without_the_balance_rule_is_another():
+    assert acceptance(PlainDirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) < 0.20
+
+
+OTHER_RATES = {
+    "CINIC-10, 200 clients": (0.1, np.full(10, 9000), 200, 0.04, 0.04),
+    "CIFAR-100 coarse, 100 clients": (0.1, np.full(20, 2500), 100, 0.96, 0.96),
+    "CIFAR-10, 20 clients": (0.1, CIFAR10, 20, 0.97, 0.97),
+    "CIFAR-10, 20 clients, stronger skew": (0.05, CIFAR10, 20, 0.57, 0.61),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_RATES)
+def test_acceptance_of_other_federations(case: str):
+    """Each within three standard errors of 1,000 draws, and the rounding, of what was simulated elsewhere."""
+    alpha, per_class, clients, low, high = OTHER_RATES[case]
+    rate = acceptance(Dirichlet(alpha=alpha, minimum=10), per_class, clients, 1000)
+    slack = 0.005 + 3 * np.sqrt(low * (1 - low) / 1000)
+    assert low - slack <= rate <= high + slack
+
+
+def slow_cuts(shares: list[np.ndarray], per_class: np.ndarray, clients: int, balanced: bool) -> list[list[int]]:
+    """The rule in words, one client at a time: nothing for who holds the mean size, the rest in proportion, floors of running sums."""
+    held = [0] * clients
+    lines = []
+    for drawn, count in zip(shares, per_class, strict=True):
+        allowed = [0.0 if balanced and size >= sum(per_class) / clients else share for share, size in zip(drawn, held, strict=True)]
+        running, line = 0.0, [0]
+        for share in allowed[:-1]:
+            running += share / sum(allowed)
+            line.append(int(running * count))
+        line.append(int(count))
+        held = [size + stop - start for size, start, stop in zip(held, line, line[1:], strict=False)]
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("cls", [Dirichlet, PlainDirichlet])
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_follow_the_rule_in_words(cls: type[Dirichlet], seed: int):
+    per_class = np.array([700, 300, 1000, 500, 41])
+    rng = np.random.default_rng(seed)
+    shares = [rng.dirichlet(np.full(7, 0.4)) for _ in per_class]
+    found = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
+    expected = slow_cuts(shares, per_class, 7, cls is Dirichlet)
+    assert np.abs(found - np.array(expected)).max() <= 1  # a running sum may round across a whole number
+    assert (found != np.array(expected)).mean() < 0.01
+
+
+def gains_of_full_clients(cuts: np.ndarray, mean_size: float) -> list[tuple[int, int]]:
+    """(client, samples) wherever a client that held the mean size or more was given samples of a further class."""
+    held, found = np.zeros(cuts.shape[1] - 1), []
+    for gains in np.diff(cuts, axis=1):
+        found += [(int(client), int(gains[client])) for client in np.flatnonzero((held >= mean_size) & (gains > 0))]
+        held += gains
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_balance_rule_gives_nothing_more_to_a_full_client(seed: int):
+    """But one sample to the last client where the running sum ends at 0.99..., as in NIID-Bench, whose last part is the rest."""
+    cuts = Dirichlet(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed))
+    assert set(gains_of_full_clients(cuts, 500)) <= {(99, 1)}
+    gains = np.diff(cuts, axis=1)[:, :99]
+    last = np.array([held[np.flatnonzero(held)[-1]] if held.any() else 0 for held in gains.T])
+    assert (gains.sum(axis=0) - last < 500).all()  # below the mean before its last gain: it exceeds the mean by less than one class share
+
+
+def test_plain_form_gives_more_to_full_clients():
+    for seed in range(40):
+        cuts = PlainDirichlet(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed))
+        assert sum(samples for _, samples in gains_of_full_clients(cuts, 500)) > 100
+
+
+def test_plain_sizes_are_more_uneven():
+    deviation = {}
+    for cls in (Dirichlet, PlainDirichlet):
+        sizes = [np.diff(cls(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed)), axis=1).sum(axis=0) for seed in range(20)]
+        deviation[cls] = np.std(sizes)
+    # plain: ten shares of 5,000 with variance p (1-p) / 11 each, p = 1/100: the standard deviation is 5000 sqrt(10 * 0.0099 / 11) = 474
+    assert deviation[PlainDirichlet] == pytest.approx(474, rel=0.1)
+    assert deviation[Dirichlet] < 0.9 * deviation[PlainDirichlet]
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 5.0])
+def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: float):
+    """Mean p = 1/clients and variance p (1-p) / (alpha0 + 1), alpha0 = clients * alpha. Floors move a share by 1e-6 at most."""
+    clients, draws, per_class = 8, 500, np.full(10, 1_000_000)
+    rng = np.random.default_rng(1)
+    scheme = PlainDirichlet(alpha=alpha)
+    shares = np.concatenate([np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1) / 1e6 for _ in range(draws)])
+    p = 1 / clients
+    variance = p * (1 - p) / (clients * alpha + 1)
+    assert np.abs(shares.mean(axis=0) - p).max() < 4 * np.sqrt(variance / len(shares))
+    assert shares.var(axis=0).mean() == pytest.approx(variance, rel=0.05)
+
+
+@pytest.mark.parametrize("cls", [Dirichlet, PlainDirichlet])
+def test_cuts_run_from_nothing_to_everything(cls: type[Dirichlet]):
+    per_class = np.array([50, 7, 120])
+    cuts = cls(alpha=0.5).draw_cuts(per_class, 6, np.random.default_rng(0))
+    assert cuts.shape == (3, 7)
+    assert (cuts[:, 0] == 0).all()
+    np.testing.assert_array_equal(cuts[:, -1], per_class)
+    assert (np.diff(cuts, axis=1) >= 0).all()
+
+
+def test_draws_are_repeated_until_every_client_has_the_minimum():
+    """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30 seeds would show it."""
+    labels = np.zeros(100, dtype=int)
+    sizes = [[len(part) for part in Dirichlet(alpha=0.2, minimum=10).deal(labels, 2, np.random.default_rng(seed))] for seed in range(30)]
+    assert min(map(min, sizes)) >= 10
+    single = [Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, np.random.default_rng(seed))[0, 1] for seed in range(30)]
+    assert min(single) < 10
+
+
+@pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
+def test_gives_up_after_so_many_draws_and_says_what_to_change(cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch):
+    """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the brain scans."""
+    monkeypatch.setattr(dirichlet, "TRIES", 7)
+    draws = []
+    draw = cls.draw_cuts
+    monkeypatch.setattr(cls, "draw_cuts", lambda *arguments: draws.append(1) or draw(*arguments))
+    with pytest.raises(ValueError, match="none of 7 draws") as caught:
+        cls(alpha=0.05, minimum=10).deal(np.repeat(np.arange(4), 1428), 40, np.random.default_rng(0))
+    assert len(draws) == 7
+    for words in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
+        assert words in str(caught.value)
+    assert f"'{word}-0.05" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_bound_is_large_enough_for_the_rarest_cell_of_the_studies():
+    """CINIC-10 with 200 clients accepts 4 % of the draws: to fail by bad luck then has probability 0.96^TRIES."""
+    assert 0.96**dirichlet.TRIES < 1e-15

@@ -1,0 +1,84 @@
+"""The names of partitions: read, printed back, refused."""
+
+from __future__ import annotations
+
+import pytest
+from cohort.errors import UserError
+from cohort.partition import SCHEMES, parse_name
+from cohort.partition.classes import Classes
+from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
+from cohort.partition.iid import Iid
+
+MEANINGS = {
+    "iid": Iid(),
+    "classes-2": Classes(k=2),
+    "classes-10": Classes(k=10),
+    "dir-0.1": Dirichlet(alpha=0.1, minimum=10),
+    "dir-1": Dirichlet(alpha=1.0),
+    "dir-0.1-minimum1": Dirichlet(alpha=0.1, minimum=1),
+    "dirplain-0.5": PlainDirichlet(alpha=0.5, minimum=1),
+    "dirplain-0.5-minimum10": PlainDirichlet(alpha=0.5, minimum=10),
+}
+
+
+@pytest.mark.parametrize("text", MEANINGS)
+def test_name_is_read_and_printed_back(text: str):
+    scheme = parse_name(text)
+    assert type(scheme) is type(MEANINGS[text])
+    assert scheme == MEANINGS[text]
+    assert str(scheme) == text
+
+
+def test_every_scheme_is_found():
+    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid"]
+
+
+@pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1"])
+def test_unknown_scheme_lists_all_forms(text: str):
+    with pytest.raises(UserError) as caught:
+        parse_name(text)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert f"partition '{text}'" in message
+    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]"):
+        assert form in message
+
+
+WRONG = {
+    "classes": "classes-K",
+    "classes-": "classes-K",
+    "classes-0": "classes-K",
+    "classes-2.5": "classes-K",
+    "classes--2": "classes-K",
+    "classes-02": "classes-K",
+    "classes-2-3": "classes-K",
+    "classes-2-minimum1": "classes-K",
+    "iid-3": "iid",
+    "dir": "dir-ALPHA[-minimumN]",
+    "dir-0": "dir-ALPHA[-minimumN]",
+    "dir-x": "dir-ALPHA[-minimumN]",
+    "dir-0.1-": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum0": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum1.5": "dir-ALPHA[-minimumN]",
+    "dir-0.1-maximum5": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum1-minimum2": "dir-ALPHA[-minimumN]",
+    "dirplain--0.5": "dirplain-ALPHA[-minimumN]",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_values_say_the_form(text: str):
+    with pytest.raises(UserError) as caught:
+        parse_name(text)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert f"partition '{text}'" in message
+    assert WRONG[text] in message
+
+
+@pytest.mark.parametrize("text", ["dir-0.10", "dir-0.1-minimum10", "classes-2.0", "dirplain-0.5-minimum1"])
+def test_one_partition_has_one_name(text: str):
+    """A second spelling would be a second path and a second digest for the same shards."""
+    with pytest.raises(UserError):
+        parse_name(text)

@@ -1,0 +1,74 @@
+"""The deal stage: a plan file and prepared labels in, shards out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from cohort.cell import Planned, freeze, plan_file
+from cohort.data.sampling import share_of
+from cohort.errors import UserError
+from cohort.shards import Shards, deal, read
+
+PER_CLASS = [120, 80, 100, 60, 140]
+LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))
+NAMES = ["iid", "classes-2", "dir-0.5", "dirplain-0.5"]
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prepared data of six classes, the last without a sample."""
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("data.h5", "w") as file:
+        file["train/labels"] = LABELS.astype(np.uint16)
+        file.attrs["classes"] = 6
+
+
+def dealt(**changes: Any) -> Shards:
+    settings = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0} | changes
+    freeze(Planned("shards.h5", "k0123456789ab", settings, {}, {"data": "data.h5"}))
+    deal(plan_file("k0123456789ab"), "shards.h5")
+    return read("shards.h5")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_label_counts_are_those_of_the_indices(name: str):
+    shards = dealt(partition=name)
+    assert shards.label_counts.shape == (10, 6)
+    for indices, counts in zip(shards.indices, shards.label_counts, strict=True):
+        assert counts.tolist() == [int((LABELS[indices] == label).sum()) for label in range(6)]
+    assert shards.label_counts.sum(axis=0).tolist() == [*PER_CLASS, 0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stored_shards_cover_every_sample_once(name: str):
+    shards = dealt(partition=name)
+    assert len(shards.indices) == 10
+    np.testing.assert_array_equal(np.sort(np.concatenate(shards.indices)), np.arange(len(LABELS)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_share_deals_the_samples_of_that_share(name: str):
+    """Half of each class, the same half for every seed, dealt by their indices in the whole data set."""
+    shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
+    for found in shards:
+        np.testing.assert_array_equal(np.sort(np.concatenate(found.indices)), share_of(LABELS, 0.5, "train share"))
+        assert found.label_counts.sum(axis=0).tolist() == [60, 40, 50, 30, 70, 0]
+        for indices, counts in zip(found.indices, found.label_counts, strict=True):
+            np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), counts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
+    once, again, other = (np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(once, again)
+    assert not np.array_equal(once, other)
+
+
+def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
+    with pytest.raises(UserError, match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$"):
+        dealt(partition="classes-5", clients=200)
+    assert not [path for path in Path().iterdir() if "shards" in path.name]

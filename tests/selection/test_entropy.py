@@ -1,0 +1,211 @@
+"""FedEntOpt's greedy choice against arithmetic with 50 digits, and its buffer against a queue."""
+
+from __future__ import annotations
+
+from collections import deque
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from cohort.selection.entropy import Entropy, entropy_bits
+from cohort.selection.selector import State, View
+from scipy import stats
+
+NO_BUFFER: State = {"buffer": np.empty(0, dtype=np.int64)}
+
+
+def view(label_counts: np.ndarray, cohort: int) -> View:
+    return View(clients=len(label_counts), cohort=cohort, sizes=label_counts.sum(axis=1), label_counts=label_counts)
+
+
+def select(
+    label_counts: np.ndarray, cohort: int, seed: int, buffer: list[int] | None = None, candidates: list[int] | None = None
+) -> list[int]:
+    pool = np.arange(len(label_counts)) if candidates is None else np.array(candidates)
+    state: State = NO_BUFFER if buffer is None else {"buffer": np.array(buffer)}
+    return Entropy().select(state, pool, view(label_counts, cohort), np.random.default_rng(seed)).tolist()
+
+
+def exact_entropy(counts: list[int]) -> Decimal:
+    """Shannon entropy in bits with 50 digits."""
+    total = sum(counts)
+    shares = [Decimal(count) / Decimal(total) for count in counts if count]
+    return -sum((share * share.ln() for share in shares), Decimal(0)) / Decimal(2).ln()
+
+
+def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[list[int], bool]:
+    """The greedy cohort from its first client on, equal entropies to the lowest index; and whether there was such a tie."""
+    rows = label_counts.tolist()
+    chosen, tied = [first], False
+    with localcontext() as context:
+        context.prec = 50
+        while len(chosen) < cohort:
+            pooled = [sum(rows[client][label] for client in chosen) for label in range(len(rows[0]))]
+            found = {}
+            for client in range(len(rows)):
+                if client not in chosen:
+                    found[client] = exact_entropy([a + b for a, b in zip(pooled, rows[client], strict=True)])
+            best = max(found.values())
+            equal = [client for client, entropy in found.items() if abs(entropy - best) < Decimal("1e-40")]
+            tied = tied or len(equal) > 1
+            chosen.append(min(equal))
+    return chosen, tied
+
+
+def pools() -> list[np.ndarray]:
+    """Count matrices of 3 to 8 clients and 2 to 4 classes: small numbers (ties, zeros, empty clients) and large ones."""
+    found = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        shape = rng.integers(3, 9), rng.integers(2, 5)
+        counts = rng.integers(0, rng.choice([2, 3, 6, 60, 500]), shape)
+        if seed % 4 == 0:
+            counts = counts[rng.integers(0, len(counts), len(counts))]  # the same client several times
+        if seed % 5 == 0:
+            counts = np.stack([rng.permutation(counts[0]) for _ in counts])  # one client, its classes renamed
+        found.append(counts * (counts.sum() > 0))
+    return found
+
+
+def test_greedy_choice_is_the_exact_one_with_ties_to_the_lowest_index():
+    ties, raw_differs = 0, 0
+    for seed, counts in enumerate(pools()):
+        cohort = min(len(counts), 4)
+        found = select(counts, cohort, seed)
+        expected, tied = exact_greedy(counts, found[0], cohort)
+        assert found == expected, counts
+        ties += tied
+        raw_differs += raw_greedy(counts, found[0], cohort) != expected
+    assert ties > 100
+    assert raw_differs > 3  # pools in which rounding would decide, so that the tolerance is tested as well
+
+
+def raw_greedy(label_counts: np.ndarray, first: int, cohort: int) -> list[int]:
+    """What the largest float64 entropy alone would choose."""
+    chosen = [first]
+    while len(chosen) < cohort:
+        rest = [client for client in range(len(label_counts)) if client not in chosen]
+        pooled = label_counts[chosen].sum(axis=0) + label_counts[rest]
+        shares = pooled / np.maximum(pooled.sum(axis=1, keepdims=True), 1)
+        entropies = [-sum(share * np.log2(share) for share in row if share > 0) for row in shares]
+        chosen.append(rest[int(np.argmax(entropies))])
+    return chosen
+
+
+def test_a_cohort_by_hand():
+    """Client 0 holds (4, 0, 0). With 1 the pool is (6, 2, 0), with 2 it is (4, 4, 0), with 3 it is (4, 1, 1): .811, 1 and 1.252 bits.
+    Then (4, 1, 1) becomes (6, 3, 1) or (4, 5, 1): 1.295 and 1.361 bits."""
+    counts = np.array([[4, 0, 0], [2, 2, 0], [0, 4, 0], [0, 1, 1]])
+    seed = next(seed for seed in range(100) if select(counts, 1, seed) == [0])
+    assert select(counts, 4, seed) == [0, 3, 2, 1]
+
+
+@pytest.mark.parametrize(("deficit", "second"), [(5e-13, 0), (9e-13, 0), (1.1e-12, 1), (5e-12, 1)])
+def test_tie_tolerance(deficit: float, second: int):
+    """Client 2 is empty. Client 1 has exactly one bit; client 0 with shares 1/2 +- e/2 has e^2 / (2 ln 2) bits less."""
+    e = np.sqrt(deficit * 2 * np.log(2))
+    counts = np.array([[1 + e, 1 - e], [1.0, 1.0], [0.0, 0.0]])
+    seed = next(seed for seed in range(100) if select(counts, 1, seed) == [2])
+    assert select(counts, 2, seed)[1] == second
+
+
+def test_first_pick_is_uniform_over_the_pool():
+    counts = np.array([[9, 0], [0, 9], [5, 5], [1, 8], [0, 0], [2, 2], [7, 3], [3, 3]])
+    firsts = [select(counts, 2, seed, buffer=[1, 6], candidates=[0, 1, 2, 3, 5, 6, 7])[0] for seed in range(3000)]
+    drawn = np.bincount(firsts, minlength=8)
+    assert drawn[[1, 4, 6]].sum() == 0
+    assert stats.chisquare(drawn[[0, 2, 3, 5, 7]]).pvalue > 1e-3
+
+
+def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
+    rng = np.random.default_rng(0)
+    for seed in range(100):
+        counts = rng.integers(0, 9, (12, 3))
+        buffer, candidates = rng.choice(12, 4, replace=False).tolist(), rng.choice(12, 9, replace=False).tolist()
+        allowed = set(candidates) - set(buffer)
+        cohort = select(counts, 4, seed, buffer, candidates)
+        assert len(set(cohort)) == 4
+        assert set(cohort) <= allowed
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.7, 0.75])
+def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
+    counts = np.random.default_rng(1).integers(0, 9, (20, 3))
+    selector, queue = Entropy(buffer=share), deque()
+    state = selector.begin(view(counts, 3))
+    for round in range(40):
+        resting = set(queue)
+        cohort = selector.select(state, np.arange(20), view(counts, 3), np.random.default_rng(round))
+        assert not resting & set(cohort.tolist())  # who left the buffer in this round waits for the next
+        state = selector.observe(state, cohort, {}, view(counts, 3))
+        queue.extend(cohort.tolist())
+        while len(queue) > {0.0: 0, 0.25: 5, 0.5: 10, 0.7: 14, 0.75: 15}[share]:
+            queue.popleft()
+        assert state["buffer"].tolist() == list(queue)
+
+
+def test_no_eviction_inside_the_round():
+    """Client 0 rests and would complete the pool of every cohort; Algorithm 1 as printed evicts it after the first pick and takes it."""
+    counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
+    selector = Entropy(buffer=1 / 3)  # two of six rest
+    for seed in range(50):
+        cohort = selector.select({"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed))
+        assert not {0, 1} & set(cohort.tolist())
+
+
+def test_select_changes_neither_the_state_nor_the_counts():
+    counts = np.random.default_rng(1).integers(0, 9, (8, 3))
+    before, state = counts.copy(), {"buffer": np.array([3, 1])}
+    Entropy().select(state, np.arange(8), view(counts, 3), np.random.default_rng(0))
+    assert state["buffer"].tolist() == [3, 1]
+    np.testing.assert_array_equal(counts, before)
+
+
+def test_buffer_of_nobody_may_choose_the_same_again():
+    counts = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+    selector = Entropy(buffer=0.0)
+    state = selector.begin(view(counts, 4))
+    for round in range(3):
+        cohort = selector.select(state, np.arange(4), view(counts, 4), np.random.default_rng(round))
+        assert sorted(cohort.tolist()) == [0, 1, 2, 3]
+        state = selector.observe(state, cohort, {}, view(counts, 4))
+        assert state["buffer"].tolist() == []
+
+
+def test_500_rounds_of_100_clients_with_half_of_them_resting():
+    rng = np.random.default_rng(2)
+    counts = np.round(rng.dirichlet(np.full(10, 0.1), 100) * 500).astype(np.int64)
+    selector = Entropy(buffer=0.5)
+    state, chosen = selector.begin(view(counts, 10)), np.zeros(100, dtype=int)
+    for round in range(500):
+        cohort = selector.select(state, np.arange(100), view(counts, 10), np.random.default_rng(round))
+        assert len(set(cohort.tolist())) == 10
+        chosen[cohort] += 1
+        state = selector.observe(state, cohort, {}, view(counts, 10))
+    assert chosen.sum() == 5000
+    assert chosen.max() <= 84  # five rounds of rest after each: at most every sixth round
+
+
+@pytest.mark.parametrize(("buffer", "clients", "cohort"), [(0.5, 10, 6), (0.95, 10, 1), (0.75, 100, 26), (0.0, 5, 6)])
+def test_too_few_clients_outside_the_buffer_are_refused(buffer: float, clients: int, cohort: int):
+    with pytest.raises(ValueError, match="leaves fewer than"):
+        Entropy(buffer=buffer).check(clients, cohort)
+
+
+@pytest.mark.parametrize(("buffer", "clients", "cohort"), [(0.5, 10, 5), (0.9, 10, 1), (0.75, 100, 25), (0.0, 5, 5)])
+def test_just_enough_clients_are_not_refused(buffer: float, clients: int, cohort: int):
+    Entropy(buffer=buffer).check(clients, cohort)
+
+
+def test_entropy_is_scipys():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 5, (300, 6))
+    counts[counts.sum(axis=1) == 0] = [3, 0, 0, 0, 0, 0]
+    np.testing.assert_allclose(entropy_bits(counts), stats.entropy(counts, base=2, axis=1), rtol=0, atol=1e-14)
+    assert entropy_bits(np.array([7, 7, 7, 7])) == pytest.approx(2, abs=1e-15)
+    assert entropy_bits(np.array([0, 9, 0])) == 0
+    assert entropy_bits(np.zeros(4)) == 0
+
+
+def test_it_declares_what_it_looks_at():
+    assert Entropy.needs == {"label_counts"}

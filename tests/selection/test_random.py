@@ -1,0 +1,48 @@
+"""Uniform selection."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from cohort.selection.random import Random
+from cohort.selection.selector import View
+from scipy.stats import chisquare
+
+
+def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
+    view = View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
+    return np.stack([Random().select({}, candidates, view, np.random.default_rng(seed)) for seed in range(draws)])
+
+
+def test_every_subset_is_equally_likely():
+    """Two of six candidates: 15 subsets, 3,000 draws. Sizes differ between the candidates and must not matter."""
+    candidates = np.array([0, 3, 4, 9, 11, 19])
+    subsets = list(combinations(candidates.tolist(), 2))
+    drawn = [tuple(sorted(cohort)) for cohort in cohorts(candidates, 2, 3000).tolist()]
+    assert chisquare([drawn.count(subset) for subset in subsets]).pvalue > 1e-3
+    assert len(drawn) == sum(drawn.count(subset) for subset in subsets)
+
+
+def test_every_place_of_the_cohort_is_uniform():
+    drawn = cohorts(np.arange(20), 5, 3000)
+    for place in range(5):
+        assert chisquare(np.bincount(drawn[:, place], minlength=20)).pvalue > 1e-3
+
+
+def test_without_replacement_and_only_candidates():
+    candidates = np.array([1, 2, 5, 8, 13, 17])
+    for cohort in cohorts(candidates, 5, 200):
+        assert len(set(cohort.tolist())) == 5
+        assert set(cohort.tolist()) <= set(candidates.tolist())
+
+
+def test_a_cohort_of_all_candidates_is_all_of_them():
+    assert sorted(cohorts(np.arange(20), 20, 1)[0].tolist()) == list(range(20))
+
+
+def test_it_remembers_nothing_and_needs_nothing():
+    view = View(clients=20, cohort=5, sizes=np.ones(20))
+    assert Random().needs == frozenset()
+    assert Random().begin(view) == {}
+    assert Random().observe({}, np.arange(5), {}, view) == {}

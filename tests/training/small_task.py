@@ -1,0 +1,85 @@
+"""A task by hand: random data or given data, in float64, with nothing read from disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from cohort.cell import Settings
+from cohort.data.samples import Samples
+from cohort.models import MODELS
+from cohort.selection import Selector
+from cohort.selection.random import Random
+from cohort.shards import Shards
+from cohort.training.objectives import Objective
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.servers import ServerRule
+from cohort.training.servers.average import Average
+from cohort.training.task import Task
+from torch import Tensor, nn
+
+CLASSES = 3
+SIZES = (4, 9, 2, 6)
+
+
+def small_settings(**changes: Any) -> Settings:
+    """Settings of a run that never touches a disk."""
+    names = {"dataset": "none", "model": "small-mlp", "partition": "iid", "strategy": "none", "precision": "float64"}
+    numbers = {"J": "J1", "seed": 0, "clients": 3, "cohort": 3, "rounds": 1, "batch": 4, "lr": 0.1}
+    return Settings(**(names | numbers | changes))
+
+
+def plain_samples(images: Tensor, labels: Tensor) -> Samples:
+    """Samples that a network sees as they are."""
+    return Samples(images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+
+
+def random_samples(count: int, seed: int) -> Samples:
+    """Noise of 8x8 pixels with random labels."""
+    rng = np.random.default_rng(seed)
+    return plain_samples(torch.from_numpy(rng.normal(size=(count, 1, 8, 8))), torch.from_numpy(rng.integers(0, CLASSES, count)))
+
+
+def shards_of(labels: Tensor, sizes: tuple[int, ...], classes: int) -> Shards:
+    """The samples in shuffled order, cut into these sizes."""
+    order = np.random.default_rng(1).permutation(sum(sizes))
+    parts = np.split(order, np.cumsum(sizes)[:-1])
+    return Shards(parts, np.stack([np.bincount(labels.numpy()[part], minlength=classes) for part in parts]))
+
+
+def small_model(name: str = "small-mlp", classes: int = CLASSES) -> nn.Module:
+    """A network for 8x8 pixels in float64, always with the same weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(11)
+        return MODELS[name]().build((1, 8, 8), classes).double()
+
+
+def small_task(
+    *,
+    selector: Selector | None = None,
+    objective: Objective | None = None,
+    server: ServerRule | None = None,
+    model: nn.Module | None = None,
+    train: Samples | None = None,
+    test: Samples | None = None,
+    classes: int = CLASSES,
+    sizes: tuple[int, ...] = SIZES,
+    **settings: Any,
+) -> Task:
+    """Four clients with unequal data, 20 test samples of which the first five are reserved."""
+    train = train or random_samples(sum(sizes), 2)
+    test = test or random_samples(20, 3)
+    return Task(
+        settings=small_settings(**({"clients": len(sizes), "cohort": len(sizes)} | settings)),
+        selector=selector or Random(),
+        objective=objective or CrossEntropy(),
+        server=server or Average(),
+        model=model or small_model(classes=classes),
+        classes=classes,
+        train_samples=train,
+        test_samples=test,
+        test=torch.arange(5, len(test.labels)),
+        reserved=torch.arange(5),
+        shards=shards_of(train.labels, sizes, classes),
+    )
