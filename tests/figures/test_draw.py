@@ -14,13 +14,12 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from cohort.errors import UserError
-from cohort.figures.curves import Curves
-from cohort.figures.draw import draw, make_figure
-from cohort.figures.look import COLORS, PALE, STOPPED, STYLE, Look
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from cohort.figures.curves import Curves
+from cohort.figures.draw import draw, make_figure
+from cohort.figures.look import COLORS, PALE, STOPPED, STYLE, Look
 from tests.figures.samples import PARTITIONS, SEEDS, STRATEGIES, WORK, Fate, sample
 
 Metrics = Callable[..., Path]
@@ -121,11 +120,6 @@ def test_a_panel_and_a_hue_without_runs_say_so(spec: Spec, metrics: Metrics) -> 
     figure = make_figure(spec, metrics(missing))
     assert [text.get_text() for text in figure.axes[1].texts] == ["no runs yet"]
     assert texts(figure)[-4:-1] == ["FedAvg (random)", "Highest loss (no runs yet)", "FedEntOpt"]
-
-
-def test_runs_that_the_figure_does_not_keep_apart_are_refused(spec: Spec, metrics: Metrics) -> None:
-    with pytest.raises(UserError, match="demo: figure of main: runs with J = J16, J4 would be averaged"):
-        make_figure(spec | {"rows": None}, metrics())
 
 
 def test_a_strategy_keeps_its_color_and_later_ones_other_dashes() -> None:

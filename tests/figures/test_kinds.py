@@ -5,6 +5,7 @@ import sys
 
 import jsonschema
 import pytest
+
 from cohort.components import schema_of
 from cohort.errors import UserError
 from cohort.figures import KINDS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cohort.partition.classes import Classes
 from scipy.stats import chisquare
+
+from cohort.partition.classes import Classes
 
 PER_CLASS = [500, 437, 250, 501, 333]
 LABELS = np.random.default_rng(3).permutation(np.repeat(np.arange(5), PER_CLASS))

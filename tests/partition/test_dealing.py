@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cohort.partition import SCHEMES, parse_name
-from cohort.partition.scheme import Scheme
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from cohort.partition import SCHEMES, parse_name
+from cohort.partition.scheme import Scheme
 
 NAMES = ["iid", "classes-1", "classes-2", "classes-4", "dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5"]
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100]))

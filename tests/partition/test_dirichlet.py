@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from cohort.partition import dirichlet
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cohort.errors import UserError
 from cohort.partition import SCHEMES, parse_name
 from cohort.partition.classes import Classes

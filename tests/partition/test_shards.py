@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data.sampling import share_of
 from cohort.errors import UserError

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cohort.errors import UserError
-from cohort.records.summary import Runs, check_pooling, label_text, read_metric, read_runs, runs_behind, value_per_cell
+
+from cohort.records.summary import Runs, label_text, read_metric, read_runs, runs_behind, value_per_cell
 
 NAN = float("nan")
 
@@ -88,12 +88,3 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
 @pytest.mark.parametrize(("value", "text"), [(1, "1"), (1.0, "1"), (np.float64(0.001), "0.001"), ("dir-0.1", "dir-0.1"), (NAN, "–")])  # noqa: RUF001
 def test_label_text(value: object, text: str) -> None:
     assert label_text(value) == text
-
-
-def test_runs_that_differ_in_more_than_the_seed_are_not_averaged() -> None:
-    metrics = frame(*((f"{lr}{seed}", "done", {"strategy": "a", "lr": lr, "seed": seed}, EVERY_FOUR) for lr in "12" for seed in (0, 1)))
-    check_pooling(metrics, ["strategy", "lr"], "aml: figure of main")
-    with pytest.raises(UserError, match="aml: figure of main: runs with lr = 1, 2 would be averaged"):
-        check_pooling(metrics, ["strategy"], "aml: figure of main")
-    with pytest.raises(UserError, match="'stratgey' is no label of these runs; did you mean 'strategy'"):
-        check_pooling(metrics, ["stratgey"], "aml: figure of main")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from cohort.report.page import write_page
 
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""

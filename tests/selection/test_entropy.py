@@ -7,11 +7,10 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from cohort.selection.entropy import Entropy, entropy_bits
-from cohort.selection.selector import State, View
 from scipy import stats
 
-NO_BUFFER: State = {"buffer": np.empty(0, dtype=np.int64)}
+from cohort.selection.entropy import Entropy, entropy_bits
+from cohort.selection.selector import State, View
 
 
 def view(label_counts: np.ndarray, cohort: int) -> View:
@@ -111,7 +110,7 @@ def test_tie_tolerance(deficit: float, second: int):
 
 def test_first_pick_is_uniform_over_the_pool():
     counts = np.array([[9, 0], [0, 9], [5, 5], [1, 8], [0, 0], [2, 2], [7, 3], [3, 3]])
-    firsts = [select(counts, 2, seed, buffer=[1, 6], candidates=[0, 1, 2, 3, 5, 6, 7])[0] for seed in range(3000)]
+    firsts = [select(counts, 2, seed, buffer=(1, 6), candidates=[0, 1, 2, 3, 5, 6, 7])[0] for seed in range(3000)]
     drawn = np.bincount(firsts, minlength=8)
     assert drawn[[1, 4, 6]].sum() == 0
     assert stats.chisquare(drawn[[0, 2, 3, 5, 7]]).pvalue > 1e-3
@@ -121,7 +120,7 @@ def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
     rng = np.random.default_rng(0)
     for seed in range(100):
         counts = rng.integers(0, 9, (12, 3))
-        buffer, candidates = rng.choice(12, 4, replace=False).tolist(), rng.choice(12, 9, replace=False).tolist()
+        buffer, candidates = tuple(rng.choice(12, 4, replace=False).tolist()), rng.choice(12, 9, replace=False).tolist()
         allowed = set(candidates) - set(buffer)
         cohort = select(counts, 4, seed, buffer, candidates)
         assert len(set(cohort)) == 4

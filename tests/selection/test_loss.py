@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
+
 from cohort.selection.loss import HighestLoss
 from cohort.selection.selector import View
-from scipy.stats import chisquare
 
 SELECTOR = HighestLoss()
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+
 from cohort.selection import SELECTORS
 from cohort.selection.selector import Need, Selector, State, View
 from cohort.training.procedures.federated import Federated
-
 from tests.training.small_task import small_task
 
 

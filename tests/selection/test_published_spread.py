@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from cohort.partition import parse_name
 from cohort.randomness import generator
 from cohort.selection.entropy import Entropy
 from cohort.selection.selector import View
-from scipy import stats
 
 CIFAR10 = np.repeat(np.arange(10), 5000)
-# partition, share that rests: the paper's value, and how much single partitions differ (standard deviation, simulated elsewhere)
-TABLE_VI = {("classes-2", 0.5): (0.976, 0.002), ("classes-2", 0.75): (0.998, 0.0005), ("dir-0.1", 0.5): (0.979, 0.003)}
+# partition, share that rests: the paper's value, and by how much single partitions differ (standard deviation, simulated elsewhere).
+# Evicting inside the client loop, as Algorithm 1 is printed, would give .899 and .971 for classes-2 with 0.25 and 0.5.
+TABLE_VI = {
+    ("classes-2", 0.0): (0.715, 0.019),
+    ("classes-2", 0.25): (0.918, 0.006),
+    ("classes-2", 0.5): (0.976, 0.002),
+    ("classes-2", 0.75): (0.998, 0.0005),
+    ("dir-0.1", 0.0): (0.896, 0.011),
+    ("dir-0.1", 0.25): (0.947, 0.006),
+    ("dir-0.1", 0.5): (0.979, 0.003),
+    ("dir-0.1", 0.75): (0.998, 0.001),
+}
 
 
 def spread(partition: str, buffer: float, seed: int) -> float:
@@ -31,7 +42,7 @@ def spread(partition: str, buffer: float, seed: int) -> float:
 
 @pytest.mark.parametrize(("partition", "buffer"), TABLE_VI)
 def test_spread_over_the_clients_is_the_papers(partition: str, buffer: float):
-    """The mean of four partitions, within two standard deviations of one (the table prints three digits)."""
+    """The mean of six partitions, within two standard deviations of one (the table prints three digits)."""
     paper, deviation = TABLE_VI[partition, buffer]
-    measured = np.mean([spread(partition, buffer, seed) for seed in range(4)])
+    measured = np.mean([spread(partition, buffer, seed) for seed in range(6)])
     assert measured == pytest.approx(paper, abs=0.0005 + 2 * deviation)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy.stats import chisquare
+
 from cohort.selection.random import Random
 from cohort.selection.selector import View
-from scipy.stats import chisquare
 
 
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:

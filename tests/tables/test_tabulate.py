@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pandas as pd
 import pytest
+
 from cohort.components import schema_of
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate

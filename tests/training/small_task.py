@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+
 from cohort.cell import Settings
 from cohort.data.samples import Samples
 from cohort.models import MODELS
@@ -17,7 +19,6 @@ from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.task import Task
-from torch import Tensor, nn
 
 CLASSES = 3
 SIZES = (4, 9, 2, 6)

@@ -26,7 +26,8 @@ EDITS = {
     "too small for the selector": (STRATEGIES, "buffer: 0.5", "buffer: 0.9",
                                    "strategy 'fedentopt' is impossible: a buffer of 0.9 of 10 clients leaves fewer than the 3 of a cohort"),
     "figure of no experiment": (STUDY, "experiment: two", "experiment: too", "fig2.experiment is 'too'; did you mean 'two'?"),
-    "figure of no axis": (STUDY, "columns: partition", "columns: partitions", "fig1 names 'partitions', which is no axis of its experiment"),
+    "figure of no axis": (STUDY, "columns: partition", "columns: partitions", "fig1 names 'partitions', which is no axis"),
+    "average of more than seeds": (STUDY, "columns: partition", "smoothing: 1", "fig1 would average runs with partition iid and classes-2"),
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
     "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 359 test samples"),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
@@ -44,7 +45,7 @@ OVERRIDES = {
 
 def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
     assert sentence in output, output
-    assert "Traceback" not in output and 'cohort/' not in output.replace("workflow/cohort/models", ""), output
+    assert "Traceback" not in output and "cohort/" not in output.replace("workflow/cohort/models", ""), output
     assert not (project.root / "results/cells").exists() and not (project.root / "results/plan").exists()
 
 

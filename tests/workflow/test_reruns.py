@@ -23,7 +23,14 @@ def test_new_seed_trains_only_its_cells(finished: Project):
     finished.write(study)
     jobs = finished.planned()
     assert jobs["train"] == CELLS["one"]
-    assert jobs == {"train": 4, "deal": 1, "collect": 1, "draw": 1, "tabulate": 1, "report": 1}  # iid of seed 1 was dealt for experiment two
+    assert jobs == {
+        "train": 4,
+        "deal": 1,
+        "collect": 1,
+        "draw": 1,
+        "tabulate": 1,
+        "report": 1,
+    }  # iid of seed 1 was dealt for experiment two
 
 
 def test_deleted_record_trains_that_cell_and_redraws(finished: Project):

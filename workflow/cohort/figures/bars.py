@@ -34,7 +34,7 @@ class Bars(Kind):
     name: ClassVar[str] = "bars"
 
     metric: str = parameter(enum=list(METRICS), help="what is drawn")
-    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")  # noqa: RUF009
+    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
     x: str = parameter(help="the label along the x axis, or client")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
     reference_label: str = parameter("", help="what that line is called")

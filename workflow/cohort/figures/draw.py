@@ -11,7 +11,7 @@ from cohort.figures.kind import Kind
 from cohort.figures.look import STYLE, Look
 from cohort.figures.sheet import sheet
 from cohort.files import replacing
-from cohort.records.summary import check_pooling, read_metric
+from cohort.records.summary import read_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,6 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     kind = kind_of(spec)
     kind.check()
     metrics = read_metric(metrics_file, kind.metric)
-    check_pooling(metrics, kind.shown(), f"{spec['study']}: figure of {spec['experiment']}")
     return sheet(kind, metrics, Look.of(spec["look"]))
 
 

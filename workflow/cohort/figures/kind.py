@@ -26,7 +26,7 @@ class Kind(Component):
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
     columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
     rows: str | None = parameter(None, help="the label whose values lie one below the other as panels")
-    limits: list[float] | None = parameter(  # noqa: RUF009
+    limits: list[float] | None = parameter(
         None, items={"type": "number"}, minItems=2, maxItems=2, help="lowest and highest value of the y axis, in its unit"
     )
 

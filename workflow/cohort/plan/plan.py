@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cohort.errors import UserError, suggest
-from cohort.figures import KINDS, Kind
+from cohort.plan.drawings import facets
 from cohort.plan.expand import Values, axis_values, combinations
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
 from cohort.plan.scale import scaled, thinned
 from cohort.plan.validation import Validator
-from cohort.tables.spec import Table
 
 CONFIG = Path("config")
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
@@ -138,6 +137,8 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
 def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
+    for twice in sorted(set(figures) & set(tables)):
+        raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
     experiments = {}
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
@@ -145,10 +146,10 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
         fixed = text.get("settings", {}) | block.get("settings", {})
         cells = [fixed | combination for combination in combinations(block, where)]
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
-        facets = [_facets(spec, axes, f"{file}: {drawn}") for drawn, spec in (figures | tables).items() if spec["experiment"] == key]
+        shown = [facets(spec, axes, cells, f"{file}: {drawn}") for drawn, spec in (figures | tables).items() if spec["experiment"] == key]
         chosen = _seeds(cells, scale)
         if scale.get("thin"):
-            chosen = thinned(chosen, facets)
+            chosen = thinned(chosen, shown)
         if len(chosen) < len(cells):
             notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale")
         experiments[key] = _experiment(chosen, axes, scale, resolver, where)
@@ -156,21 +157,6 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
     return Study(name, text["title"], text.get("description", ""), experiments, figures, tables)
-
-
-def _facets(spec: Mapping[str, Any], axes: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The label columns that make the panels and hues of a figure, or the rows and columns of a table."""
-    values = {key: value for key, value in spec.items() if key not in ("kind", "experiment", "title", "caption")}
-    drawn = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
-    try:
-        if isinstance(drawn, Kind):
-            drawn.check()
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    for column in drawn.shown() if isinstance(drawn, Kind) else drawn.facets():
-        if column not in axes:
-            raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
-    return drawn.facets()
 
 
 def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:

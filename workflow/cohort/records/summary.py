@@ -6,11 +6,8 @@ cell that has no result. pandas is imported inside the functions, because planni
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-
-from cohort.errors import UserError, suggest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,24 +95,6 @@ def value_per_cell(metrics: DataFrame, metric: str, at: At) -> DataFrame:
         values = rows[rows["round"] > end - (1 if at == "last" else 10)].groupby("digest")["value"].mean()
     cells = cells_of(metrics)
     return cells.assign(value=cells["digest"].map(values).astype(float))
-
-
-def check_pooling(metrics: DataFrame, shown: Iterable[str], where: str) -> None:
-    """Refuse to average runs that differ in more than their seed. `shown` are the labels that a picture keeps apart."""
-    cells, kept = cells_of(metrics), list(dict.fromkeys(shown))
-    labels = label_columns(metrics)
-    for label in kept:
-        if label not in labels:
-            raise UserError(f"{where}: '{label}' is no label of these runs{suggest(label, labels)}")
-    for label in labels:
-        if label not in (*kept, "seed"):
-            values = cells.groupby(kept)[label].agg(lambda column: sorted(set(column)))
-            mixed = next((found for found in values if len(found) > 1), None)
-            if mixed:
-                raise UserError(
-                    f"{where}: runs with {label} = {', '.join(mixed)} would be averaged as if they were seeds; keep them apart by "
-                    f"{label} (as panels, hue, x or rows) or show an experiment that holds one of them"
-                )
 
 
 def label_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.figures.names import Names
-from cohort.records.summary import check_pooling, read_metric, value_per_cell
+from cohort.records.summary import read_metric, value_per_cell
 from cohort.tables.spec import Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
     """
     metrics = read_metric(metrics_file, table.metric)
     labels = list(table.facets())
-    check_pooling(metrics, labels, f"{spec['study']}: table of {spec['experiment']}")
     cells = value_per_cell(metrics, table.metric, table.at)
     counted = cells.assign(value=cells["value"].where(cells["status"].isin(["done", "diverged"])))
     counted = counted.assign(diverged=counted["status"] == "diverged")

@@ -17,12 +17,17 @@ class Table(Component):
     name: ClassVar[str] = "table"
 
     metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")  # noqa: RUF009
-    rows: list[str] = parameter(  # noqa: RUF009
-        items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows"
-    )
+    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
+    rows: list[str] = parameter(items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows")
     columns: str = parameter("strategy", help="the label whose values are the columns")
 
     def facets(self) -> tuple[str, ...]:
         """Every label that the table keeps apart."""
         return tuple(dict.fromkeys([*self.rows, self.columns]))
+
+    def shown(self) -> tuple[str, ...]:
+        """The same: a table averages over seeds alone."""
+        return self.facets()
+
+    def check(self) -> None:
+        """A table's fields always fit together."""

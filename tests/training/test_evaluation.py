@@ -1,0 +1,117 @@
+"""Loss and accuracy against numpy, fingerprints, and what selectors ask to be measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cohort.training import evaluation
+from cohort.training.evaluation import all_finite, evaluate, fingerprint
+from cohort.training.needs import Lookout, bytes_once, reports, reserved_loss
+from cohort.training.updates import Updates, Weights, stack
+from tests.training.small_task import plain_samples
+
+RNG = np.random.default_rng(8)
+IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
+SAMPLES = plain_samples(torch.from_numpy(IMAGES), torch.from_numpy(LABELS))
+CLIENTS = [{"weight": torch.from_numpy(RNG.normal(size=(4, 5))), "bias": torch.from_numpy(RNG.normal(size=4))} for _ in range(3)]
+
+
+def linear() -> nn.Module:
+    return nn.Linear(5, 4).double()
+
+
+def by_hand(weights: Weights, indices: list[int]) -> tuple[float, float]:
+    """Mean negative log-probability of the right class, share of samples whose right class has the largest output."""
+    losses, right = [], []
+    for index in indices:
+        outputs = weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy()
+        losses.append(np.log(np.exp(outputs).sum()) - outputs[LABELS[index]])
+        right.append(np.argmax(outputs) == LABELS[index])
+    return float(np.mean(losses)), float(np.mean(right))
+
+
+@pytest.mark.parametrize("indices", [list(range(23)), [4], [3, 1, 4, 15, 9, 2, 6], list(range(0, 23, 2))])
+def test_loss_and_accuracy_by_hand(indices: list[int]):
+    loss, accuracy = evaluate(linear(), CLIENTS[0], SAMPLES, torch.tensor(indices))
+    expected = by_hand(CLIENTS[0], indices)
+    assert loss == pytest.approx(expected[0], rel=1e-12)
+    assert accuracy == expected[1]
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
+def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    loss, accuracy = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
+    expected = by_hand(CLIENTS[1], list(range(23)))
+    assert loss == pytest.approx(expected[0], rel=1e-12)
+    assert accuracy == expected[1]
+
+
+def test_accuracy_is_not_trivial_here():
+    assert 0 < by_hand(CLIENTS[0], list(range(23)))[1] < 1
+
+
+def test_dropout_is_off():
+    model = nn.Sequential(nn.Dropout(0.9), nn.Linear(5, 4).double())
+    weights = {f"1.{name}": tensor for name, tensor in CLIENTS[0].items()}
+    assert evaluate(model.train(), weights, SAMPLES, torch.arange(23))[0] == pytest.approx(
+        by_hand(CLIENTS[0], list(range(23)))[0], rel=1e-12
+    )
+
+
+def test_fingerprint_changes_with_one_bit_of_any_tensor():
+    base = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5]), "count": torch.tensor(3)}
+    found = {fingerprint(base)}
+    for name in ("weight", "bias"):
+        flipped = {key: tensor.clone() for key, tensor in base.items()}
+        flipped[name].view(torch.int32).view(-1)[0] ^= 1
+        found.add(fingerprint(flipped))
+    found.add(fingerprint(base | {"count": torch.tensor(4)}))
+    found.add(fingerprint({"other": base["weight"], "bias": base["bias"], "count": base["count"]}))
+    found.add(fingerprint(base | {"weight": base["weight"].double()}))
+    assert len(found) == 6
+    assert all(len(word) == 64 for word in found)
+
+
+def test_fingerprint_does_not_depend_on_order_or_layout():
+    weight = torch.arange(6.0).view(2, 3)
+    base = {"a": weight, "b": torch.ones(1)}
+    assert fingerprint(base) == fingerprint({"b": torch.ones(1), "a": weight.t().contiguous().t()})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_weight_that_is_no_number_is_found(value: float):
+    weights = {"a": torch.ones(2, 2), "b": torch.zeros(3), "count": torch.tensor(7)}
+    assert all_finite(weights)
+    weights["b"][1] = value
+    assert not all_finite(weights)
+
+
+def cohort_of_three() -> Updates:
+    return Updates(stack(CLIENTS), torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 1]), torch.zeros(3))
+
+
+def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples():
+    reserved = [2, 7, 11, 20]
+    found = reserved_loss(cohort_of_three(), Lookout(linear(), SAMPLES, torch.tensor(reserved)))
+    np.testing.assert_allclose(found, [by_hand(client, reserved)[0] for client in CLIENTS], rtol=1e-12)
+    assert len(set(found.tolist())) == 3
+
+
+def test_what_is_measured_is_what_is_needed_and_it_is_counted():
+    lookout = Lookout(linear(), SAMPLES, torch.tensor([2, 7, 11, 20]))
+    assert reports(frozenset(), cohort_of_three(), lookout) == ({}, 0)
+    assert reports({"label_counts"}, cohort_of_three(), lookout) == ({}, 0)
+    measured, looks = reports({"label_counts", "reserved_loss"}, cohort_of_three(), lookout)
+    assert set(measured) == {"reserved_loss"}
+    assert looks == 3 * 4  # three models, four samples each
+
+
+def test_bytes_that_clients_send_once():
+    """Ten classes, four bytes each, from 100 clients."""
+    assert bytes_once({"label_counts"}, 100, 10) == 4000
+    assert bytes_once({"reserved_loss"}, 100, 10) == 0
+    assert bytes_once(set(), 100, 10) == 0

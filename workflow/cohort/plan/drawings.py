@@ -1,0 +1,41 @@
+"""Figures and tables of a study, checked against the cells of their experiment before any of them is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cohort.errors import UserError, suggest
+from cohort.figures import KINDS, Kind
+from cohort.plan.expand import Values
+from cohort.tables.spec import Table
+
+FRAME = ("kind", "experiment", "title", "caption")
+
+
+def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str) -> tuple[str, ...]:
+    """The label columns that make the panels and hues of a figure, or the rows and columns of a table."""
+    values = {key: value for key, value in spec.items() if key not in FRAME}
+    drawn: Kind | Table = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
+    try:
+        drawn.check()
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    for column in drawn.shown():
+        if column not in axes:
+            raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
+    _check_averages(drawn.shown(), axes, cells, where)
+    return drawn.facets()
+
+
+def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str) -> None:
+    """Refuse to average runs that differ in more than their seed."""
+    others = [axis for axis, values in axes.items() if len(values) > 1 and axis not in (*shown, "seed")]
+    seen: dict[tuple[Any, ...], Values] = {}
+    for cell in cells:
+        first = seen.setdefault(tuple(cell.get(column) for column in shown), cell)
+        for axis in others:
+            if cell.get(axis) != first.get(axis):
+                mixed = f"{axis} {first.get(axis)} and {cell.get(axis)}"
+                raise UserError(f"{where} would average runs with {mixed} as if they were seeds; "
+                                f"keep them apart by {axis} (panels, hue, x or rows), or show an experiment that has one of them")  # fmt: skip
