@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test setup format
+.PHONY: demo test setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -23,6 +23,9 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
 	touch $@
+
+house: setup  # which part imports which, into docs/design.md
+	$(BIN)/python -m tests.house
 
 format: setup
 	$(BIN)/ruff check --fix .

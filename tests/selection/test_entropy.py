@@ -18,10 +18,10 @@ def view(label_counts: np.ndarray, cohort: int) -> View:
 
 
 def select(
-    label_counts: np.ndarray, cohort: int, seed: int, buffer: list[int] | None = None, candidates: list[int] | None = None
+    label_counts: np.ndarray, cohort: int, seed: int, buffer: tuple[int, ...] = (), candidates: list[int] | None = None
 ) -> list[int]:
     pool = np.arange(len(label_counts)) if candidates is None else np.array(candidates)
-    state: State = NO_BUFFER if buffer is None else {"buffer": np.array(buffer)}
+    state: State = {"buffer": np.array(buffer, dtype=np.int64)}
     return Entropy().select(state, pool, view(label_counts, cohort), np.random.default_rng(seed)).tolist()
 
 

@@ -69,6 +69,7 @@ def small_task(
     **settings: Any,
 ) -> Task:
     """Four clients with unequal data, 20 test samples of which the first five are reserved."""
+    torch.set_num_threads(1)  # as a job does
     train = train or random_samples(sum(sizes), 2)
     test = test or random_samples(20, 3)
     return Task(

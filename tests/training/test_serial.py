@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_epochs_cover_every_sample_once_and_keep_the_last_partial_batch(client: 
     own = sorted(task.shards.indices[client].tolist())
     epochs = [batches[start : start + len(per_epoch)] for start in range(0, len(batches), len(per_epoch))]
     for epoch in epochs:
-        assert sorted(sum(epoch, [])) == own
+        assert sorted(chain(*epoch)) == own
     if client != 2:
         assert epochs[0] != epochs[1]  # each epoch is shuffled anew
 
@@ -127,7 +128,7 @@ def test_steps_go_on_from_epoch_to_epoch(J: str, sizes: list[int]):
     assert [len(batch) for batch in batches] == sizes
     own = task.shards.indices[0].tolist()
     for start in range(0, len(batches), 3):
-        epoch = sum(batches[start : start + 3], [])
+        epoch = list(chain(*batches[start : start + 3]))
         assert len(set(epoch)) == len(epoch)
         assert set(epoch) <= set(own)
         assert start + 3 > len(batches) or sorted(epoch) == sorted(own)
@@ -155,7 +156,7 @@ def test_batches_differ_between_rounds_clients_and_seeds():
     places = []
     for client in (0, 1):
         same_size.objective.batches.clear()
-        order = sum(seen(same_size, client), [])
+        order = chain(*seen(same_size, client))
         places.append([same_size.shards.indices[client].tolist().index(sample) for sample in order])
     assert places[0] != places[1]
 

@@ -17,8 +17,17 @@ from tests.conftest import copy_project
 
 TINY = {
     "title": "Tiny",
-    "settings": {"dataset": "digits", "clients": 10, "cohort": 3, "rounds": 4, "batch": 16, "lr": 0.05, "reserve": 60, "model": "small-mlp",
-                 "evaluate_every": 2},
+    "settings": {
+        "dataset": "digits",
+        "clients": 10,
+        "cohort": 3,
+        "rounds": 4,
+        "batch": 16,
+        "lr": 0.05,
+        "reserve": 60,
+        "model": "small-mlp",
+        "evaluate_every": 2,
+    },
     "experiments": {
         "one": {"axes": {"partition": ["iid", "classes-2"], "J": ["J2"], "strategy": ["fedavg", "fedentopt"], "seed": [0]}},
         "two": {"axes": {"partition": ["iid"], "J": ["J3"], "strategy": ["fedavg"], "seed": [0, 1]}},
@@ -28,7 +37,7 @@ TINY = {
         "fig2": {"experiment": "two", "kind": "bars", "metric": "cohort_entropy", "at": "mean", "x": "partition"},
     },
     "tables": {"tab1": {"experiment": "one", "metric": "test_accuracy", "rows": ["partition"], "columns": "strategy"}},
-}  # fmt: skip
+}
 CELLS = {"one": 4, "two": 2}
 
 
@@ -40,8 +49,15 @@ class Project:
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        return subprocess.Popen(["snakemake", *arguments], cwd=self.root, env=environment, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, **options)  # fmt: skip
+        return subprocess.Popen(
+            ["snakemake", *arguments],
+            cwd=self.root,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **options,
+        )
 
     def snakemake(self, *arguments: str, fails: bool = False) -> str:
         process = self.start(*arguments)

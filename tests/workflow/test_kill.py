@@ -38,8 +38,14 @@ def lengthen(project: Project, rounds: int, **settings) -> None:
 def run_by_hand(project: Project, cell: str, *arguments: str) -> subprocess.Popen:
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
     command = [sys.executable, "-m", "cohort", "run", "--config", "checkpoint_seconds=0.05", "--", cell]
-    return subprocess.Popen([*command[:4], *arguments, *command[4:]], cwd=project.root, env=environment, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    return subprocess.Popen(
+        [*command[:4], *arguments, *command[4:]],
+        cwd=project.root,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def one_cell(project: Project) -> tuple[str, Path]:

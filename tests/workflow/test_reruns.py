@@ -110,8 +110,11 @@ def test_smoke_after_full_leaves_full_figures_alone(finished: Project):
 
 
 def test_bumped_science_trains_exactly_the_cells_that_use_it(finished: Project):
-    finished.replace("workflow/cohort/selection/entropy.py", 'name: ClassVar[str] = "entropy"',
-                     'name: ClassVar[str] = "entropy"\n    science: ClassVar[int] = 2')  # fmt: skip
+    finished.replace(
+        "workflow/cohort/selection/entropy.py",
+        'name: ClassVar[str] = "entropy"',
+        'name: ClassVar[str] = "entropy"\n    science: ClassVar[int] = 2',
+    )
     assert finished.planned()["train"] == 2
 
 
@@ -125,8 +128,16 @@ def test_study_broken_while_its_jobs_wait(fresh: Project):
     submit = fresh.root / "submit.sh"
     submit.write_text('#!/bin/bash\nnohup bash "$1" > /dev/null 2>&1 &\necho $!\n')
     submit.chmod(0o755)
-    process = fresh.start("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2",
-                          "--seconds-between-status-checks", "1")  # fmt: skip
+    process = fresh.start(
+        "--executor",
+        "cluster-generic",
+        "--cluster-generic-submit-cmd",
+        "./submit.sh",
+        "--jobs",
+        "2",
+        "--seconds-between-status-checks",
+        "1",
+    )
     deadline = time.monotonic() + 120
     while not list((fresh.root / "results").glob("cells/**/*.state")) and time.monotonic() < deadline:
         time.sleep(0.1)

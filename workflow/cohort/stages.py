@@ -155,12 +155,26 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
     """What the page shows."""
 
     def entries(study: Study, drawn: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{"name": name, "title": spec.get("title", name), "caption": spec.get("caption", ""),
-                 "files": drawn_files(plan, study, name), "metrics": metrics_file(plan, study, spec["experiment"])}
-                for name, spec in drawn.items()]  # fmt: skip
+        return [
+            {
+                "name": name,
+                "title": spec.get("title", name),
+                "caption": spec.get("caption", ""),
+                "files": drawn_files(plan, study, name),
+                "metrics": metrics_file(plan, study, spec["experiment"]),
+            }
+            for name, spec in drawn.items()
+        ]
 
-    shown = [{"name": study.name, "title": study.title, "description": study.description,
-              "figures": entries(study, study.figures), "tables": entries(study, study.tables)}
-             for study in map(plan.study, studies)]  # fmt: skip
+    shown = [
+        {
+            "name": study.name,
+            "title": study.title,
+            "description": study.description,
+            "figures": entries(study, study.figures),
+            "tables": entries(study, study.tables),
+        }
+        for study in map(plan.study, studies)
+    ]
     titles = {name: strategy["title"] for name, strategy in plan.strategies.items()}
     return {"scale": plan.scale, "notes": plan.notes, "titles": titles, "studies": shown}

@@ -99,8 +99,10 @@ def print_record(path: str) -> None:
 def _clients(record: Record) -> str:
     accuracy, selected = record.clients["accuracy"], record.clients["selected"]
     low, middle, high = np.percentile(accuracy, [10, 50, 90])
-    return (f"{len(accuracy)} clients: chosen {selected.min()} to {selected.max()} times; accuracy on their own samples "
-            f"{low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)")  # fmt: skip
+    return (
+        f"{len(accuracy)} clients: chosen {selected.min()} to {selected.max()} times; accuracy on their own samples "
+        f"{low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)"
+    )
 
 
 def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:

@@ -96,8 +96,17 @@ class Bars(Kind):
         mean, statuses = runs["value"].mean(), set(runs["status"])
         whisker = runs["value"].std() if len(runs) > 1 else None
         shade = look.pale(color) if "unfinished" in statuses else color
-        axes.bar(center, mean, width * 0.94, color=shade, hatch=hatch, edgecolor="white", linewidth=0, yerr=whisker,
-                 error_kw={"elinewidth": 0.8, "capsize": min(2.0, 20 * width), "capthick": 0.8, "ecolor": "#333333"})  # fmt: skip
+        axes.bar(
+            center,
+            mean,
+            width * 0.94,
+            color=shade,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            yerr=whisker,
+            error_kw={"elinewidth": 0.8, "capsize": min(2.0, 20 * width), "capthick": 0.8, "ecolor": "#333333"},
+        )
         if "diverged" in statuses:
             axes.annotate(
                 CROSS, (center, mean + (whisker or 0)), (0, 1.5), textcoords="offset points", ha="center", color=color, fontsize=8

@@ -51,7 +51,12 @@ class SmallCNN(Model):
         depth, height, width = shape
         first, second = self.channels
         return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), classes),
-        )  # fmt: skip
+            nn.Conv2d(depth, first, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(first, second, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(second * (height // 4) * (width // 4), classes),
+        )

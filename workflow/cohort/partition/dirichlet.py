@@ -38,8 +38,10 @@ class Dirichlet(Scheme):
             if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
                 break
         else:
-            raise ValueError(f"none of {TRIES} draws gave each of {clients} clients {self.minimum} samples; "
-                             f"fewer clients, a larger alpha or '{self.name}-{self.alpha:g}-minimum1' may")  # fmt: skip
+            raise ValueError(
+                f"none of {TRIES} draws gave each of {clients} clients {self.minimum} samples; "
+                f"fewer clients, a larger alpha or '{self.name}-{self.alpha:g}-minimum1' may"
+            )
         parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
         for label, cut in enumerate(cuts):
             samples = rng.permutation(np.flatnonzero(labels == label))

@@ -37,5 +37,7 @@ def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells
         for axis in others:
             if cell.get(axis) != first.get(axis):
                 mixed = f"{axis} {first.get(axis)} and {cell.get(axis)}"
-                raise UserError(f"{where} would average runs with {mixed} as if they were seeds; "
-                                f"keep them apart by {axis} (panels, hue, x or rows), or show an experiment that has one of them")  # fmt: skip
+                raise UserError(
+                    f"{where} would average runs with {mixed} as if they were seeds; "
+                    f"keep them apart by {axis} (panels, hue, x or rows), or show an experiment that has one of them"
+                )

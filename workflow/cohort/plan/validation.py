@@ -28,8 +28,15 @@ from cohort.training.procedures import PROCEDURES
 from cohort.training.servers import SERVERS
 
 PARTS: dict[str, Mapping[str, type[Component]]] = {"selector": SELECTORS, "objective": OBJECTIVES, "server": SERVERS}
-TYPES = {"object": "a mapping", "array": "a list", "string": "a word", "number": "a number", "integer": "a whole number",
-         "boolean": "true or false", "null": "empty"}  # fmt: skip
+TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a word",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "empty",
+}
 BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
 

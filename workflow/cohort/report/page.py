@@ -49,8 +49,10 @@ PAGE = """<!doctype html>
 def _scale(scale: str) -> str:
     if scale == "full":
         return ""
-    return (f'<p class="warning">These runs were made at the scale “{escape(scale)}”, a cheaper version of the studies: '
-            "their numbers are no reproduction of any paper.</p>")  # fmt: skip
+    return (
+        f'<p class="warning">These runs were made at the scale “{escape(scale)}”, a cheaper version of the studies: '
+        "their numbers are no reproduction of any paper.</p>"
+    )
 
 
 def _list(notes: Iterable[str]) -> str:
@@ -76,8 +78,10 @@ def _study(study: Mapping[str, Any], folder: Path, titles: Mapping[str, str]) ->
 def _item(study: str, item: Mapping[str, Any], content: str, folder: Path) -> str:
     caption = f"<p>{escape(item['caption'])}</p>" if item.get("caption") else ""
     links = " ".join(_link(file, folder) for file in item["files"])
-    return (f'<figure id="{escape(study)}-{escape(item["name"])}"><h3>{escape(_title(item))}</h3>{content}<figcaption>{caption}'
-            f'<p class="runs">{escape(read_runs(item["metrics"]).phrase)} · {links}</p></figcaption></figure>')  # fmt: skip
+    return (
+        f'<figure id="{escape(study)}-{escape(item["name"])}"><h3>{escape(_title(item))}</h3>{content}<figcaption>{caption}'
+        f'<p class="runs">{escape(read_runs(item["metrics"]).phrase)} · {links}</p></figcaption></figure>'
+    )
 
 
 def _link(file: str | Path, folder: Path) -> str:

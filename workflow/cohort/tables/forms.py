@@ -6,10 +6,22 @@ from cohort.records.summary import NO_VALUE
 from cohort.tables.layout import DAGGER, Entry, Layout
 
 LATEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "±": r"$\pm$", NO_VALUE: "--", DAGGER: r"$^\dagger$",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    NO_VALUE: "--",
+    DAGGER: r"$^\dagger$",
+}
 
 
 def markdown(layout: Layout, title: str, caption: str) -> str:
@@ -27,21 +39,26 @@ def latex(layout: Layout, title: str, caption: str) -> str:
     header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
     body = [[*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines]
     said = " ".join(part if part.endswith(".") else part + "." for part in (title, caption) if part)
-    return "\n".join([
-        "% \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
-        rf"\begin{{tabular}}{{{'l' * len(layout.heads)}{'r' * len(layout.columns)}}}",
-        r"\toprule",
-        " & ".join(header) + r" \\",
-        r"\midrule",
-        *(" & ".join(line) + r" \\" for line in body),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\par\smallskip\footnotesize " + escape_latex(" ".join(layout.notes)),
-        r"\end{table}",
-    ]) + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            [
+                "% \\usepackage{booktabs}",
+                r"\begin{table}",
+                r"\centering",
+                *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
+                rf"\begin{{tabular}}{{{'l' * len(layout.heads)}{'r' * len(layout.columns)}}}",
+                r"\toprule",
+                " & ".join(header) + r" \\",
+                r"\midrule",
+                *(" & ".join(line) + r" \\" for line in body),
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\par\smallskip\footnotesize " + escape_latex(" ".join(layout.notes)),
+                r"\end{table}",
+            ]
+        )
+        + "\n"
+    )
 
 
 def escape_markdown(text: str) -> str:

@@ -29,8 +29,15 @@ from cohort.training.state import RunState
 from cohort.training.task import Task, load_task
 
 
-def train(plan: str | Path, record: str | Path, *, device: str = "auto", checkpoint_seconds: float = 60.0,
-          until: int | None = None, watch: Watch | None = None) -> None:  # fmt: skip
+def train(
+    plan: str | Path,
+    record: str | Path,
+    *,
+    device: str = "auto",
+    checkpoint_seconds: float = 60.0,
+    until: int | None = None,
+    watch: Watch | None = None,
+) -> None:
     """Train a cell, from its checkpoint where there is one, and publish its record. With `until`, stop at a checkpoint after that round."""
     planned = frozen(plan)
     folder = state_folder(record)
@@ -75,8 +82,16 @@ def _resume(task: Task, planned: Planned, folder: Path, device: torch.device) ->
     return state
 
 
-def _train(task: Task, planned: Planned, state: RunState, folder: Path, checkpoint_seconds: float,
-           until: int | None, watch: Watch, signals: list[int]) -> bool:  # fmt: skip
+def _train(
+    task: Task,
+    planned: Planned,
+    state: RunState,
+    folder: Path,
+    checkpoint_seconds: float,
+    until: int | None,
+    watch: Watch,
+    signals: list[int],
+) -> bool:
     saved = time.monotonic()
     if not state.diverged and state.round < (until or task.settings.rounds):
         for _ in PROCEDURES[task.settings.procedure]().rounds(task, state):

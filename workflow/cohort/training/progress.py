@@ -51,8 +51,9 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
 
 def describe(state: RunState, rounds: int) -> str:
     """Where a run stands."""
-    return (f"round {state.round}/{rounds}  test accuracy {state.history.last('test_accuracy'):.4f}  "
-            f"loss {state.history.last('test_loss'):.4f}")  # fmt: skip
+    return (
+        f"round {state.round}/{rounds}  test accuracy {state.history.last('test_accuracy'):.4f}  loss {state.history.last('test_loss'):.4f}"
+    )
 
 
 def clock(seconds: float) -> str:

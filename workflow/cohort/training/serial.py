@@ -38,8 +38,12 @@ class SerialTrainer:
 
     def _train_client(self, client: int, round: int) -> list[Tensor]:
         settings = self.settings
-        optimizer = torch.optim.SGD(self.model.parameters(), lr=settings.lr * settings.lr_decay ** (round - 1),
-                                    momentum=settings.momentum, weight_decay=settings.weight_decay)  # fmt: skip
+        optimizer = torch.optim.SGD(
+            self.model.parameters(),
+            lr=settings.lr * settings.lr_decay ** (round - 1),
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+        )
         indices = torch.from_numpy(self.shards[client])
         inputs, targets = self.samples.inputs(indices), self.samples.labels[indices]
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))

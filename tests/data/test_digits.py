@@ -1,0 +1,59 @@
+"""The real digits, against the copy that scikit-learn parses itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from sklearn.datasets import load_digits
+
+from cohort.cell import Planned, freeze, plan_file
+from cohort.data import store
+from cohort.data.download import download
+from cohort.data.parsers.parser import Split
+from tests.conftest import ROOT
+
+FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["digits"]
+THEIRS = load_digits()
+IS_TEST = np.arange(1797) % 5 == 4
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
+    """Downloaded, parsed and stored as config/datasets.yaml says, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("digits")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, file in FACTS["files"].items():
+            download(file["source"], file["sha256"], Path("resources/raw/digits", name))
+        freeze(Planned("digits.h5", "k0123456789ab", {"dataset": "digits", **FACTS}, {}, {}))
+        store.prepare(plan_file("k0123456789ab"), "digits.h5")
+        return {name: store.read("digits.h5", name)[0] for name in ("train", "test")}
+
+
+def test_sizes(splits: dict[str, Split]):
+    assert (len(splits["train"].labels), len(splits["test"].labels)) == (1438, 359)
+    assert len(THEIRS.target) == 1797
+    assert splits["train"].images.shape == (1438, 1, 8, 8)
+    assert splits["test"].images.shape == (359, 1, 8, 8)
+
+
+@pytest.mark.parametrize(("name", "of_split"), [("train", ~IS_TEST), ("test", IS_TEST)])
+def test_images_and_labels_are_scikit_learns(name: str, of_split: np.ndarray, splits: dict[str, Split]):
+    np.testing.assert_array_equal(splits[name].images[:, 0], THEIRS.images[of_split])
+    np.testing.assert_array_equal(splits[name].labels, THEIRS.target[of_split])
+
+
+def test_classes_add_up_to_scikit_learns_counts(splits: dict[str, Split]):
+    train, test = (np.bincount(splits[name].labels, minlength=10) for name in ("train", "test"))
+    assert (train + test).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert train.min() > 0
+    assert test.min() > 0
+
+
+def test_pixels_reach_the_scale_and_never_pass_it(splits: dict[str, Split]):
+    for split in splits.values():
+        assert split.images.dtype == np.uint8
+        assert (split.images.min(), split.images.max()) == (0, FACTS["scale"])

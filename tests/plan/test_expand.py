@@ -1,0 +1,113 @@
+"""Axes, pairs, includes, excludes and scales: which cells a study means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cohort.errors import UserError
+from cohort.plan import Plan
+from cohort.plan.expand import combinations
+from cohort.plan.scale import scaled, thinned
+
+PlanOf = Callable[..., Plan]
+
+
+def labels(plan: Plan, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.labels[column] for column in columns) for row in plan.study("study").experiments["main"].rows]
+
+
+def test_product_in_the_order_of_the_study(plan_of: PlanOf):
+    plan = plan_of({"axes": {"J": ["J8", "J4"], "seed": [1, 0]}})
+    assert labels(plan, "J", "seed") == [("J8", 1), ("J8", 0), ("J4", 1), ("J4", 0)]
+
+
+def test_paired_axes_move_together(plan_of: PlanOf):
+    block = {"axes": {"seed": [0, 1]}, "paired": [{"lr": [0.1, 0.2], "rounds": [50, 100]}]}
+    assert labels(plan_of(block), "seed", "lr", "rounds") == [(0, 0.1, 50), (0, 0.2, 100), (1, 0.1, 50), (1, 0.2, 100)]
+
+
+def test_exclude_and_include(plan_of: PlanOf):
+    block = {
+        "axes": {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "seed": [0, 1]},
+        "exclude": [{"partition": "iid", "J": ["J8"]}],
+        "include": [{"partition": "dir-0.5", "J": "J16"}],
+    }
+    found = labels(plan_of(block), "partition", "J", "seed")
+    assert ("iid", "J8", 0) not in found and ("iid", "J4", 0) in found and ("classes-2", "J8", 1) in found
+    assert [row for row in found if row[0] == "dir-0.5"] == [("dir-0.5", "J16", 0), ("dir-0.5", "J16", 1)]
+    assert len(found) == 6 + 2
+
+
+@pytest.mark.parametrize(
+    ("block", "sentence"),
+    [
+        ({"paired": [{"lr": [0.1, 0.2], "rounds": [50]}]}, "must be equally long (lr: 2, rounds: 1)"),
+        ({"paired": [{"J": ["J4"], "lr": [0.1]}]}, "'J' is an axis twice"),
+        ({"exclude": [{"J": "J8"}]}, "exclude names J 'J8', which is not on the axis"),
+        ({"exclude": [{"lr": 0.1}]}, "exclude names 'lr', which is no axis here"),
+        ({"paired": [{"lr": [0.1], "rounds": [5]}], "include": [{"lr": 0.3}]}, "must give them all, for they are paired"),
+    ],
+)
+def test_mistakes_in_one_sentence(plan_of: PlanOf, block: dict[str, Any], sentence: str):
+    with pytest.raises(UserError) as caught:
+        plan_of(block)
+    assert sentence in str(caught.value) and str(caught.value).startswith("config/studies/study.yaml: experiments.main")
+
+
+def test_a_selectors_parameter_is_an_axis(plan_of: PlanOf):
+    plan = plan_of({"axes": {"strategy": ["fedentopt"], "selector.buffer": [0.25, 0.5]}})
+    assert labels(plan, "strategy", "selector.buffer") == [("fedentopt", 0.25), ("fedentopt", 0.5)]
+    assert [cell.settings["selector"]["buffer"] for cell in plan.cells.values()] == [0.25, 0.5]
+
+
+def test_a_parameter_that_the_strategy_lacks(plan_of: PlanOf):
+    with pytest.raises(UserError, match="strategy fedavg, selector: the file has an unknown key 'buffer'"):
+        plan_of({"axes": {"selector.buffer": [0.25]}})
+
+
+def test_cells_that_two_experiments_share_are_one(plan_of: PlanOf):
+    axes = {"partition": ["iid"], "J": ["J4"], "strategy": ["fedavg"]}
+    blocks = {"main": {"axes": axes | {"seed": [0, 1]}}, "more": {"axes": axes | {"seed": [1, 2]}}}
+    plan = plan_of({}, experiments=blocks)
+    assert len(plan.cells) == 3 and len(plan.digests("study")) == 3
+
+
+def test_scale_shortens_and_stretches_the_decay(plan_of: PlanOf):
+    plan = plan_of({"settings": {"lr_decay": 0.98, "evaluate_every": 10}, "axes": {"seed": [3, 4]}}, config={"scale": "reduced"})
+    (cell,) = plan.cells.values()
+    assert cell.settings["seed"] == 3
+    assert (cell.settings["rounds"], cell.settings["evaluate_every"], cell.settings["samples"]) == (20, 2, 0.5)
+    assert cell.settings["lr_decay"] ** 20 == pytest.approx(0.98**100, rel=1e-12)
+    assert plan.notes == ["study.main: 1 of 2 cells at this scale"]
+
+
+def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
+    axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"], "seed": [0, 1]}
+    figure = {"experiment": "main", "kind": "bars", "metric": "test_accuracy", "x": "J", "columns": "partition", "hue": "strategy"}
+    plan = plan_of({"axes": axes}, config={"scale": "smoke"}, figures={"fig1": figure})
+    assert labels(plan, "partition", "strategy") == [("iid", "fedavg"), ("iid", "loss"), ("classes-2", "fedavg"), ("classes-2", "loss")]
+    assert {row[0] for row in labels(plan, "J")} == {"J4"}
+
+
+def test_thinned_without_a_figure_keeps_one():
+    assert thinned([{"a": 1}, {"a": 2}], []) == [{"a": 1}]
+
+
+def test_full_scale_changes_nothing():
+    values = {"rounds": 7, "lr_decay": 0.9, "evaluate_every": 3, "samples": 1.0}
+    assert scaled(values, {}) == values
+
+
+@given(st.dictionaries(st.sampled_from(["J", "seed", "lr", "batch"]), st.lists(st.integers(), min_size=1, max_size=4, unique=True), min_size=1))
+def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]]):
+    found = [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
+    size = 1
+    for values in axes.values():
+        size *= len(values)
+    assert len(found) == len(set(found)) == size
+    assert found == [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]

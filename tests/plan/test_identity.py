@@ -1,0 +1,90 @@
+"""What a cell's digest is made of, and a committed list of digests that must never change."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cohort.cell import digest_of, freeze, frozen, plan_file
+from cohort.errors import UserError
+from cohort.plan import Plan
+from cohort.plan.reading import read_yaml
+
+PlanOf = Callable[..., Plan]
+COMMITTED = Path(__file__).parent / "digests.csv"
+
+
+def digest(plan_of: PlanOf, **settings: Any) -> str:
+    (found,) = plan_of({"settings": settings}).cells
+    return found
+
+
+def test_committed_digests_still_match(plan_of: PlanOf):
+    """A new setting at its neutral value, a new component, a new key in a config file: none may change a digest of old.
+
+    Where this fails every finished cell of every user would be trained again. If that is meant, bump the `science` version of what has
+    changed instead of changing how digests are made.
+    """
+    with open(COMMITTED, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) >= 10
+    for row in rows:
+        axes = {key: [row[key]] for key in ("partition", "J", "strategy")}
+        plan = plan_of({"axes": axes, "settings": _settings(row["settings"])})
+        (cell,) = plan.cells.values()
+        (shards,) = plan.shards.values()
+        (data,) = plan.data.values()
+        assert (cell.digest, shards.digest, data.digest) == (row["cell"], row["shards"], row["data"]), row
+
+
+def _settings(text: str) -> dict[str, Any]:
+    Path("settings.yaml").write_text(text)
+    return read_yaml("settings.yaml") or {}
+
+
+def test_a_number_is_one_number_however_written(plan_of: PlanOf):
+    assert digest(plan_of, lr=1, rounds=100.0) == digest(plan_of, lr=1.0, rounds=100)
+
+
+def test_neutral_values_are_left_out(plan_of: PlanOf):
+    assert digest(plan_of) == digest(plan_of, momentum=0.0, samples=1, precision="float32", procedure="federated", evaluate_every=1)
+
+
+@pytest.mark.parametrize("change", [{"momentum": 0.5}, {"lr": 0.06}, {"batch": 17}, {"evaluate_every": 2}, {"precision": "float64"},
+                                    {"samples": 0.5}, {"reserve": 61}, {"model": "small-cnn"}])  # fmt: skip
+def test_every_setting_counts(plan_of: PlanOf, change: dict[str, Any]):
+    assert digest(plan_of) != digest(plan_of, **change)
+
+
+def test_science_above_one_counts():
+    settings = {"lr": 0.1}
+    assert digest_of(settings, {"selector:random": 1}) == digest_of(settings, {"selector:random": 1, "model:new": 1}) == digest_of(settings, {})
+    assert digest_of(settings, {"selector:random": 2}) != digest_of(settings, {})
+
+
+def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf, project: Path):
+    before = digest(plan_of)
+    file = project / "config/datasets.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("package:sklearn/datasets/data/digits.csv.gz", "package:elsewhere/digits.csv.gz"))
+    assert digest(plan_of) == before
+    file.write_text(text.replace("sha256: 09", "sha256: 19"))
+    assert digest(plan_of) != before
+
+
+def test_seeds_share_their_shards_between_strategies(plan_of: PlanOf):
+    plan = plan_of({"axes": {"strategy": ["fedavg", "loss", "fedentopt"], "J": ["J4", "J8"], "seed": [0, 1]}})
+    assert len(plan.cells) == 12 and len(plan.shards) == 2 and len(plan.data) == 1
+
+
+def test_a_plan_file_reads_back(plan_of: PlanOf):
+    (cell,) = plan_of({}).cells.values()
+    freeze(cell)
+    assert frozen(plan_file(cell.digest)) == cell
+    plan_file(cell.digest).write_text("{")
+    with pytest.raises(UserError, match="start snakemake again"):
+        frozen(plan_file(cell.digest))
