@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
+from cohort import shards
+from cohort.cell import Planned, Settings, freeze, plan_file
+from cohort.data import sampling
+from cohort.models.small import SmallMLP
 from cohort.randomness import generator, torch_seed
+from cohort.training import serial, task
+from cohort.training.evaluation import fingerprint
+from cohort.training.procedures import federated
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}, {"round": 7, "client": 5}]
@@ -77,3 +88,67 @@ def test_the_address_is_spelled_as_it_always_was():
     word = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
     expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))).random(3)
     assert generator(9, "partition", round=2, client=4).random(3).tolist() == expected.tolist()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
+    """The addresses that the package draws from: (seed, purpose, round, client)."""
+    found: set[tuple] = set()
+
+    def watched(original: Callable) -> Callable:
+        def call(seed: int, purpose: str, *, round: int = 0, client: int = 0):
+            found.add((seed, purpose, round, client))
+            return original(seed, purpose, round=round, client=client)
+
+        return call
+
+    for module in (shards, sampling, federated, serial):
+        monkeypatch.setattr(module, "generator", watched(generator))
+    for module in (serial, task):
+        monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
+    return found
+
+
+def planned_cell(**changes) -> Planned:
+    """A plan for 60 random images in a folder of their own, with its data and its shards made."""
+    rng = np.random.default_rng(0)
+    with h5py.File("data.h5", "w") as file:
+        file.attrs.update({"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0]})
+        for split, count in (("train", 40), ("test", 20)):
+            file[f"{split}/images"] = rng.integers(0, 256, (count, 1, 8, 8), dtype=np.uint8)
+            file[f"{split}/labels"] = (np.arange(count) % 3).astype(np.uint16)
+    names = {"dataset": "noise", "model": "small-mlp", "partition": "iid", "strategy": "fedavg", "J": "J2"}
+    numbers = {"seed": 4, "clients": 5, "cohort": 2, "rounds": 2, "batch": 4, "lr": 0.1, "reserve": 6, "samples": 0.5}
+    parts = {"selector": {"name": "random"}, "objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
+    settings = asdict(Settings(**(names | numbers | changes))) | parts
+    cell = Planned("record.h5", "k0123456789ab", settings, {}, {"data": "data.h5", "shards": "shards.h5"})
+    freeze(cell)
+    shards.deal(plan_file(cell.digest), "shards.h5")
+    return cell
+
+
+def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Another word at any of these places would give every cell other numbers under the same digest."""
+    monkeypatch.chdir(tmp_path)
+    loaded = task.load_task(planned_cell(), torch.device("cpu"))
+    assert asked == {(4, "partition", 0, 0), (4, "initial weights", 0, 0)} | {
+        (0, word, 0, 0) for word in ("train share", "test share", "reserve")
+    }
+    asked.clear()
+    states = list(federated.Federated().rounds(loaded, federated.Federated().begin(loaded)))
+    pairs = [(round, int(client)) for round, cohort in enumerate(states[-1].history.cohorts, start=1) for client in cohort]
+    assert len(set(pairs)) == 4
+    local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
+    assert asked == {(4, "selection", 1, 0), (4, "selection", 2, 0)} | local
+
+
+def test_first_model_is_that_of_the_seed_and_the_same_for_every_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(torch_seed(4, "initial weights"))
+    by_hand = fingerprint(SmallMLP().build((1, 8, 8), 3).state_dict())
+    found = []
+    for changes in ({}, {"strategy": "loss", "lr": 1.0, "partition": "classes-2", "samples": 1.0}, {"seed": 5}):
+        torch.rand(2)
+        found.append(fingerprint(task.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()))
+    assert found[0] == found[1] == by_hand
+    assert found[2] != by_hand

@@ -74,7 +74,7 @@ def test_the_page_needs_nothing_beside_it(spec: dict[str, Any], tmp_path: Path) 
 def test_no_text_becomes_markup(spec: dict[str, Any], tmp_path: Path) -> None:
     text = page(spec, tmp_path)
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 10  # title, heading, study, its description, a note, and title (image) and caption of each item
+    assert text.count("&lt;script&gt;") == 8  # title, heading, study, its description, a note, and title (image) and caption of each item
 
 
 def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path) -> None:

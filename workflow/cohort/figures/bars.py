@@ -63,6 +63,7 @@ class Bars(Kind):
             for hue in hues:
                 self._profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue))
             axes.margins(x=0)
+            axes.locator_params(axis="x", integer=True)
             axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
         else:
             self._groups(axes, panel, cells, look, colors)

@@ -23,7 +23,7 @@ def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
     """Write the page of `spec`: scale, notes and studies, each with its figures and tables and their files."""
     folder = Path(output).parent
     studies = list(spec["studies"])
-    title = studies[0]["title"] if len(studies) == 1 else "Cohort: which clients should train next?"
+    title = "Cohort: which clients should train next?"
     body = [f"<h1>{escape(title)}</h1>", _scale(spec["scale"]), _list(spec["notes"]), _contents(studies)]
     body += [_study(study, folder, spec.get("titles", {})) for study in studies]
     write_text(output, PAGE.format(title=escape(title), css=CSS, body="\n".join(part for part in body if part)))

@@ -1,0 +1,240 @@
+"""One small computation for each component, alone: what it does on fixed input, as a list of numbers (a text is a hash)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from cohort.cell import Settings
+from cohort.components import Component, schema_of
+from cohort.data.download import download
+from cohort.data.parsers import PARSERS, Parser
+from cohort.data.samples import Samples
+from cohort.models import MODELS, Model
+from cohort.partition import SCHEMES, Scheme
+from cohort.randomness import torch_seed
+from cohort.selection import SELECTORS, Selector
+from cohort.selection.selector import State, View
+from cohort.shards import Shards
+from cohort.training.needs import NEEDS
+from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.procedures import PROCEDURES, Procedure
+from cohort.training.servers import SERVERS, ServerRule
+from cohort.training.task import Task
+from cohort.training.updates import Updates, Weights
+from tests.conftest import ROOT
+
+Number = int | float | str
+SHAPES = [(1, 8, 8), (3, 32, 32)]
+
+
+def example(cls: type[Component]) -> Any:
+    """The component with its defaults, and a small value where it has none."""
+    schema = schema_of(cls)
+    return cls(**{name: _small_value(schema["properties"][name]) for name in schema["required"]})
+
+
+def _small_value(schema: Mapping[str, Any]) -> Any:
+    return {"integer": 2, "number": 0.5}[schema["type"]]
+
+
+def of_model(model: Model) -> list[Number]:
+    """The initial weights of seed 0 and what they make of fixed inputs, on the first shape that the model takes.
+
+    The weights are drawn in float64: in float32 the last bit of a draw may differ between processors.
+    """
+    shape = next(shape for shape in SHAPES if _takes(model, shape))
+    with torch.random.fork_rng(devices=[]), _float64():
+        torch.manual_seed(torch_seed(0, "initial weights"))
+        network = model.build(shape, 10).eval()
+    inputs = torch.linspace(-1, 1, 3 * math.prod(shape), dtype=torch.float64).sin().view(3, *shape)
+    return [*_sums(network.state_dict()), *network(inputs).flatten().tolist()]
+
+
+@contextlib.contextmanager
+def _float64() -> Iterator[None]:
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def _takes(model: Model, shape: tuple[int, ...]) -> bool:
+    try:
+        model.check(shape)
+    except ValueError:
+        return False
+    return True
+
+
+def of_partition(scheme: Scheme) -> list[Number]:
+    """700 samples of five classes dealt to ten clients: sizes, and a hash of who holds what."""
+    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(5), [200, 150, 150, 100, 100]))
+    parts = scheme.deal(labels, 10, np.random.default_rng(2))
+    return [*(len(part) for part in parts), _hash(*parts)]
+
+
+def of_selector(selector: Selector) -> list[Number]:
+    """Twelve cohorts of four of twenty clients, with invented label counts and reports."""
+    counts = np.random.default_rng(3).integers(0, 30, (20, 5))
+    shown = counts if "label_counts" in selector.needs else None
+    view = View(clients=20, cohort=4, sizes=counts.sum(axis=1), label_counts=shown)
+    state, cohorts = selector.begin(view), []
+    for round in range(12):
+        cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
+        cohorts.append(cohort)
+        measured = {need: np.random.default_rng([5, round]).random(4) for need in selector.needs if NEEDS[need].report is not None}
+        state = selector.observe(state, cohort, measured, view)
+    return np.concatenate(cohorts).tolist()
+
+
+def of_objective(objective: Objective) -> list[Number]:
+    """The loss of one batch and its gradient by the outputs."""
+    rng = np.random.default_rng(6)
+    outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
+    loss = objective.loss(outputs, torch.from_numpy(rng.integers(0, 4, 6)))
+    loss.backward()
+    return [loss.item(), *outputs.grad.flatten().tolist()]
+
+
+def of_server(server: ServerRule) -> list[Number]:
+    """Three rounds of invented updates of three unequal clients."""
+    rng = np.random.default_rng(7)
+    weights: Weights = {"weight": torch.from_numpy(rng.normal(size=(2, 3))), "bias": torch.from_numpy(rng.normal(size=2))}
+    memory, numbers = server.begin(weights), []
+    for _ in range(3):
+        local = {name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape))) for name, tensor in weights.items()}
+        losses = torch.from_numpy(rng.random(3))
+        updates = Updates(local, torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64), torch.tensor([4, 12, 2]), losses)
+        weights, memory = server.apply(weights, updates, memory)
+        for name in sorted(weights):
+            numbers += weights[name].flatten().tolist()
+    return numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffled(Selector):
+    """The first of the shuffled clients, so that a procedure's numbers hang on no selector, but on the generator that it is given."""
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.permutation(candidates)[: view.cohort]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredError(Objective):
+    """Squared distance to the one-hot label."""
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return ((outputs - nn.functional.one_hot(targets, outputs.shape[1])) ** 2).mean()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainMean(ServerRule):
+    """Every client counts the same."""
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
+        return {name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory
+
+
+def of_procedure(procedure: Procedure) -> list[Number]:
+    """Three rounds of a linear model on 120 digits: everything that is written down but times, and the final weights."""
+    task = _digits_task()
+    *_, state = procedure.rounds(task, procedure.begin(task))
+    numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
+    for series in (state.history.metrics, state.history.cost):
+        for name in sorted(set(series) - {"seconds"}):
+            numbers += [value for _, value in series[name]]
+    return [*numbers, *_sums(state.weights)]
+
+
+def _digits_task() -> Task:
+    digits = load_digits()
+    images = torch.from_numpy(digits.images[:200]).unsqueeze(1)
+    labels = torch.from_numpy(digits.target[:200])
+    zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    train, test = (Samples(images[part], labels[part], 16.0, zero, one) for part in (slice(120), slice(120, 200)))
+    parts = np.split(np.random.default_rng(8).permutation(120), [10, 25, 50, 80])
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double()
+    for number, parameter in enumerate(model.parameters()):
+        parameter.data = torch.from_numpy(np.random.default_rng([9, number]).normal(size=tuple(parameter.shape)) / 8)
+    names = {"dataset": "digits", "model": "linear", "partition": "by hand", "strategy": "by hand", "precision": "float64"}
+    return Task(
+        settings=Settings(**names, J="J2e", seed=0, clients=5, cohort=3, rounds=3, batch=8, lr=0.1, momentum=0.5),
+        selector=Shuffled(),
+        objective=SquaredError(),
+        server=PlainMean(),
+        model=model,
+        classes=10,
+        train_samples=train,
+        test_samples=test,
+        test=torch.arange(10, 80),
+        reserved=torch.arange(10),
+        shards=Shards(parts, np.stack([np.bincount(labels[:120].numpy()[part], minlength=10) for part in parts])),
+    )
+
+
+def of_dataset(parser: Parser) -> list[Number]:
+    """Both splits of the publisher's files: samples per class, pixel sum, and a hash of every byte."""
+    files = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[parser.name]["files"]
+    numbers: list[Number] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, file in files.items():
+            download(file["source"], file["sha256"], Path(folder, name))
+        for split in parser.parse(Path(folder)):
+            numbers += [*np.bincount(split.labels).tolist(), int(split.images.sum()), _hash(split.images, split.labels.astype(np.int64))]
+    return numbers
+
+
+def _sums(weights: Weights) -> list[Number]:
+    """How many numbers there are, and for each tensor their sum and the sum of their sizes."""
+    found: list[Number] = [sum(tensor.numel() for tensor in weights.values())]
+    for name in sorted(weights):
+        found += [weights[name].sum().item(), weights[name].abs().sum().item()]
+    return found
+
+
+def _hash(*arrays: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes() + b"\0")
+    return digest.hexdigest()
+
+
+# As the science versions of a plan are named. Every catalog of the package is here, so that a new component is asked for its golden run.
+CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
+    "model": (MODELS, of_model),
+    "partition": (SCHEMES, of_partition),
+    "selector": (SELECTORS, of_selector),
+    "objective": (OBJECTIVES, of_objective),
+    "server": (SERVERS, of_server),
+    "procedure": (PROCEDURES, of_procedure),
+    "dataset": (PARSERS, of_dataset),
+}
+KEYS = [f"{kind}:{name}" for kind, (components, _) in CATALOGS.items() for name in components]
+
+
+def component(key: str) -> type[Component]:
+    """The class that a key like `selector:entropy` names."""
+    kind, _, name = key.partition(":")
+    found: type[Component] = CATALOGS[kind][0][name]
+    return found
+
+
+def numbers_of(key: str) -> list[Number]:
+    """The numbers of a component as it stands."""
+    torch.set_num_threads(1)  # as a job does
+    return CATALOGS[key.partition(":")[0]][1](example(component(key)))

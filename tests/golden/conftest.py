@@ -1,0 +1,9 @@
+"""`pytest tests/golden --record` writes the golden runs of components that have none, or one of another science version."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="record golden runs that are missing or of another science version")

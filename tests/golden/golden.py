@@ -1,0 +1,57 @@
+"""golden.json: the numbers of every component and the science version that they belong to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.files import write_text
+from tests.golden.computations import KEYS, Number, component, numbers_of
+
+FILE = Path(__file__).with_name("golden.json")
+COMMAND = "`pytest tests/golden --record`"
+TOLERANCE = 1e-9
+
+Golden = Mapping[str, Mapping[str, Any]]
+
+
+def read() -> dict[str, dict[str, Any]]:
+    """What is recorded."""
+    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return found
+
+
+def complaint(key: str, golden: Golden) -> str | None:
+    """What is wrong between a component and its golden run, or None."""
+    science = component(key).science
+    if key not in golden:
+        return f"{key} has no golden run; record it with {COMMAND}"
+    if golden[key]["science"] != science:
+        return f"{key} is at science {science} but its golden run is of science {golden[key]['science']}; record it with {COMMAND}"
+    if not same(numbers_of(key), golden[key]["numbers"]):
+        return f"the numbers of {key} moved without a new science version; bump its `science` or undo the change"
+    return None
+
+
+def same(found: list[Number], recorded: list[Number]) -> bool:
+    """Whole numbers and texts agree exactly, others to nine digits."""
+    return len(found) == len(recorded) and all(map(_same_number, found, recorded))
+
+
+def _same_number(found: Number, recorded: Number) -> bool:
+    if isinstance(found, float) and isinstance(recorded, float):
+        return math.isclose(found, recorded, rel_tol=TOLERANCE, abs_tol=0) or found == recorded
+    return type(found) is type(recorded) and found == recorded
+
+
+def record() -> None:
+    """Record what is missing or of another science version, and forget what no longer exists. Numbers that moved are not recorded:
+    only a new science version, which trains the cells again, may do that."""
+    golden = read()
+    kept = {key: golden[key] for key in KEYS if key in golden and golden[key]["science"] == component(key).science}
+    new = {key: {"science": component(key).science, "numbers": numbers_of(key)} for key in KEYS if key not in kept}
+    lines = [f" {json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted((kept | new).items())]
+    write_text(FILE, "{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,0 +1,211 @@
+"""A component's numbers move only together with its science version."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import cohort
+from cohort.components import Component
+from cohort.data.parsers.parser import Split
+from cohort.training.state import RunState
+from cohort.training.updates import Weights
+from tests.golden import golden
+from tests.golden.computations import CATALOGS, KEYS, component, numbers_of
+from tests.golden.golden import complaint, read, record, same
+
+MOVED = "the numbers of {} moved without a new science version; bump its `science` or undo the change"
+STEP = 1 + 1e-6
+
+
+@pytest.fixture(scope="session", autouse=True)
+def recorded(pytestconfig: pytest.Config) -> None:
+    if pytestconfig.getoption("--record", default=False):
+        record()
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_numbers_are_those_of_the_golden_run(key: str):
+    if message := complaint(key, read()):
+        pytest.fail(message)
+
+
+def test_every_catalog_of_the_package_is_asked():
+    """A catalog is a dictionary of components in a package of cohort. What cannot change a cell's numbers needs no golden run."""
+    found = []
+    for info in pkgutil.walk_packages(cohort.__path__, "cohort."):
+        if info.ispkg and not info.name.startswith(("cohort.figures", "cohort.tables", "cohort.report")):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, dict) and value and all(map(_is_component, value.values())):
+                    found.append(value)
+    asked = [components for components, _ in CATALOGS.values()]
+    assert [list(components) for components in found if components not in asked] == []
+    assert [list(components) for components in asked if components not in found] == []
+
+
+def _is_component(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Component)
+
+
+def test_golden_runs_are_of_components_that_exist():
+    assert sorted(set(read()) - set(KEYS)) == [], f"forget them with {golden.COMMAND}"
+
+
+def swapped(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """One sample of client 0 for one of client 1."""
+    changed = [part.copy() for part in parts]
+    changed[0][0], changed[1][0] = parts[1][0], parts[0][0]
+    return changed
+
+
+def heavier(network: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(STEP)
+    return network
+
+
+def scaled(weights: Weights) -> Weights:
+    return {name: tensor * STEP for name, tensor in weights.items()}
+
+
+def merged_otherwise(result: tuple[Weights, Weights]) -> tuple[Weights, Weights]:
+    return scaled(result[0]), result[1]
+
+
+def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
+    for state in states:
+        state.weights = scaled(state.weights)
+        yield state
+
+
+def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
+    images = splits[1].images.copy()
+    images[0, 0, 0, 0] += 1
+    return splits[0], Split(images, splits[1].labels)
+
+
+PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "model": ("build", heavier),
+    "partition": ("deal", swapped),
+    "selector": ("select", lambda cohort: cohort[::-1]),
+    "objective": ("loss", lambda loss: loss * STEP),
+    "server": ("apply", merged_otherwise),
+    "procedure": ("rounds", disturbed),
+    "dataset": ("parse", with_one_pixel),
+}
+
+
+def perturb(patch: pytest.MonkeyPatch, key: str, method: str, change: Callable[[Any], Any]) -> None:
+    original = getattr(component(key), method)
+    patch.setattr(component(key), method, lambda *arguments: change(original(*arguments)))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_slightly_changed_component_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
+    perturb(monkeypatch, key, *PERTURBATIONS[key.partition(":")[0]])
+    assert complaint(key, read()) == MOVED.format(key)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("selector:") and "observe" in vars(component(key))])
+def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
+    """The same values in another order."""
+    perturb(monkeypatch, key, "observe", lambda state: {name: array[::-1] for name, array in state.items()})
+    assert complaint(key, read()) == MOVED.format(key)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("procedure:")])
+def test_a_procedure_that_writes_down_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
+    def blurred(states: Iterator[RunState]) -> Iterator[RunState]:
+        for state in states:
+            state.history.metrics["train_loss"][-1] = (state.round, state.history.last("train_loss") * STEP)
+            yield state
+
+    perturb(monkeypatch, key, "rounds", blurred)
+    assert complaint(key, read()) == MOVED.format(key)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_numbers_are_the_same_twice(key: str):
+    torch.rand(3)
+    np.random.seed(3)
+    assert numbers_of(key) == numbers_of(key)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_new_science_version_asks_for_a_new_golden_run(key: str, monkeypatch: pytest.MonkeyPatch):
+    found = read()
+    was, now = found[key]["science"], found[key]["science"] + 1
+    monkeypatch.setattr(component(key), "science", now)
+    expected = f"{key} is at science {now} but its golden run is of science {was}; record it with `pytest tests/golden --record`"
+    assert complaint(key, found) == expected
+
+
+def test_a_component_without_a_golden_run_says_how_to_record_it():
+    found = read()
+    del found["selector:entropy"]
+    assert complaint("selector:entropy", found) == "selector:entropy has no golden run; record it with `pytest tests/golden --record`"
+
+
+@pytest.mark.parametrize(
+    ("found", "is_same"),
+    [
+        ([1, 2.0, "a"], True),
+        ([1, 2.0 * (1 + 1e-11), "a"], True),
+        ([1, 2.0 * (1 + 1e-8), "a"], False),
+        ([2, 2.0, "a"], False),
+        ([1, 2.0, "b"], False),
+        ([1, 2.0], False),
+        ([1, 2.0, "a", 0], False),
+        ([1, float("nan"), "a"], False),
+        ([1.0, 2.0, "a"], False),
+    ],
+)
+def test_what_counts_as_the_same_numbers(found: list, is_same: bool):
+    assert same(found, [1, 2.0, "a"]) is is_same
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of golden.json to record into."""
+    file = tmp_path / "golden.json"
+    file.write_bytes(golden.FILE.read_bytes())
+    monkeypatch.setattr(golden, "FILE", file)
+    return file
+
+
+def test_recording_what_is_recorded_changes_nothing(copied: Path):
+    before = copied.read_bytes()
+    record()
+    assert copied.read_bytes() == before
+
+
+def test_recording_does_not_hide_numbers_that_moved(copied: Path, monkeypatch: pytest.MonkeyPatch):
+    before = copied.read_bytes()
+    perturb(monkeypatch, "server:average", *PERTURBATIONS["server"])
+    record()
+    assert copied.read_bytes() == before
+    assert complaint("server:average", read()) == MOVED.format("server:average")
+
+
+def test_recording_takes_the_new_and_forgets_the_gone(copied: Path, monkeypatch: pytest.MonkeyPatch):
+    before = read()
+    changed = {key: entry for key, entry in before.items() if key != "partition:iid"} | {"selector:gone": {"science": 1, "numbers": []}}
+    copied.write_text(json.dumps(changed))
+    monkeypatch.setattr(component("server:average"), "science", before["server:average"]["science"] + 1)
+    perturb(monkeypatch, "server:average", *PERTURBATIONS["server"])
+    record()
+    assert set(read()) == set(before)
+    assert read()["partition:iid"] == before["partition:iid"]
+    assert read()["server:average"]["science"] == before["server:average"]["science"] + 1
+    assert not same(read()["server:average"]["numbers"], before["server:average"]["numbers"])
+    assert complaint("server:average", read()) is None
