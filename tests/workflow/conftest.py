@@ -112,4 +112,4 @@ def finished(finished_once: Project, tmp_path: Path) -> Project:
 @pytest.fixture
 def fresh(tmp_path: Path) -> Project:
     """The tiny project before its first run."""
-    return tiny_project(tmp_path / "project")
+    return tiny_project(tmp_path / "fresh")

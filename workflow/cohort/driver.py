@@ -48,7 +48,7 @@ class Driver:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
         if self.plan is None:  # a job on a cluster
             return
-        self.lock = _locked()
+        self.lock = lock_directory()
         freeze_plan(self.plan)
         sweep(self.plan)
 
@@ -91,7 +91,8 @@ def sweep(plan: Plan) -> None:
             folder.rmdir()
 
 
-def _locked() -> IO[str]:
+def lock_directory() -> IO[str]:
+    """Keep every other driver out as long as the returned file is open."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = open(LOCK, "a")  # noqa: SIM115 (stays open as long as the process lives)
     try:

@@ -6,17 +6,21 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from cohort.driver import lock_directory
 from cohort.plan import Plan
 from cohort.training.lease import is_held, state_folder
 
 
 def prune(plans: Iterable[Plan], *, delete: bool) -> None:
     """List, and delete if wanted, records and shards that no study names at any scale, and states left by such cells or finished ones."""
+    lock = lock_directory() if delete else None  # a driver may have planned what the studies no longer name
     found = {path: size_of(path) for path in sorted(unnamed(plans))}
     for path, size in found.items():
         print(f"{size / 2**20:10.2f} MB  {path}")
         if delete:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if lock is not None:
+        lock.close()
     verb = "deleted" if delete else "could be deleted (cohort prune --delete)"
     print(f"{sum(found.values()) / 2**20:10.2f} MB in {len(found)} records, shards and checkpoints {verb}")
 

@@ -1,0 +1,131 @@
+"""`cohort`: what it says of a project, and what it draws from a part of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cohort.records.record import read
+from tests.workflow.conftest import Project
+
+
+def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
+    environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
+    command = [sys.executable, "-m", "cohort", *arguments]
+    done = subprocess.run(command, cwd=project.root, env=environment, text=True, capture_output=True)
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def counts(project: Project, experiment: str) -> dict[str, int]:
+    lines = [line.split() for line in cohort(project, "status").splitlines()]
+    values = next(line for line in lines if line and line[0] == f"tiny.{experiment}")
+    return {name: int(value) for name, value in zip(lines[0][1:], values[1:], strict=True) if value != "0"}
+
+
+def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
+    assert counts(finished, "one") == {"done": 4}
+    record = next(path for path in finished.records() if "/J3/" in str(path))
+    record.unlink()
+    assert counts(finished, "two") == {"done": 1, "missing": 1}
+    assert "fig2 was drawn, but 1 of its records are not there: run snakemake again" in cohort(finished, "status")
+
+
+def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
+    record = next(path for path in finished.records() if "/J3/" in str(path))
+    record.unlink()
+    shutil.rmtree(finished.root / "results/shards")
+    finished.replace("workflow/cohort/partition/iid.py", "return np.array_split", "raise OSError('no space left')\n        return np.array_split")
+    finished.snakemake(fails=True)
+    assert counts(finished, "two") == {"done": 1, "missing": 1}  # dealing failed, so its training never began
+    finished.replace("workflow/cohort/partition/iid.py", "raise OSError('no space left')", "pass")
+    finished.replace("workflow/cohort/training/servers/average.py", "return updates.mean", "raise OSError('no memory')\n        return updates.mean")
+    output = finished.snakemake(fails=True)
+    assert "error: OSError('no memory')" in output
+    assert counts(finished, "two") == {"done": 1, "failed": 1}
+    text = cohort(finished, "status")
+    assert f"failed: {record.relative_to(finished.root)}" in text and "error: OSError('no memory')" in text and "more: less results/logs" in text
+    page = finished.root / "results/full/partial/report/tiny.html"
+    assert "n = 1 of 2 runs (1 missing)" in page.read_text()
+    finished.replace("workflow/cohort/training/servers/average.py", "raise OSError('no memory')", "pass")
+    finished.snakemake()
+    assert counts(finished, "two") == {"done": 2}
+    assert not page.exists()
+
+
+def test_cost_before_anything_ran(fresh: Project):
+    line = next(line for line in cohort(fresh, "cost").splitlines() if line.startswith("tiny.one"))
+    assert line.split()[:4] == ["tiny.one", "4", "4", "16"]
+
+
+def test_cost_is_near_what_was_measured():
+    """Two figures worked out by hand from the constants: 64 x 64 + 64 x 10 multiplications, three passes, 16 samples."""
+    from cohort.plan.cost import OPERATIONS_PER_SECOND, STEP_SECONDS, client_steps, round_seconds
+
+    settings = {"J": "J4", "model": "small-mlp", "rounds": 10, "cohort": 2, "batch": 16, "clients": 20, "samples": 1.0, "evaluate_every": 10}
+    facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
+    assert client_steps(settings, facts) == 80
+    assert client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5  # 71.9 samples are five batches
+    step = STEP_SECONDS + 6 * (64 * 64 + 64 * 10) * 16 / OPERATIONS_PER_SECOND
+    assert round_seconds(settings, facts) == pytest.approx(80 * step + 359 * 2 * (64 * 64 + 64 * 10) / OPERATIONS_PER_SECOND)
+
+
+def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):
+    shutil.copytree(finished.root / "results", fresh.root / "results")
+    one, two = (path for path in fresh.records() if "/J3/" in str(path))
+    one.unlink()
+    two.unlink()
+    cohort(fresh, "run", str(one.relative_to(fresh.root)), "--until", "2")
+    before = {path: path.read_bytes() for path in (fresh.root / "results/full/figures").rglob("*") if path.is_file()}
+    page = fresh.root / cohort(fresh, "draw").strip()
+    metrics = pd.read_parquet(fresh.root / "results/full/partial/metrics/tiny/two.parquet")
+    assert metrics.drop_duplicates("digest")["status"].tolist() == ["unfinished", "missing"]
+    assert metrics.loc[metrics["metric"] == "test_accuracy", "round"].tolist() == [2]
+    assert "1 unfinished, 1 missing" in page.read_text()
+    assert before == {path: path.read_bytes() for path in before}, "the workflow's own figures must not change"
+    assert counts(fresh, "two") == {"missing": 2}
+
+
+def test_a_diverged_cell_is_a_result(fresh: Project):
+    study = fresh.study()
+    study["experiments"]["two"]["settings"] = {"lr": 1e30}
+    fresh.write(study)
+    fresh.snakemake()
+    assert counts(fresh, "two") == {"diverged": 2}
+    record = read(next(path for path in fresh.records() if "/J3/" in str(path)))
+    assert record.header["status"] == "diverged" and len(record.history.cohorts) < 4
+    assert "diverged" in (fresh.root / "results/full/report/index.html").read_text()
+    assert "Nothing to be done" in fresh.snakemake()
+
+
+def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
+    assert "in 0 records" in cohort(finished, "prune")
+    study = finished.study()
+    study["experiments"]["two"]["axes"]["seed"] = [0]
+    finished.write(study)
+    listed = cohort(finished, "prune")
+    assert "in 2 records, shards and checkpoints could be deleted" in listed and len(finished.records()) == 6
+    cohort(finished, "prune", "--delete")
+    assert len(finished.records()) == 5
+    assert "in 0 records" in cohort(finished, "prune")
+
+
+def test_show_and_a_file_that_is_no_record(finished: Project):
+    record = finished.records()[0]
+    assert "test_accuracy" in cohort(finished, "show", str(record))
+    record.write_bytes(record.read_bytes()[:500])
+    assert "is not a valid record" in cohort(finished, "show", str(record), fails=True)
+    assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1
+
+
+def test_run_of_no_cell(finished: Project):
+    assert "no study has a cell 'nonsense'" in cohort(finished, "run", "nonsense", fails=True)
+    record = finished.records()[0].relative_to(finished.root)
+    assert "exists: delete it to train the cell anew" in cohort(finished, "run", str(record))
