@@ -7,7 +7,9 @@ from snakemake.utils import min_version
 
 min_version("9.20")
 
+
 configfile: "config/config.yaml"
+
 
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow"))
 

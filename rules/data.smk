@@ -3,13 +3,13 @@ rule download:
         "resources/raw/{dataset}/{file}",
     log:
         "results/logs/download/{dataset}/{file}.log",
+    localrule: True
     conda:
         "../environment.yml"
-    params:
-        raw=stages.raw,
     resources:
         mem_mb=500,
-    localrule: True
+    params:
+        raw=stages.raw,
     script:
         "../workflow/scripts/download.py"
 
@@ -23,10 +23,10 @@ rule prepare:
         "results/logs/prepare/{dataset}-{digest}.log",
     conda:
         "../environment.yml"
-    params:
-        plan="results/plan/{digest}.json",
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        plan="results/plan/{digest}.json",
     script:
         "../workflow/scripts/prepare.py"

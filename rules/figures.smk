@@ -5,14 +5,14 @@ rule draw:
         multiext("results/{scale}/figures/{study}/{name}", ".png", ".pdf", ".svg"),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=2000,
     params:
         spec=stages.spec,
         code=stages.code("figures", "records"),
-    resources:
-        mem_mb=2000,
-    localrule: True
     script:
         "../workflow/scripts/draw.py"
 
@@ -24,13 +24,13 @@ rule tabulate:
         multiext("results/{scale}/tables/{study}/{name}", ".csv", ".md", ".tex"),
     log:
         "results/logs/{scale}/tables/{study}/{name}.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=1000,
     params:
         spec=stages.spec,
         code=stages.code("tables", "figures", "records"),
-    resources:
-        mem_mb=1000,
-    localrule: True
     script:
         "../workflow/scripts/tabulate.py"

@@ -5,13 +5,13 @@ rule collect:
         "results/{scale}/metrics/{study}/{experiment}.parquet",
     log:
         "results/logs/{scale}/collect/{study}/{experiment}.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=4000,
     params:
         plan=stages.collect_plan,
         code=stages.code("records"),
-    resources:
-        mem_mb=4000,
-    localrule: True
     script:
         "../workflow/scripts/collect.py"

@@ -5,13 +5,13 @@ rule report:
         "results/{scale}/report/index.html",
     log:
         "results/logs/{scale}/report.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=1000,
     params:
         spec=stages.page_spec,
         code=stages.code("report", "tables", "figures", "records"),
-    resources:
-        mem_mb=1000,
-    localrule: True
     script:
         "../workflow/scripts/report.py"

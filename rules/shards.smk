@@ -7,10 +7,10 @@ rule deal:
         "results/logs/deal/{shards}-{digest}.log",
     conda:
         "../environment.yml"
-    params:
-        plan="results/plan/{digest}.json",
     resources:
         mem_mb=2000,
         runtime=30,
+    params:
+        plan="results/plan/{digest}.json",
     script:
         "../workflow/scripts/deal.py"
