@@ -80,7 +80,7 @@ class Project:
         (self.root / "config/studies/tiny.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
 
     def records(self) -> list[Path]:
-        return sorted(path for path in (self.root / "results/cells").rglob("*.h5") if ".state" not in str(path))
+        return sorted(path for path in (self.root / "results/cells").rglob("*.h5") if ".state" not in str(path) and path.name[0] != ".")
 
     def replace(self, file: str, old: str, new: str) -> None:
         text = (self.root / file).read_text()

@@ -42,16 +42,24 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     record = next(path for path in finished.records() if "/J3/" in str(path))
     record.unlink()
     shutil.rmtree(finished.root / "results/shards")
-    finished.replace("workflow/cohort/partition/iid.py", "return np.array_split", "raise OSError('no space left')\n        return np.array_split")
+    finished.replace(
+        "workflow/cohort/partition/iid.py", "return np.array_split", "raise OSError('no space left')\n        return np.array_split"
+    )
     finished.snakemake(fails=True)
     assert counts(finished, "two") == {"done": 1, "missing": 1}  # dealing failed, so its training never began
     finished.replace("workflow/cohort/partition/iid.py", "raise OSError('no space left')", "pass")
-    finished.replace("workflow/cohort/training/servers/average.py", "return updates.mean", "raise OSError('no memory')\n        return updates.mean")
+    finished.replace(
+        "workflow/cohort/training/servers/average.py", "return updates.mean", "raise OSError('no memory')\n        return updates.mean"
+    )
     output = finished.snakemake(fails=True)
     assert "error: OSError('no memory')" in output
     assert counts(finished, "two") == {"done": 1, "failed": 1}
     text = cohort(finished, "status")
-    assert f"failed: {record.relative_to(finished.root)}" in text and "error: OSError('no memory')" in text and "more: less results/logs" in text
+    assert (
+        f"failed: {record.relative_to(finished.root)}" in text
+        and "error: OSError('no memory')" in text
+        and "more: less results/logs" in text
+    )
     page = finished.root / "results/full/partial/report/tiny.html"
     assert "n = 1 of 2 runs (1 missing)" in page.read_text()
     finished.replace("workflow/cohort/training/servers/average.py", "raise OSError('no memory')", "pass")
@@ -69,7 +77,16 @@ def test_cost_is_near_what_was_measured():
     """Two figures worked out by hand from the constants: 64 x 64 + 64 x 10 multiplications, three passes, 16 samples."""
     from cohort.plan.cost import OPERATIONS_PER_SECOND, STEP_SECONDS, client_steps, round_seconds
 
-    settings = {"J": "J4", "model": "small-mlp", "rounds": 10, "cohort": 2, "batch": 16, "clients": 20, "samples": 1.0, "evaluate_every": 10}
+    settings = {
+        "J": "J4",
+        "model": "small-mlp",
+        "rounds": 10,
+        "cohort": 2,
+        "batch": 16,
+        "clients": 20,
+        "samples": 1.0,
+        "evaluate_every": 10,
+    }
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
     assert client_steps(settings, facts) == 80
     assert client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5  # 71.9 samples are five batches

@@ -41,7 +41,10 @@ def large(project: Path) -> Path:
 def dry_run(folder: Path, *arguments: str) -> tuple[float, float]:
     """Processor seconds and peak megabytes of a dry run."""
     process = subprocess.Popen(
-        [Path(sys.executable).with_name("snakemake"), "-n", "-q", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [Path(sys.executable).with_name("snakemake"), "-n", "-q", *arguments],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0

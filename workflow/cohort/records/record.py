@@ -45,6 +45,7 @@ HEADER = {
     "required": ["format", "digest", "status", "settings", "science", "weights_sha256", "provenance"],
     "additionalProperties": False,
 }
+VALIDATOR = jsonschema.Draft202012Validator(HEADER)
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
 
 
@@ -59,7 +60,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record, whole or not at all."""
-    jsonschema.validate(record.header, HEADER)
+    VALIDATOR.validate(record.header)
     with replacing(path) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
@@ -73,7 +74,7 @@ def read(path: str | Path) -> Record:
     try:
         with h5py.File(path) as file:
             header = json.loads(file.attrs["header"])
-            jsonschema.validate(header, HEADER)
+            VALIDATOR.validate(header)
             arrays = dict(_arrays(file))
         clients = {name.removeprefix("clients/"): arrays.pop(name) for name in list(arrays) if name.startswith("clients/")}
         record = Record(header, History.from_arrays(arrays), clients)

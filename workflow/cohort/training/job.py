@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -45,12 +46,11 @@ def train(
         finished = folder / FINISHED
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
-            task, where = _set_up(planned, device)
-            state = _resume(task, planned, folder, where)
-            with _stop_signals() as signals:
-                if not _train(task, planned, state, folder, checkpoint_seconds, until, watch or LogLines(task.settings.rounds), signals):
-                    return
-            write(finished, _record(task, planned, state, where))
+            run = Run.begin(planned, folder / CHECKPOINT, device)
+            run.train(checkpoint_seconds, until or run.rounds, watch or LogLines(run.rounds))
+            if not run.is_over:
+                return
+            write(finished, run.record())
         publish(finished, record)
         (folder / CHECKPOINT).unlink(missing_ok=True)
         print(f"record {record}", flush=True)
@@ -65,50 +65,82 @@ def publish(finished: Path, record: str | Path) -> None:
             shutil.copyfile(finished, temporary)
 
 
-def _set_up(planned: Planned, device: str) -> tuple[Task, torch.device]:
-    torch.set_num_threads(1)
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
-    torch.use_deterministic_algorithms(True)
-    where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
-    return load_task(planned, where), where
+@dataclass
+class Run:
+    """A cell at work: what it works on, where it stands, where it saves."""
 
+    planned: Planned
+    task: Task
+    device: torch.device
+    state: RunState
+    checkpoint: Path
 
-def _resume(task: Task, planned: Planned, folder: Path, device: torch.device) -> RunState:
-    state = checkpoint.load(folder / CHECKPOINT, planned.digest, device)
-    if state is None:
-        state = PROCEDURES[task.settings.procedure]().begin(task)
-    state.sessions.append(session(device, state.round))
-    print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
-    return state
+    @classmethod
+    def begin(cls, planned: Planned, path: Path, device: str) -> Run:
+        """From the checkpoint at `path`, or from nothing."""
+        torch.set_num_threads(1)
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
+        torch.use_deterministic_algorithms(True)
+        where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
+        task = load_task(planned, where)
+        state = checkpoint.load(path, planned.digest, where)
+        if state is None:
+            state = PROCEDURES[task.settings.procedure]().begin(task)
+        state.sessions.append(session(where, state.round))
+        print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
+        return cls(planned, task, where, state, path)
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds the whole cell has."""
+        return self.task.settings.rounds
 
-def _train(
-    task: Task,
-    planned: Planned,
-    state: RunState,
-    folder: Path,
-    checkpoint_seconds: float,
-    until: int | None,
-    watch: Watch,
-    signals: list[int],
-) -> bool:
-    saved = time.monotonic()
-    if not state.diverged and state.round < (until or task.settings.rounds):
-        for _ in PROCEDURES[task.settings.procedure]().rounds(task, state):
-            watch(state)
-            stop = bool(signals) or state.round == until
-            if stop or time.monotonic() - saved >= checkpoint_seconds:
-                checkpoint.save(folder / CHECKPOINT, state, planned.digest)
-                saved = time.monotonic()
-            if stop:
-                break
-    if state.diverged or state.round == task.settings.rounds:
-        return True
-    where = f"stopped at a checkpoint: {describe(state, task.settings.rounds)}"
-    if signals:
-        raise UserError(f"{where}, by signal {signal.Signals(signals[0]).name}; the next start goes on from there")
-    print(where, flush=True)
-    return False
+    @property
+    def is_over(self) -> bool:
+        """Whether no round is left to do."""
+        return self.state.diverged or self.state.round == self.rounds
+
+    def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
+        """Rounds until the end, until round `until` or until a signal says stop; saved on the way and before stopping."""
+        if self.is_over or self.state.round >= until:
+            return
+        saved = time.monotonic()
+        with _stop_signals() as signals:
+            for _ in PROCEDURES[self.task.settings.procedure]().rounds(self.task, self.state):
+                watch(self.state)
+                stop = not self.is_over and (bool(signals) or self.state.round == until)
+                if stop or time.monotonic() - saved >= checkpoint_seconds:
+                    checkpoint.save(self.checkpoint, self.state, self.planned.digest)
+                    saved = time.monotonic()
+                if stop:
+                    where = f"stopped at a checkpoint: {describe(self.state, self.rounds)}"
+                    if signals:
+                        raise UserError(f"{where}, by signal {signal.Signals(signals[0]).name}; the next start goes on from there")
+                    print(where, flush=True)
+                    break
+
+    def record(self) -> Record:
+        """What the run leaves. Clients are judged by the final model on their own training samples."""
+        task, state = self.task, self.state
+        rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
+        results = [evaluate(task.model, state.weights, task.train_samples, indices) for indices in rows]
+        header = {
+            "format": FORMAT,
+            "digest": self.planned.digest,
+            "status": "diverged" if state.diverged else "done",
+            "settings": self.planned.settings,
+            "science": self.planned.science,
+            "weights_sha256": fingerprint(state.weights),
+            "provenance": provenance(self.device, state.sessions, SerialTrainer.name),
+        }
+        clients = {
+            "size": task.sizes,
+            "selected": np.bincount(np.concatenate(state.history.cohorts), minlength=task.settings.clients),
+            "loss": np.array([loss for loss, _ in results]),
+            "accuracy": np.array([accuracy for _, accuracy in results]),
+            "label_counts": task.shards.label_counts,
+        }
+        return Record(header, state.history, clients)
 
 
 @contextmanager
@@ -123,27 +155,3 @@ def _stop_signals() -> Iterator[list[int]]:
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, note))
         yield caught
-
-
-def _record(task: Task, planned: Planned, state: RunState, device: torch.device) -> Record:
-    """The record of a run that ended. Clients are judged by the final model on their own training samples."""
-    rows = [torch.from_numpy(indices).to(device) for indices in task.shards.indices]
-    results = [evaluate(task.model, state.weights, task.train_samples, indices) for indices in rows]
-    selected = np.bincount(np.concatenate(state.history.cohorts), minlength=task.settings.clients)
-    header = {
-        "format": FORMAT,
-        "digest": planned.digest,
-        "status": "diverged" if state.diverged else "done",
-        "settings": planned.settings,
-        "science": planned.science,
-        "weights_sha256": fingerprint(state.weights),
-        "provenance": provenance(device, state.sessions, SerialTrainer.name),
-    }
-    clients = {
-        "size": task.sizes,
-        "selected": selected,
-        "loss": np.array([loss for loss, _ in results]),
-        "accuracy": np.array([accuracy for _, accuracy in results]),
-        "label_counts": task.shards.label_counts,
-    }
-    return Record(header, state.history, clients)
