@@ -31,6 +31,6 @@ rule tabulate:
         mem_mb=1000,
     params:
         spec=stages.spec,
-        code=stages.code("tables", "figures", "records"),
+        code=stages.code("tables", "records"),
     script:
         "../workflow/scripts/tabulate.py"

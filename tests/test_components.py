@@ -113,36 +113,45 @@ from zoo.base import Base
 @dataclass(frozen=True, kw_only=True)
 class One(Base):
     name: ClassVar[str] = "one"
+Alias = One
 @dataclass(frozen=True, kw_only=True)
 class Nameless(One):
     pass
 @dataclass(frozen=True, kw_only=True)
 class Another(One):
     name: ClassVar[str] = "another"
-Alias = One
 class Stranger:
     name = "stranger"
 """,
     "two.py": """
 from dataclasses import dataclass
 from typing import ClassVar
+from visitor import Visitor
 from zoo.base import Base
 from zoo.one import Another, One
 @dataclass(frozen=True, kw_only=True)
 class Two(One):
     name: ClassVar[str] = "two"
 """,
+    "../visitor.py": """
+from dataclasses import dataclass
+from typing import ClassVar
+from zoo.base import Base
+@dataclass(frozen=True, kw_only=True)
+class Visitor(Base):
+    name: ClassVar[str] = "visitor"
+""",
 }
 
 
 @pytest.fixture
 def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
-    """A package of three files."""
+    """A package of three files, and a file beside it."""
     (tmp_path / "zoo").mkdir()
     (tmp_path / "zoo/__init__.py").touch()
     for name, text in FILES.items():
         (tmp_path / "zoo" / name).write_text(text)
-    for name in ("zoo", "zoo.base", "zoo.one", "zoo.two"):
+    for name in ("zoo", "zoo.base", "zoo.one", "zoo.two", "visitor"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     from zoo.base import Base

@@ -11,7 +11,7 @@ from cohort.errors import UserError
 from cohort.figures import KINDS
 from cohort.figures.bars import Bars
 from cohort.figures.curves import Curves
-from cohort.figures.names import METRICS, Names
+from cohort.records.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:

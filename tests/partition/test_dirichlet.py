@@ -139,6 +139,10 @@ def test_draws_are_repeated_until_every_client_has_the_minimum():
     assert min(single) < 10
 
 
+def test_exactly_the_minimum_is_enough():
+    assert [len(part) for part in Dirichlet(alpha=0.5, minimum=10).deal(np.zeros(10, dtype=int), 1, np.random.default_rng(0))] == [10]
+
+
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
 def test_gives_up_after_so_many_draws_and_says_what_to_change(cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch):
     """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the brain scans."""

@@ -62,6 +62,11 @@ def test_a_share_deals_the_samples_of_that_share(name: str):
             np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), counts)
 
 
+def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
+    """Half of 500 samples cannot give 30 clients ten each, but five."""
+    assert min(len(indices) for indices in dealt(partition="dir-50", clients=30, samples=0.5).indices) >= 5
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
     once, again, other = (np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4))

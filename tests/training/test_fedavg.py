@@ -47,8 +47,9 @@ def test_unweighted_averaging_would_be_seen():
     """The sizes differ enough that the plain mean of the clients' models is far from the centralized step."""
     task = small_task(batch=1000, lr=0.3)
     trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
-    updates = trainer.train(task.initial_weights(), np.arange(4), 1)
-    weighted, _ = Average().apply(task.initial_weights(), updates, {})
+    start = task.initial_weights()
+    updates = trainer.train(start, np.arange(4), 1)
+    weighted, _ = Average().apply(start, updates, {})
     plain = {key: rows.mean(dim=0) for key, rows in updates.weights.items()}
     assert max(float((weighted[key] - plain[key]).abs().max()) for key in plain) > 1e-4
 

@@ -51,7 +51,7 @@ def chance_task(**settings) -> Task:
 
 @pytest.mark.parametrize("cohort", [[3, 1, 0, 2], [2, 0], [1], [3, 2]])
 def test_a_clients_model_does_not_depend_on_the_rest_of_the_cohort(cohort: list[int]):
-    """The order of the cohort and who else is in it change no bit, and a second training on the same trainer neither."""
+    """The order of the cohort and who else is in it change no bit."""
     everybody = local_models(train(chance_task(), [0, 1, 2, 3]), [0, 1, 2, 3])
     assert len({model for model, _, _ in everybody.values()}) == 4
     assert local_models(train(chance_task(), cohort), cohort) == {client: everybody[client] for client in cohort}
@@ -75,6 +75,14 @@ def test_another_round_or_seed_trains_another_model(change: dict[str, int]):
     base = train(chance_task(), [0])
     other = train(chance_task(seed=change.get("seed", 0)), [0], round=change.get("round", 1))
     assert fingerprint(base.of_client(0)) != fingerprint(other.of_client(0))
+
+
+def test_dropout_is_on_and_drawn_anew_in_every_round():
+    """One step on all samples: without dropout two rounds would agree but for rounding."""
+    task = small_task(model=network_with_dropout(), batch=1000)
+    weights = task.initial_weights()
+    models = [train(task, [0], round, weights).of_client(0)["1.weight"] for round in (1, 2)]
+    assert (models[0] - models[1]).abs().max() > 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -176,5 +176,6 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
         }
         for study in map(plan.study, studies)
     ]
-    titles = {name: strategy["title"] for name, strategy in plan.strategies.items()}
+    looks = [plan.look(name, experiment) for name in studies for experiment in plan.study(name).experiments]
+    titles = {name: title for look in looks for name, title in look["titles"].items()}
     return {"scale": plan.scale, "notes": plan.notes, "titles": titles, "studies": shown}

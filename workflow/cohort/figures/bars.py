@@ -10,7 +10,7 @@ from cohort.components import parameter
 from cohort.errors import UserError
 from cohort.figures.kind import Kind
 from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, panel_width
-from cohort.figures.names import BY_ROUND, METRICS
+from cohort.records.names import BY_ROUND, METRICS
 from cohort.records.summary import At, finite_rows, value_per_cell
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cohort.components import parameter
 from cohort.figures.kind import Kind
 from cohort.figures.look import BAND_OPACITY, CROSS, STOPPED
-from cohort.figures.names import BY_ROUND, METRICS
+from cohort.records.names import BY_ROUND, METRICS
 from cohort.records.summary import finite_rows
 
 if TYPE_CHECKING:

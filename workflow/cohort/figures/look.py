@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cohort.figures.names import Names, text_orders
+from cohort.records.names import Names, text_orders
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

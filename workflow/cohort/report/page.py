@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cohort.figures.names import Names
 from cohort.files import write_text
+from cohort.records.names import Names
 from cohort.records.summary import read_runs
 from cohort.report.style import CSS
 from cohort.tables.layout import DAGGER, Entry, lay_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cohort.figures.names import METRICS, Metric, Names
+from cohort.records.names import METRICS, Metric, Names
 from cohort.records.summary import NO_VALUE
 from cohort.tables.measure import NUMBERS
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.figures.names import Names
+from cohort.records.names import Names
 from cohort.records.summary import read_metric, value_per_cell
 from cohort.tables.spec import Table
 

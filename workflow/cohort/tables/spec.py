@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cohort.components import Component, parameter
-from cohort.figures.names import BY_ROUND
+from cohort.records.names import BY_ROUND
 from cohort.records.summary import At
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cohort.figures.names import Names
 from cohort.files import write_text
+from cohort.records.names import Names
 from cohort.tables.forms import latex, markdown
 from cohort.tables.layout import lay_out
 from cohort.tables.measure import measure
