@@ -14,7 +14,8 @@ test: setup
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 -m "not alone"
+	$(BIN)/pytest -m alone
 
 setup: .venv/ready
 

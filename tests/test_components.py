@@ -180,3 +180,16 @@ def test_catalogs_of_cohort_name_each_component_by_its_name():
         assert found
         assert all(cls.name == name and cls.science >= 1 for name, cls in found.items())
         assert len(set(found.values())) == len(found)
+
+
+def test_numbers_that_may_be_missing_or_stand_in_lists_are_one_number_too():
+    @dataclass(frozen=True, kw_only=True)
+    class Limited(Component):
+        name: ClassVar[str] = "limited"
+        limit: float | None = None
+        limits: list[float] | None = None
+
+    for one in ({"limit": 1}, {"limit": 1.0}):
+        assert str(canonical(Limited, one)) == "{'limit': 1.0}"
+    assert str(canonical(Limited, {"limits": [0, 1]})) == "{'limits': [0.0, 1.0]}"
+    assert canonical(Limited, {"limit": None}) == {}

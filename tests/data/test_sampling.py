@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.data.sampling import share_of, stratified
+from cohort.data.sampling import scaled_count, share_of, stratified
 
 # class sizes, samples wanted, samples of each class by largest remainders (worked out by hand)
 BY_HAND = {
@@ -63,3 +63,8 @@ def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
 
 def test_the_whole_is_the_whole():
     np.testing.assert_array_equal(share_of(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(("count", "share", "expected"), [(60, 0.5, 30), (1, 0.4, 1), (1, 0.001, 1), (0, 0.5, 0), (10, 0.33, 3)])
+def test_some_samples_stay_at_least_one(count: int, share: float, expected: int):
+    assert scaled_count(count, share) == expected

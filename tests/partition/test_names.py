@@ -51,7 +51,7 @@ WRONG = {
     "classes-0": "classes-K",
     "classes-2.5": "classes-K",
     "classes--2": "classes-K",
-    "classes-02": "classes-K",
+    "classes-02": "is written 'classes-2'",
     "classes-2-3": "classes-K",
     "classes-2-minimum1": "classes-K",
     "iid-3": "iid",
@@ -63,7 +63,11 @@ WRONG = {
     "dir-0.1-minimum0": "dir-ALPHA[-minimumN]",
     "dir-0.1-minimum1.5": "dir-ALPHA[-minimumN]",
     "dir-0.1-maximum5": "dir-ALPHA[-minimumN]",
-    "dir-0.1-minimum1-minimum2": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum1-minimum2": "is written 'dir-0.1-minimum2'",
+    "dir-0.10": "is written 'dir-0.1'",
+    "dir-0.1-minimum10": "is written 'dir-0.1'",
+    "dir-nan": "dir-ALPHA[-minimumN]",
+    "dirplain-inf": "dirplain-ALPHA[-minimumN]",
     "dirplain--0.5": "dirplain-ALPHA[-minimumN]",
 }
 

@@ -103,7 +103,9 @@ def test_full_scale_changes_nothing():
     assert scaled(values, {}) == values
 
 
-@given(st.dictionaries(st.sampled_from(["J", "seed", "lr", "batch"]), st.lists(st.integers(), min_size=1, max_size=4, unique=True), min_size=1))
+@given(
+    st.dictionaries(st.sampled_from(["J", "seed", "lr", "batch"]), st.lists(st.integers(), min_size=1, max_size=4, unique=True), min_size=1)
+)
 def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]]):
     found = [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
     size = 1

@@ -62,7 +62,11 @@ def test_every_setting_counts(plan_of: PlanOf, change: dict[str, Any]):
 
 def test_science_above_one_counts():
     settings = {"lr": 0.1}
-    assert digest_of(settings, {"selector:random": 1}) == digest_of(settings, {"selector:random": 1, "model:new": 1}) == digest_of(settings, {})
+    assert (
+        digest_of(settings, {"selector:random": 1})
+        == digest_of(settings, {"selector:random": 1, "model:new": 1})
+        == digest_of(settings, {})
+    )
     assert digest_of(settings, {"selector:random": 2}) != digest_of(settings, {})
 
 

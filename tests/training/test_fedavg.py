@@ -164,3 +164,10 @@ def test_mean_is_the_weighted_sum_for_any_shares():
     expected = sum(share * row for share, row in zip(shares, rows, strict=True))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(updates_of(models, [1] * 5).of_client(3)["a"].numpy(), rows[3])
+
+
+def test_a_counter_that_all_clients_share_survives_averaging():
+    """Sizes 1, 1 and 4 make shares whose sum is 0.999...: the mean of 5, 5 and 5 is 5 all the same."""
+    sizes = torch.tensor([1.0, 1.0, 4.0], dtype=torch.float64)
+    updates = Updates({"counter": torch.tensor([5, 5, 5])}, sizes, torch.ones(3), torch.zeros(3))
+    assert updates.mean(sizes / sizes.sum())["counter"].item() == 5

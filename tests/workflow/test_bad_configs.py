@@ -49,7 +49,7 @@ EDITS = {
     "figure of no axis": (STUDY, "columns: partition", "columns: partitions", "fig1 names 'partitions', which is no axis"),
     "average of more than seeds": (STUDY, "columns: partition", "smoothing: 1", "fig1 would average runs with partition iid and classes-2"),
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
-    "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 359 test samples"),
+    "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }
 OVERRIDES = {

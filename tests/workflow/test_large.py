@@ -13,6 +13,8 @@ import yaml
 
 from cohort.plan import load
 
+pytestmark = pytest.mark.alone
+
 SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 3, "rounds": 4, "batch": 16, "reserve": 60}
 AXES = {
     "partition": ["iid", "classes-1", "classes-2", "classes-3", "dir-0.1"],

@@ -61,8 +61,7 @@ def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {}
     for field in dataclasses.fields(cls):
         if field.name in values:
-            value = values[field.name]
-            value = hints[field.name](value) if hints[field.name] in (int, float) else value
+            value = _in_type(hints[field.name], values[field.name])
             if value != field.default:
                 kept[field.name] = value
     return kept
@@ -72,6 +71,16 @@ def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
     """The component that `{name: ..., parameter: value, ...}` describes."""
     values = {key: value for key, value in spec.items() if key != "name"}
     return components[spec["name"]](**values)
+
+
+def _in_type(hint: Any, value: Any) -> Any:
+    """A number as the type that its field asks for, also in a list or where it may be missing."""
+    inner = [part for part in typing.get_args(hint) if part is not type(None)]
+    if hint in (int, float):
+        return hint(value)
+    if typing.get_origin(hint) is list:
+        return [_in_type(inner[0], item) for item in value]
+    return _in_type(inner[0], value) if value is not None and len(inner) == 1 else value
 
 
 def _type_schema(hint: Any) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def deal(plan: str | Path, output: str | Path) -> None:
     settings = planned.settings
     labels, classes = read_labels(planned.inputs["data"])
     used = share_of(labels, settings["samples"], "train share")
+    if len(np.unique(labels[used])) < len(np.unique(labels)):
+        raise UserError(f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; take a larger share")
     scheme = parse_name(settings["partition"]).scaled(settings["samples"])
     try:
         parts = scheme.deal(labels[used], settings["clients"], generator(settings["seed"], "partition"))

@@ -7,11 +7,16 @@ import numpy as np
 from cohort.randomness import generator
 
 
+def scaled_count(count: int, share: float) -> int:
+    """A number of samples at a share of all: none stays none, and some stay at least one."""
+    return max(1, round(count * share)) if count else 0
+
+
 def share_of(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
     """Indices of a share of the samples, as much of each class; the same for every seed, so that seeds differ in nothing but chance."""
     if share == 1:
         return np.arange(len(labels))
-    return stratified(labels, round(share * len(labels)), purpose)
+    return stratified(labels, scaled_count(len(labels), share), purpose)
 
 
 def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:

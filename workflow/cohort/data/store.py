@@ -24,6 +24,10 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     for name, split in (("train", train), ("test", test)):
         if len(split.labels) != settings[name]:
             raise UserError(f"{settings['dataset']}: {len(split.labels)} {name} samples, config/datasets.yaml expects {settings[name]}")
+        if split.images.dtype != np.uint8 or not np.isin(split.labels, np.arange(settings["classes"])).all():
+            raise UserError(
+                f"{settings['dataset']}: {name} holds images that are no bytes, or labels outside 0 to {settings['classes'] - 1}"
+            )
     with replacing(output) as temporary, h5py.File(temporary, "w") as file:
         file.attrs.update({key: settings[key] for key in ("dataset", "classes", "scale", "mean", "std")})
         _write(file, "train", train)

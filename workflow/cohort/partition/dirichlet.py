@@ -17,7 +17,11 @@ TRIES = 1000
 @dataclass(frozen=True, kw_only=True)
 class Dirichlet(Scheme):
     """NIID-Bench's form: class by class, shares drawn from Dir(alpha), nothing for a client that already holds the mean size or more;
-    the whole draw is repeated until every client has at least `minimum` samples."""
+    the whole draw is repeated until every client has at least `minimum` samples.
+
+    NIID-Bench draws shares for all clients and sets those of full ones to 0. The shares of the others, divided by their sum, are again a
+    Dirichlet draw, so it is drawn for them alone: the same distribution without a division by a vanishing sum.
+    """
 
     name: ClassVar[str] = "dir"
     balanced: ClassVar[bool] = True
@@ -38,9 +42,10 @@ class Dirichlet(Scheme):
             if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
                 break
         else:
+            relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
             raise ValueError(
-                f"none of {TRIES} draws gave each of {clients} clients {self.minimum} samples; "
-                f"fewer clients, a larger alpha or '{self.name}-{self.alpha:g}-minimum1' may"
+                f"none of {TRIES} draws gave each of {clients} clients at least {self.minimum} samples; "
+                f"try fewer clients, a larger alpha{relaxed}"
             )
         parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
         for label, cut in enumerate(cuts):
@@ -55,10 +60,11 @@ class Dirichlet(Scheme):
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
         for label, count in enumerate(per_class):
-            shares = rng.dirichlet(np.full(clients, self.alpha))
-            if self.balanced:
-                shares = shares * (sizes < mean_size)
-            cumulated = np.cumsum(shares / shares.sum())
+            open_clients = np.flatnonzero(sizes < mean_size) if self.balanced else np.arange(clients)
+            shares = np.zeros(clients)
+            shares[open_clients] = rng.dirichlet(np.full(len(open_clients), self.alpha))
+            cumulated = np.cumsum(shares)
+            cumulated[open_clients[-1] :] = 1
             cuts[label, 1:-1] = (cumulated[:-1] * count).astype(np.int64)
             cuts[label, -1] = count
             sizes += np.diff(cuts[label])

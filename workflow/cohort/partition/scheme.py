@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import typing
 from collections.abc import Mapping
@@ -61,11 +62,13 @@ def parse(text: str, schemes: Mapping[str, type[Scheme]]) -> Scheme:
             if match is None or match[1] not in options:
                 raise ValueError
             arguments[match[1]] = hints[match[1]](match[2])
-        scheme = cls(**arguments)
-        if any(value <= 0 for value in arguments.values()) or str(scheme) != text:
+        if not all(0 < value < math.inf for value in arguments.values()):
             raise ValueError
     except (ValueError, IndexError):
         raise UserError(f"partition '{text}' is not of the form {form(cls)} with numbers above 0") from None
+    scheme = cls(**arguments)
+    if str(scheme) != text:
+        raise UserError(f"partition '{text}' is written '{scheme}'")
     return scheme
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from cohort.cell import Planned, Settings, digest_of
 from cohort.components import build, canonical
 from cohort.data.parsers import PARSERS
+from cohort.data.sampling import scaled_count
 from cohort.errors import UserError
 from cohort.models import MODELS
 from cohort.partition import parse_name
@@ -47,7 +48,7 @@ class Resolver:
         data = self._once(("data", settings["dataset"]), self._data, where)
         dealt = self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
         self._once(("model", settings["model"], settings["dataset"]), self._check_model, where)
-        sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset"))
+        sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
         science = science | self._once(("science", settings["model"], settings["procedure"], settings["partition"]), self._science, where)
         identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
@@ -110,7 +111,7 @@ class Resolver:
         facts = self.datasets[dataset]
         try:
             scheme = parse_name(partition)
-            scheme.scaled(samples).check(facts["classes"], clients, round(facts["train"] * samples))
+            scheme.scaled(samples).check(facts["classes"], clients, scaled_count(facts["train"], samples))
         except ValueError as error:
             raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
         except UserError as error:
@@ -123,12 +124,14 @@ class Resolver:
         except ValueError as error:
             raise UserError(f"{where}: model '{model}' cannot take {dataset}: {error}") from None
 
-    def _check_cohort(self, where: str, strategy: str, overrides: Any, clients: int, cohort: int, reserve: int, dataset: str) -> None:
+    def _check_cohort(
+        self, where: str, strategy: str, overrides: Any, clients: int, cohort: int, reserve: int, dataset: str, samples: float
+    ) -> None:
         selector = build(SELECTORS, self._once(("strategy", strategy, overrides), self._strategy, where)[0]["selector"])
-        test = self.datasets[dataset]["test"]
+        test = scaled_count(self.datasets[dataset]["test"], samples)
         if cohort > clients:
             raise UserError(f"{where}: cohort is {cohort}, but there are only {clients} clients")
-        if reserve >= test:
+        if scaled_count(reserve, samples) >= test:
             raise UserError(f"{where}: reserve is {reserve}, but {dataset} has only {test} test samples, of which some must be left")
         if "reserved_loss" in selector.needs and reserve == 0:
             raise UserError(f"{where}: strategy '{strategy}' looks at reserved samples, so reserve must be at least 1")

@@ -13,7 +13,7 @@ from cohort import shards
 from cohort.cell import Planned, Settings
 from cohort.components import build
 from cohort.data.samples import Samples, load
-from cohort.data.sampling import share_of, stratified
+from cohort.data.sampling import scaled_count, share_of, stratified
 from cohort.data.store import read
 from cohort.models import MODELS
 from cohort.randomness import torch_seed
@@ -57,7 +57,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
     used = share_of(labels, settings.samples, "test share")
-    reserved = used[stratified(labels[used], round(settings.reserve * settings.samples), "reserve")]
+    reserved = used[stratified(labels[used], scaled_count(settings.reserve, settings.samples), "reserve")]
     classes = int(read(data, "test")[1]["classes"])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))

@@ -40,4 +40,5 @@ def size_in_bytes(weights: Weights) -> int:
 
 def _weighted_sum(rows: Tensor, shares: Tensor) -> Tensor:
     floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
-    return torch.tensordot(shares.to(floating.dtype), floating, dims=1).to(rows.dtype)
+    total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
+    return total if rows.is_floating_point() else total.round().to(rows.dtype)

@@ -9,19 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.data.parsers.parser import Parser, Split
+from cohort.data.sampling import stratified
 
-EVERY = 5
+TEST_SAMPLES = 360
 
 
 @dataclass(frozen=True, kw_only=True)
 class Digits(Parser):
-    """1,797 images of 8x8 pixels with values 0 to 16. The publisher names no split of this file: every fifth sample is test, so that
-    both splits hold all writers."""
+    """1,797 images of 8x8 pixels with values 0 to 16. The publisher names no split of this file: a fifth, as much of each class,
+    is drawn for testing."""
 
     name: ClassVar[str] = "digits"
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         table = np.loadtxt(folder / "digits.csv.gz", delimiter=",", dtype=np.uint8)
         images, labels = table[:, :-1].reshape(-1, 1, 8, 8), table[:, -1]
-        test = np.arange(len(table)) % EVERY == EVERY - 1
-        return Split(images[~test], labels[~test]), Split(images[test], labels[test])
+        test = stratified(labels, TEST_SAMPLES, "digits test split")
+        train = np.setdiff1d(np.arange(len(table)), test)
+        return Split(images[train], labels[train]), Split(images[test], labels[test])
