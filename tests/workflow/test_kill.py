@@ -74,6 +74,7 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
         process.kill()
         process.wait()
         assert not record.exists(), "the cell was over before it could be killed"
+    (state / ".checkpoint.dead.safetensors").write_bytes(b"half a file")  # what a kill in the middle of saving leaves
     last = run_by_hand(fresh, cell)
     output, _ = last.communicate()
     assert last.returncode == 0, output

@@ -21,7 +21,7 @@ from cohort.files import replacing
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.lease import CHECKPOINT, FINISHED, lease, state_folder
+from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, lease, state_folder, tidy
 from cohort.training.procedures import PROCEDURES
 from cohort.training.progress import LogLines, Watch, describe
 from cohort.training.provenance import provenance, session
@@ -43,6 +43,7 @@ def train(
     planned = frozen(plan)
     folder = state_folder(record)
     with lease(folder, waiting=lambda: print("another process trains this cell: waiting for it", flush=True)):
+        tidy(folder, LEASE, CHECKPOINT, FINISHED)
         finished = folder / FINISHED
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
@@ -52,7 +53,7 @@ def train(
                 return
             write(finished, run.record())
         publish(finished, record)
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        tidy(folder, LEASE, FINISHED)
         print(f"record {record}", flush=True)
 
 

@@ -25,6 +25,13 @@ def state_folder(record: str | Path) -> Path:
     return Path(record).with_suffix(".state")
 
 
+def tidy(folder: Path, *keep: str) -> None:
+    """Remove what is not named: checkpoints that are done with, and half-written files of processes that were killed."""
+    for file in folder.iterdir():
+        if file.name not in keep:
+            file.unlink()
+
+
 @contextlib.contextmanager
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold a cell's lease, after waiting for a live holder. Its file goes when the block ends well and stays when it fails."""
