@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.workflow.conftest import CELLS, Project
 
 
@@ -123,21 +125,14 @@ def test_only_fills_part_of_the_matrix(fresh: Project):
     assert jobs == {"download": 1, "prepare": 1, "deal": 2, "train": 2}
 
 
-def test_study_broken_while_its_jobs_wait(fresh: Project):
+@pytest.mark.parametrize("where", ["here", "cluster"])
+def test_study_broken_while_its_jobs_wait(fresh: Project, where: str):
     """Each job of a cluster reads the Snakefile anew: what was planned is finished all the same."""
     submit = fresh.root / "submit.sh"
     submit.write_text('#!/bin/bash\nnohup bash "$1" > /dev/null 2>&1 &\necho $!\n')
     submit.chmod(0o755)
-    process = fresh.start(
-        "--executor",
-        "cluster-generic",
-        "--cluster-generic-submit-cmd",
-        "./submit.sh",
-        "--jobs",
-        "2",
-        "--seconds-between-status-checks",
-        "1",
-    )
+    cluster = ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2"]
+    process = fresh.start(*([*cluster, "--seconds-between-status-checks", "1"] if where == "cluster" else []))
     deadline = time.monotonic() + 120
     while not list((fresh.root / "results").glob("cells/**/*.state")) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -82,7 +82,7 @@ def print_cost(plan: Plan) -> None:
             total += hours
     for note in plan.notes:
         print(note)
-    print(f"{total:.3g} core hours are estimated for what is missing, on one CPU core per cell; a GPU is several times faster")
+    print(f"{total:.3g} core hours are estimated for what is missing, with one CPU core for each cell")
 
 
 def print_record(path: str) -> None:
