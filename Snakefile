@@ -53,7 +53,10 @@ include: "rules/report.smk"
 
 
 onstart:
-    driver.start()
+    try:
+        driver.start()
+    except UserError as error:
+        raise WorkflowError(str(error))
 
 
 onsuccess:
