@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +88,14 @@ class Project:
         text = (self.root / file).read_text()
         assert old in text
         (self.root / file).write_text(text.replace(old, new))
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Look again and again, but not for ever."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
 
 
 def tiny_project(folder: Path) -> Project:

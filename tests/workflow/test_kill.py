@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cohort.records.record import Record, read
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import Project, wait_for
 
 KILLS = 3
 
@@ -66,10 +66,9 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     rng = random.Random(time.time_ns())
     for kill in range(KILLS):
         process = run_by_hand(fresh, cell)
-        while kill and not (state / "checkpoint.safetensors").exists():  # from the second kill on, after a checkpoint
-            time.sleep(0.01)
-        while not (state / "lease").exists():
-            time.sleep(0.01)
+        if kill:
+            wait_for((state / "checkpoint.safetensors").exists)
+        wait_for((state / "lease").exists)
         time.sleep(rng.uniform(0, 0.3) if kill else rng.uniform(0, 1.5))
         process.kill()
         process.wait()
@@ -99,8 +98,7 @@ def test_interrupted_cell_saves_the_round_in_hand(fresh: Project):
     lengthen(fresh, 100_000)
     cell, record = one_cell(fresh)
     process = run_by_hand(fresh, cell)
-    while not (record.with_suffix(".state") / "checkpoint.safetensors").exists():
-        time.sleep(0.05)
+    wait_for((record.with_suffix(".state") / "checkpoint.safetensors").exists)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 1
@@ -117,8 +115,7 @@ def test_killed_driver_is_started_again_at_once(fresh: Project):
     fresh.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
     first = fresh.start(start_new_session=True)
     leases = fresh.root / "results/cells"
-    while len(list(leases.rglob("checkpoint.safetensors"))) < 2:
-        time.sleep(0.05)
+    wait_for(lambda: len(list(leases.rglob("checkpoint.safetensors"))) >= 2)
     first.kill()
     first.wait()
     killed_at = datetime.now(UTC)
@@ -139,8 +136,7 @@ def test_killed_driver_is_started_again_at_once(fresh: Project):
 def test_second_driver_says_so_and_stops(fresh: Project):
     lengthen(fresh, 100_000)
     first = fresh.start(start_new_session=True)
-    while not list((fresh.root / "results/cells").rglob("lease")):
-        time.sleep(0.05)
+    wait_for(lambda: list((fresh.root / "results/cells").rglob("lease")))
     output = fresh.snakemake(fails=True)
     assert "another snakemake is at work in this directory" in output and "lock_directory" not in output
     assert fresh.planned()["train"] > 0  # a dry run needs no lock

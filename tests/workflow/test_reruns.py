@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import CELLS, Project
+from tests.workflow.conftest import CELLS, Project, wait_for
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -133,9 +132,7 @@ def test_study_broken_while_its_jobs_wait(fresh: Project, where: str):
     submit.chmod(0o755)
     cluster = ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2"]
     process = fresh.start(*([*cluster, "--seconds-between-status-checks", "1"] if where == "cluster" else []))
-    deadline = time.monotonic() + 120
-    while not list((fresh.root / "results").glob("cells/**/*.state")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: list((fresh.root / "results/cells").rglob("*.state")))
     (fresh.root / "config/studies/tiny.yaml").write_text("title: [broken")
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
