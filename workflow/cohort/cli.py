@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.command(options)
     except UserError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
     except BrokenPipeError:
         sys.stderr.close()
 

@@ -22,8 +22,8 @@ def logged(path: str | Path) -> Iterator[None]:
         try:
             with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
                 yield
-        except Exception as error:
-            if not isinstance(error, UserError):
+        except (Exception, KeyboardInterrupt) as error:
+            if not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)
             message = f"error: {error if isinstance(error, UserError) else repr(error)}"
             print(message, file=file)
