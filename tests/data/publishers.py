@@ -19,7 +19,7 @@ CIFAR_FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python
 
 
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
-    """The files that a data set's parser reads, by name: 2 samples of each class for training, one for testing."""
+    """The files that a data set's parser reads, by name: each class twice as often for training as for testing."""
     rng = np.random.default_rng([seed, *dataset.encode()])
     return _idx_files(rng) if dataset in IDX_FOLDERS else _cifar10_files(rng) if dataset == "cifar10" else _cifar100_files(rng)
 
@@ -29,6 +29,12 @@ def write(dataset: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents(dataset).items():
         (folder / name).write_bytes(content)
+
+
+def counts(dataset: str) -> dict[str, int]:
+    """How many samples they hold."""
+    test = 100 if dataset.startswith("cifar100") else 10
+    return {"train": 2 * test, "test": test}
 
 
 def _idx_files(rng: np.random.Generator) -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import struct
 from pathlib import Path
@@ -40,11 +41,10 @@ def test_from_a_mirror_to_the_store(dataset: str, form: str, tmp_path: Path, mon
     assert set(FACTS[dataset]["files"]) == set(wanted)
     for name, raw in FACTS[dataset]["files"].items():
         download(raw | _found(wanted[name], packed(dataset)[raw["source"].rpartition("/")[2]]), f"resources/raw/{dataset}/{name}", "mirror")
-    count = 2 * CLASSES[dataset] if dataset != "cifar100-coarse" else 200
-    settings = FACTS[dataset] | {"dataset": dataset, "train": count, "test": count // 2}
+    settings = FACTS[dataset] | publishers.counts(dataset) | {"dataset": dataset}
     freeze(Planned("data.h5", "k0123456789ab", settings, {}, {}))
     store.prepare(plan_file("k0123456789ab"), "data.h5")
-    for part, size in (("train", count), ("test", count // 2)):
+    for part, size in publishers.counts(dataset).items():
         split, facts = store.read("data.h5", part)
         assert split.images.shape == (size, *FACTS[dataset]["shape"])
         assert np.bincount(split.labels).tolist() == [size // CLASSES[dataset]] * CLASSES[dataset]
@@ -52,8 +52,6 @@ def test_from_a_mirror_to_the_store(dataset: str, form: str, tmp_path: Path, mon
 
 
 def _found(content: bytes, pack: bytes) -> dict[str, Any]:
-    import hashlib
-
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "md5": hashlib.md5(pack).hexdigest()}
 
 

@@ -55,7 +55,8 @@ def _make_inputs(plan: Plan, planned: Planned) -> None:
     shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
     if not Path(data.path).exists():
         for name, path in data.inputs.items():
-            download(plan.datasets[data.settings["dataset"]]["files"][name], path, **options_of(plan.config)["download"])
+            if not Path(path).exists():
+                download(plan.datasets[data.settings["dataset"]]["files"][name], path, **options_of(plan.config)["download"])
         freeze(data)
         prepare(plan_file(data.digest), data.path)
     if not Path(shards.path).exists():
