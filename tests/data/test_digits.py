@@ -26,7 +26,7 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name, file in FACTS["files"].items():
-            download(file["source"], file["sha256"], Path("resources/raw/digits", name))
+            download(file, Path("resources/raw/digits", name))
         freeze(Planned("digits.h5", "k0123456789ab", {"dataset": "digits", **FACTS}, {}, {}))
         store.prepare(plan_file("k0123456789ab"), "digits.h5")
         return {name: store.read("digits.h5", name)[0] for name in ("train", "test")}

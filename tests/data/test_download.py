@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import socket
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cohort.data import download as stage
+from cohort.data import fetch
 from cohort.data.download import download
 from cohort.errors import UserError
+from tests.data.conftest import Server
+from tests.data.publishers import tar_gz
 
 SOURCE = "package:sklearn/datasets/data/digits.csv.gz"
 RIGHT = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
+CONTENT = bytes(range(256)) * 40
+PAGE = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>"
+TARGET = Path("resources/raw/set/values")
+
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """Every file but the locks."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+
+
+def declared(source: str, content: bytes = CONTENT, packed: bytes | None = None, member: str = "") -> dict[str, Any]:
+    raw = {"source": source, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    raw |= {"md5": hashlib.md5(packed).hexdigest()} if packed is not None else {}
+    return raw | ({"member": member} if member else {})
+
+
+def refusal(raw: dict[str, Any], mirror: str = "") -> str:
+    """The one sentence with which a download fails, leaving nothing behind."""
+    with pytest.raises(UserError) as caught:
+        download(raw, TARGET, mirror)
+    assert "\n" not in str(caught.value)
+    assert [path for path in files(Path()) if "mirror" not in path.parts] == []
+    return str(caught.value)
 
 
 def test_a_bundled_file_arrives_whole(tmp_path: Path):
     target = tmp_path / "raw" / "digits.csv.gz"
-    download(SOURCE, RIGHT, target)
+    download({"source": SOURCE, "sha256": RIGHT}, target)
     assert hashlib.sha256(target.read_bytes()).hexdigest() == RIGHT
     assert files(tmp_path) == [target]
 
 
-def test_a_wrong_checksum_is_one_sentence_and_leaves_nothing(tmp_path: Path):
-    with pytest.raises(UserError) as caught:
-        download(SOURCE, "0" * 64, tmp_path / "raw" / "digits.csv.gz")
-    assert str(caught.value) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
-    assert files(tmp_path) == []
+def test_a_wrong_checksum_is_one_sentence_and_leaves_nothing():
+    wrong = {"source": SOURCE, "sha256": "0" * 64}
+    assert refusal(wrong) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
 
 
 def test_a_wrong_checksum_leaves_the_file_of_before(tmp_path: Path):
     target = tmp_path / "digits.csv.gz"
     target.write_text("of before")
     with pytest.raises(UserError):
-        download(SOURCE, "0" * 64, target)
+        download({"source": SOURCE, "sha256": "0" * 64}, target)
     assert target.read_text() == "of before"
     assert files(tmp_path) == [target]
 
@@ -45,11 +73,122 @@ MISSING = {"package:sklearn/datasets/data/nothing.csv": "package sklearn", "pack
 
 
 @pytest.mark.parametrize("source", MISSING)
-def test_a_missing_file_is_one_sentence_and_leaves_nothing(source: str, tmp_path: Path):
-    with pytest.raises(UserError) as caught:
-        download(source, RIGHT, tmp_path / "a.csv")
-    message = str(caught.value)
+def test_a_missing_file_is_one_sentence_and_leaves_nothing(source: str):
+    message = refusal({"source": source, "sha256": RIGHT})
     assert message.startswith(f"{source}: ")
     assert MISSING[source] in message
-    assert "\n" not in message
-    assert files(tmp_path) == []
+
+
+def test_a_plain_file_from_a_server(server: Server):
+    download(declared(server.offer("values", CONTENT)), TARGET)
+    assert files(Path()) == [TARGET]
+    assert TARGET.read_bytes() == CONTENT
+
+
+def test_a_gz_is_unpacked(server: Server):
+    packed = gzip.compress(CONTENT)
+    download(declared(server.offer("values.gz", packed), packed=packed), TARGET)
+    assert TARGET.read_bytes() == CONTENT
+
+
+def test_an_archive_is_fetched_once_for_all_its_members(server: Server, capsys: pytest.CaptureFixture[str]):
+    """Also by jobs that run at the same time."""
+    members = {f"folder/{name}": name.encode() * 1000 for name in ("a", "b", "c")}
+    packed = tar_gz(members)
+    url = server.offer("set.tar.gz", packed)
+    jobs = [
+        threading.Thread(target=download, args=(declared(url, content, packed, member), Path("resources/raw/set", member[-1])))
+        for member, content in members.items()
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [Path("resources/raw/set", member[-1]).read_bytes() for member in members] == list(members.values())
+    assert server.asked == ["/set.tar.gz"]
+    assert f"{url}: 0.0 of 0.0 MB in " in capsys.readouterr().out
+
+
+def test_a_kept_archive_that_was_damaged_is_fetched_again(server: Server):
+    packed = gzip.compress(CONTENT)
+    raw = declared(server.offer("values.gz", packed), packed=packed)
+    download(raw, TARGET)
+    kept = stage.PACKED / raw["md5"] / "values.gz"
+    kept.write_bytes(kept.read_bytes()[:-1])
+    TARGET.unlink()
+    download(raw, TARGET)
+    assert TARGET.read_bytes() == CONTENT
+    assert len(server.asked) == 2
+
+
+FAILURES: dict[str, Any] = {"an error of the server": 503, "too many at once": 429, "an interrupted download": (CONTENT, 3000)}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_it_succeeds_at_the_second_try(failure: str, server: Server, capsys: pytest.CaptureFixture[str]):
+    download(declared(server.offer("values", FAILURES[failure], CONTENT)), TARGET)
+    assert TARGET.read_bytes() == CONTENT
+    assert len(server.asked) == 2
+    assert "; next try in 0 s\n" in capsys.readouterr().out
+
+
+def test_a_download_that_always_breaks_off(server: Server):
+    url = server.offer("values", (CONTENT, 3000))
+    message = refusal(declared(url))
+    assert message.startswith(f"{url}: could not be fetched in 3 tries (broke off after 3000 of 10240 bytes); check the network")
+    assert len(server.asked) == 3
+
+
+def test_what_is_not_there_is_asked_for_once(server: Server):
+    assert "could not be fetched in 1 try (Not Found)" in refusal(declared(f"{server.url}/nothing"))
+    assert len(server.asked) == 1
+
+
+def test_a_url_that_does_not_answer(server: Server):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # bound, but not listening
+        message = refusal(declared(f"http://127.0.0.1:{free.getsockname()[1]}/values"))
+    assert "could not be fetched in 3 tries ([Errno 111] Connection refused)" in message
+
+
+def test_a_url_that_accepts_and_says_nothing(server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert "in 3 tries (timed out)" in refusal(declared(f"http://127.0.0.1:{silent.getsockname()[1]}/values"))
+
+
+def test_waits_grow(server: Server, monkeypatch: pytest.MonkeyPatch):
+    waited: list[float] = []
+    monkeypatch.setattr(fetch, "WAITS", (1.0, 5.0, 20.0))
+    monkeypatch.setattr("time.sleep", waited.append)
+    refusal(declared(server.offer("values", 500)))
+    assert waited == [1.0, 5.0, 20.0]
+
+
+def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetch, "LIMIT", 5000)
+    assert "more than 5000 bytes came" in refusal(declared(server.offer("values", CONTENT)))
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("packed", [None, gzip.compress(CONTENT)], ids=["plain", "packed"])
+def test_a_web_page_in_place_of_the_file(packed: bytes | None, server: Server):
+    url = server.offer("values", PAGE)
+    assert refusal(declared(url, packed=packed)) == f"{url}: is a web page, not the file that config/datasets.yaml expects"
+
+
+def test_a_truncated_gz_is_not_opened(server: Server):
+    packed = gzip.compress(CONTENT)
+    url = server.offer("values.gz", packed[:-9])
+    found, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
+    assert refusal(declared(url, packed=packed)) == f"{url}: MD5 is {found}, config/datasets.yaml expects {expected}"
+
+
+def test_progress_is_told(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(fetch, "BLOCK", 200_000)
+    content = bytes(600_000)
+    url = server.offer("values", content)
+    download(declared(url, content), TARGET)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"{url}: 0.2 of 0.6 MB", f"{url}: 0.4 of 0.6 MB"]

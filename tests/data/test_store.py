@@ -91,7 +91,7 @@ def test_chunks_hold_whole_images_and_at_most_a_megabyte(case: str, monkeypatch:
     shape, chunks = CHUNKS[case]
     split = Split(np.zeros(shape, dtype=np.uint8), np.zeros(shape[0], dtype=np.int64))
     monkeypatch.setattr(Noise, "splits", (split, split))
-    with h5py.File(prepared(train=shape[0], test=shape[0])) as file:
+    with h5py.File(prepared(shape=list(shape[1:]), train=shape[0], test=shape[0])) as file:
         assert file["train/images"].chunks == chunks
         assert file["test/images"].chunks == chunks
 
@@ -102,3 +102,10 @@ def test_a_wrong_count_is_one_sentence_and_leaves_no_file(split: str, expected: 
         prepared(**{split: expected})
     assert str(caught.value) == f"noise: {found} {split} samples, config/datasets.yaml expects {expected}"
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
+
+
+def test_a_wrong_shape_is_one_sentence_and_leaves_no_file():
+    with pytest.raises(UserError) as caught:
+        prepared(shape=[3, 5, 6])
+    assert str(caught.value) == "noise: train images are of shape [3, 6, 5], config/datasets.yaml expects [3, 5, 6]"
+    assert [path.name for path in Path().iterdir()] == ["results"]

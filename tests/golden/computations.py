@@ -35,6 +35,7 @@ from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT
+from tests.data import publishers
 
 Number = int | float | str
 SHAPES = [(1, 8, 8), (3, 32, 32)]
@@ -188,15 +189,22 @@ def _digits_task() -> Task:
 
 
 def of_dataset(parser: Parser) -> list[Number]:
-    """Both splits of the publisher's files: samples per class, pixel sum, and a hash of every byte."""
-    files = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[parser.name]["files"]
+    """Both splits of the publisher's files, or of generated ones where they would have to be downloaded: samples per class, pixel sum,
+    and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, file in files.items():
-            download(file["source"], file["sha256"], Path(folder, name))
+        if parser.name in publishers.CLASSES:
+            publishers.write(parser.name, Path(folder))
+        else:
+            _take_bundled(parser.name, Path(folder))
         for split in parser.parse(Path(folder)):
             numbers += [*np.bincount(split.labels).tolist(), int(split.images.sum()), _hash(split.images, split.labels.astype(np.int64))]
     return numbers
+
+
+def _take_bundled(dataset: str, folder: Path) -> None:
+    for name, file in yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[dataset]["files"].items():
+        download(file, folder / name)
 
 
 def _sums(weights: Weights) -> list[Number]:

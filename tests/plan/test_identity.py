@@ -80,6 +80,51 @@ def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf,
     assert digest(plan_of) != before
 
 
+def test_how_a_file_comes_does_not_count_but_its_content_does(plan_of: PlanOf, project: Path):
+    """Neither its URL, nor what it is packed in, nor a mirror."""
+    settings = {"dataset": "mnist"}
+    before = digest(plan_of, **settings)
+    (mirrored,) = plan_of({"settings": settings}, config={"data_mirror": "/elsewhere"}).cells
+    assert mirrored == before
+    file = project / "config/datasets.yaml"
+    text = file.read_text()
+    source = "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz\n      md5: f68b3c2dcbeaaa9fbdd348bbdeb94873\n"
+    assert source in text
+    file.write_text(text.replace(source, f"http://elsewhere.org/mnist.tar.gz\n      md5: {'a' * 32}\n      member: mnist/train-images\n"))
+    assert digest(plan_of, **settings) == before
+    file.write_text(text.replace("sha256: ba891046e6", "sha256: ca891046e6"))
+    assert digest(plan_of, **settings) != before
+
+
+WRONG_FILES = {
+    "no size": ("      bytes: 47040016\n", "", "lacks the key 'bytes'"),
+    "no URL": ("https://ossci", "ftp://ossci", "which does not look like package:NAME/PATH or a URL"),
+    "a short checksum": ("md5: f68b3c2dcbeaaa", "md5: f68b", "which does not look like 32 hexadecimal digits"),
+    "a member that climbs": (
+        "      bytes: 47040016\n",
+        "      bytes: 1\n      member: ../x\n",
+        "does not look like a path inside an archive",
+    ),
+    "an unknown key": ("      bytes: 47040016\n", "      bytes: 1\n      size: 1\n", "unknown key 'size'"),
+    "a member of what is not packed": (
+        "      md5: f68b3c2dcbeaaa9fbdd348bbdeb94873\n",
+        "      member: x\n",
+        "'md5' is a dependency of 'member'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FILES)
+def test_a_wrong_declaration_of_a_file_is_one_sentence(case: str, plan_of: PlanOf, project: Path):
+    old, new, sentence = WRONG_FILES[case]
+    file = project / "config/datasets.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(UserError) as caught:
+        plan_of({})
+    assert str(caught.value).startswith("config/datasets.yaml: ") and sentence in str(caught.value)
+
+
 def test_seeds_share_their_shards_between_strategies(plan_of: PlanOf):
     plan = plan_of({"axes": {"strategy": ["fedavg", "loss", "fedentopt"], "J": ["J4", "J8"], "seed": [0, 1]}})
     assert len(plan.cells) == 12 and len(plan.shards) == 2 and len(plan.data) == 1

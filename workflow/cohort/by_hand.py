@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cohort.cell import Planned, freeze, frozen, plan_file
+from cohort.cell import Planned, freeze, frozen, options_of, plan_file
 from cohort.errors import UserError
 from cohort.plan import Plan, all_studies
 
@@ -36,7 +36,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
         return
     if plan is not None:
         _make_inputs(plan, planned)
-    options: dict[str, Any] = {key: plan.config[key] for key in ("device", "checkpoint_seconds") if key in plan.config} if plan else {}
+    options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
     options |= {"device": device} if device else {}
     with live_bar(planned.settings["rounds"], f"{planned.settings['strategy']}, seed {planned.settings['seed']}") as watch:
         train(file, planned.path, until=until, watch=watch, **options)
@@ -55,7 +55,8 @@ def _make_inputs(plan: Plan, planned: Planned) -> None:
     shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
     if not Path(data.path).exists():
         for name, path in data.inputs.items():
-            download(**plan.datasets[data.settings["dataset"]]["files"][name], target=path)
+            if not Path(path).exists():
+                download(plan.datasets[data.settings["dataset"]]["files"][name], path, **options_of(plan.config)["download"])
         freeze(data)
         prepare(plan_file(data.digest), data.path)
     if not Path(shards.path).exists():

@@ -96,10 +96,16 @@ def frozen(file: str | Path) -> Planned:
         raise UserError(f"{file}: cannot be read as a plan file ({error}); start snakemake again, which writes it anew") from None
 
 
-def run_options() -> dict[str, Any]:
-    """How the driver wants cells to be trained: what cannot change their numbers."""
-    options: dict[str, Any] = json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
-    return options
+def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How the stages are to work, by stage: what cannot change any number."""
+    train = {key: config[key] for key in ("device", "checkpoint_seconds") if key in config}
+    return {"train": train, "download": {"mirror": config.get("data_mirror", "")}}
+
+
+def run_options(stage: str) -> dict[str, Any]:
+    """How the driver wants a stage to work."""
+    options: dict[str, dict[str, Any]] = json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
+    return options.get(stage, {})
 
 
 def local_work(J: str) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import cohort
-from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze
+from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
 from cohort.errors import UserError
 from cohort.files import write_text
 from cohort.partial import draw_partial, partial_folder
@@ -77,8 +77,7 @@ def freeze_plan(plan: Plan) -> None:
         for experiment in study.experiments:
             content = experiment_plan(plan, study.name, experiment)
             write_text(experiment_file(content), json.dumps(content), sync=False)
-    options = {key: plan.config[key] for key in ("device", "checkpoint_seconds") if key in plan.config}
-    write_text(RUN_OPTIONS, json.dumps(options), sync=False)
+    write_text(RUN_OPTIONS, json.dumps(options_of(plan.config)), sync=False)
 
 
 def sweep(plan: Plan) -> None:

@@ -43,8 +43,8 @@ class Stages:
             return frozen(plan_file(digest))
         return next(things[digest] for things in (self.plan.cells, self.plan.shards, self.plan.data) if digest in things)
 
-    def raw(self, wildcards: Wildcards) -> dict[str, str]:
-        """Where a raw file comes from and its checksum."""
+    def raw(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Where a raw file comes from and its checksums."""
         return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
 
     def sources(self, wildcards: Wildcards) -> Files:

@@ -4,4 +4,4 @@ from cohort.log import logged
 with logged(snakemake.log[0]):
     from cohort.training.job import train
 
-    train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options())
+    train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))

@@ -28,6 +28,9 @@ def prepare(plan: str | Path, output: str | Path) -> None:
             raise UserError(
                 f"{settings['dataset']}: {name} holds images that are no bytes, or labels outside 0 to {settings['classes'] - 1}"
             )
+        if list(split.images.shape[1:]) != settings["shape"]:
+            found = list(split.images.shape[1:])
+            raise UserError(f"{settings['dataset']}: {name} images are of shape {found}, config/datasets.yaml expects {settings['shape']}")
     with replacing(output) as temporary, h5py.File(temporary, "w") as file:
         file.attrs.update({key: settings[key] for key in ("dataset", "classes", "scale", "mean", "std")})
         _write(file, "train", train)

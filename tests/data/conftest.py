@@ -1,0 +1,69 @@
+"""An empty working directory, and a web server on this machine that answers as a test tells it to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from cohort.data import fetch
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@dataclass
+class Server:
+    """Answers to each path, one after another, the last for ever: bytes, a status, or (bytes, how many of them to send)."""
+
+    url: str = ""
+    answers: dict[str, list[bytes | int | tuple[bytes, int]]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def offer(self, name: str, *answers: bytes | int | tuple[bytes, int]) -> str:
+        """The URL under which these answers are given."""
+        self.answers[f"/{name}"] = list(answers)
+        return f"{self.url}/{name}"
+
+    def next_answer(self, path: str) -> bytes | int | tuple[bytes, int]:
+        self.asked.append(path)
+        answers = self.answers.get(path, [404])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Tries follow each other at once."""
+    monkeypatch.setattr(fetch, "WAITS", (0.0, 0.0))
+    told = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = told.next_answer(self.path)
+            if isinstance(answer, int):
+                self.send_error(answer)
+                return
+            content, sent = answer if isinstance(answer, tuple) else (answer, len(answer))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[:sent])
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        told.url = f"http://127.0.0.1:{http.server_address[1]}"
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield told
+        http.shutdown()
+        thread.join()

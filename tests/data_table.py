@@ -1,0 +1,165 @@
+"""What is in the data sets, measured: `python -m tests.data_table [MIRROR]` writes it into docs/data.md.
+
+The publishers' files come from MIRROR or from the publishers; where neither has them the row is of generated files, and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import yaml
+
+from cohort.cell import Planned, freeze, plan_file
+from cohort.data import fetch, store
+from cohort.data.download import download
+from cohort.errors import UserError
+from tests.conftest import ROOT
+from tests.data import publishers
+
+PAGE = ROOT / "docs" / "data.md"
+BEGIN, END = "<!-- data: made by `python -m tests.data_table` -->", "<!-- end of data -->"
+PLAN = "k0123456789ab"
+SETS = (
+    "data set",
+    "files",
+    "raw bytes",
+    "samples",
+    "classes",
+    "of each class",
+    "channel means",
+    "channel deviations",
+    "prepared MB",
+    "prepare s",
+    "load s",
+    "load MB",
+    "from",
+)
+FILES = ("data set", "file", "bytes", "SHA-256", "from")
+
+Facts = dict[str, Any]
+
+
+def main(mirror: str = "") -> None:
+    """Measure, and write the tables between their marks."""
+    facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
+    sets, files = [], []
+    for dataset, declared in facts.items():
+        with tempfile.TemporaryDirectory() as folder:
+            origin = alone(get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else "")
+            seconds = alone(prepare, dataset, declared | (publishers.counts(dataset) if origin == "generated" else {}), folder)
+            sets.append(row_of(dataset, Path(folder), seconds, alone(load, folder), origin))
+            files += rows_of_files(dataset, Path(folder), origin)
+        print(*sets[-1], sep=" | ")
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n\n{table(FILES, files)}\n{END}{after}", encoding="utf-8")
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A call in a process of its own, so that the memory of one is not that of another."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def get(dataset: str, declared: Facts, folder: str, mirror: str) -> str:
+    """The raw files into resources/raw: real, or generated where there are none to be had."""
+    os.chdir(folder)
+    fetch.WAITS = ()
+    raw = Path("resources/raw", dataset)
+    try:
+        for name, file in declared["files"].items():
+            download(file, raw / name, mirror)
+    except UserError as error:
+        print(f"{dataset} is generated: {error}", file=sys.stderr)
+        publishers.write(dataset, raw)
+        return "generated"
+    return "real"
+
+
+def prepare(dataset: str, declared: Facts, folder: str) -> float:
+    """Seconds to parse and store."""
+    os.chdir(folder)
+    freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
+    begin = time.perf_counter()
+    store.prepare(plan_file(PLAN), "data.h5")
+    return time.perf_counter() - begin
+
+
+def load(folder: str) -> tuple[float, float]:
+    """Seconds to bring both splits to the CPU as a cell does, and by how many MB the peak memory of the process grew."""
+    import torch
+
+    from cohort.data import samples
+
+    cpu = torch.device("cpu")
+    torch.zeros(1)
+    before = peak_mb()
+    begin = time.perf_counter()
+    kept = [samples.load(Path(folder, "data.h5"), part, cpu, torch.float32) for part in ("train", "test")]
+    seconds = time.perf_counter() - begin
+    assert kept
+    return seconds, peak_mb() - before
+
+
+def peak_mb() -> float:
+    """Of this process alone: what getrusage says begins with what its parent had used."""
+    return float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+
+
+def row_of(dataset: str, folder: Path, seconds: float, loading: tuple[float, float], origin: str) -> tuple[str, ...]:
+    """A data set as it was stored."""
+    with h5py.File(folder / "data.h5") as file:
+        labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
+        means, deviations = moments(file["train/images"][:], file.attrs["scale"])
+    raw = list((folder / "resources/raw" / dataset).iterdir())
+    return (
+        dataset,
+        str(len(raw)),
+        f"{sum(file.stat().st_size for file in raw):,}",
+        " + ".join(f"{len(part):,}" for part in labels),
+        str(len(np.unique(labels[0]))),
+        " + ".join(each_class(np.bincount(part)) for part in labels),
+        means,
+        deviations,
+        f"{(folder / 'data.h5').stat().st_size / 1e6:.1f}",
+        f"{seconds:.2f}",
+        f"{loading[0]:.2f}",
+        f"{loading[1]:.0f}",
+        origin,
+    )
+
+
+def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
+    """Mean and standard deviation of each channel, divided by the scale."""
+    channels = [images[:, number] for number in range(images.shape[1])]
+    return tuple(" ".join(f"{moment(channel) / scale:.4f}" for channel in channels) for moment in (np.mean, np.std))
+
+
+def each_class(counts: np.ndarray) -> str:
+    """One number where all classes are of one size."""
+    return f"{counts[0]:,} each" if len(set(counts)) == 1 else " ".join(map(str, counts))
+
+
+def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:
+    """The raw files."""
+    files = sorted((folder / "resources/raw" / dataset).iterdir())
+    return [(dataset, file.name, f"{file.stat().st_size:,}", hashlib.sha256(file.read_bytes()).hexdigest(), origin) for file in files]
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """As Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

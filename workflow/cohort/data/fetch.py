@@ -1,0 +1,60 @@
+"""A file over HTTP: tried several times, with progress in the log."""
+
+from __future__ import annotations
+
+import time
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from cohort.errors import UserError
+
+WAITS = (2.0, 8.0, 30.0)  # seconds before the second and each later try
+TIMEOUT = 30.0  # seconds without a byte
+PROGRESS_SECONDS = 5.0
+LIMIT = 4 << 30  # bytes; a server that never stops shall not fill the disk
+BLOCK = 1 << 20
+WORTH_ANOTHER_TRY = (408, 425, 429)  # of the statuses below 500, which otherwise say that asking again is of no use
+
+
+def fetch(url: str, target: Path) -> None:
+    """Write what a URL holds to `target`, each try from its beginning."""
+    for number in range(len(WAITS) + 1):
+        try:
+            return _fetch_once(url, target)
+        except (OSError, HTTPException) as error:
+            final = isinstance(error, HTTPError) and error.code < 500 and error.code not in WORTH_ANOTHER_TRY
+            if final or number == len(WAITS):
+                tries = "1 try" if number == 0 else f"{number + 1} tries"
+                advice = "check the network, or fetch it by hand and name its folder as data_mirror"
+                raise UserError(f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}") from None
+            print(f"{url}: {_reason(error)}; next try in {WAITS[number]:g} s")
+            time.sleep(WAITS[number])
+    raise AssertionError("the last try returns or raises")
+
+
+def _fetch_once(url: str, target: Path) -> None:
+    request = Request(url, headers={"User-Agent": "cohort"})
+    with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
+        expected = int(response.headers.get("Content-Length") or 0)
+        begin = told = time.monotonic()
+        while block := response.read(BLOCK):
+            file.write(block)
+            if file.tell() > LIMIT:
+                raise UserError(f"{url}: more than {LIMIT} bytes came, which no data set here has")
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                print(f"{url}: {_amount(file.tell(), expected)}")
+        if expected and file.tell() != expected:
+            raise OSError(f"broke off after {file.tell()} of {expected} bytes")
+        print(f"{url}: {_amount(file.tell(), expected)} in {time.monotonic() - begin:.1f} s")
+
+
+def _amount(received: int, expected: int) -> str:
+    return f"{received / 1e6:.1f}" + (f" of {expected / 1e6:.1f} MB" if expected else " MB")
+
+
+def _reason(error: Exception) -> str:
+    """One line about what went wrong."""
+    return " ".join(str(getattr(error, "reason", None) or error or repr(error)).split())

@@ -1,0 +1,56 @@
+"""CIFAR-10 and CIFAR-100: 60,000 color images of 32x32 pixels in pickled batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.data.parsers.parser import Parser, Split
+from cohort.data.pickles import read_pickle
+from cohort.errors import UserError
+
+SHAPE = (3, 32, 32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cifar10(Parser):
+    """Ten classes; five batches for training, one for testing."""
+
+    name: ClassVar[str] = "cifar10"
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        batches = [_batch(folder / f"data_batch_{number}", b"labels") for number in range(1, 6)]
+        images, labels = (np.concatenate([getattr(batch, key) for batch in batches]) for key in ("images", "labels"))
+        return Split(images, labels), _batch(folder / "test_batch", b"labels")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cifar100(Parser):
+    """A hundred classes."""
+
+    name: ClassVar[str] = "cifar100"
+    key: ClassVar[bytes] = b"fine_labels"
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        return _batch(folder / "train", self.key), _batch(folder / "test", self.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cifar100Coarse(Cifar100):
+    """The same images, in the publisher's 20 groups of five classes."""
+
+    name: ClassVar[str] = "cifar100-coarse"
+    key: ClassVar[bytes] = b"coarse_labels"
+
+
+def _batch(path: Path, key: bytes) -> Split:
+    content = read_pickle(path)
+    images, labels = content.get(b"data"), content.get(key)
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != np.prod(SHAPE):
+        raise UserError(f"{path}: data is no array of bytes with {np.prod(SHAPE)} in each row")
+    if not isinstance(labels, list) or not all(type(label) is int for label in labels) or len(labels) != len(images):
+        raise UserError(f"{path}: {key.decode()} is no list of {len(images)} whole numbers")
+    return Split(images.reshape(-1, *SHAPE), np.array(labels))

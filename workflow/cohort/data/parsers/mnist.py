@@ -1,0 +1,53 @@
+"""MNIST and Fashion-MNIST: images and labels in IDX files."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.data.parsers.parser import Parser, Split
+from cohort.errors import UserError
+
+UNSIGNED_BYTES = 0x08
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mnist(Parser):
+    """70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
+
+    name: ClassVar[str] = "mnist"
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        return _split(folder, "train"), _split(folder, "t10k")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FashionMnist(Mnist):
+    """70,000 pictures of clothes, in files of the same form and names."""
+
+    name: ClassVar[str] = "fashion-mnist"
+
+
+def _split(folder: Path, part: str) -> Split:
+    images = read_idx(folder / f"{part}-images-idx3-ubyte", 3)
+    labels = read_idx(folder / f"{part}-labels-idx1-ubyte", 1)
+    if len(images) != len(labels):
+        raise UserError(f"{folder}: {part} has {len(images)} images, but {len(labels)} labels")
+    return Split(images[:, np.newaxis], labels)
+
+
+def read_idx(path: Path, dimensions: int) -> np.ndarray:
+    """An array of bytes: two zeros, a type, the number of dimensions, their sizes, then the values."""
+    content = path.read_bytes()
+    begin = 4 + 4 * dimensions
+    if len(content) < begin or content[:4] != bytes([0, 0, UNSIGNED_BYTES, dimensions]):
+        raise UserError(f"{path}: is no IDX file of bytes in {dimensions} dimensions")
+    shape = struct.unpack_from(f">{dimensions}I", content, 4)
+    values = np.frombuffer(content, dtype=np.uint8, offset=begin)
+    if len(values) != np.prod(shape, dtype=object):
+        raise UserError(f"{path}: holds {len(values)} values, but its head names {' x '.join(map(str, shape))}")
+    return values.reshape(shape)
