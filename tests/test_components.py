@@ -168,6 +168,7 @@ def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
 
 
 def test_catalogs_of_cohort_name_each_component_by_its_name():
+    from cohort.data.augmentations import AUGMENTATIONS
     from cohort.data.parsers import PARSERS
     from cohort.models import MODELS
     from cohort.partition import SCHEMES
@@ -176,7 +177,7 @@ def test_catalogs_of_cohort_name_each_component_by_its_name():
     from cohort.training.procedures import PROCEDURES
     from cohort.training.servers import SERVERS
 
-    for found in (MODELS, SCHEMES, SELECTORS, OBJECTIVES, SERVERS, PROCEDURES, PARSERS):
+    for found in (MODELS, SCHEMES, SELECTORS, OBJECTIVES, SERVERS, PROCEDURES, PARSERS, AUGMENTATIONS):
         assert found
         assert all(cls.name == name and cls.science >= 1 for name, cls in found.items())
         assert len(set(found.values())) == len(found)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from cohort.cell import Settings
 from cohort.components import Component, schema_of
+from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
 from cohort.data.samples import Samples
@@ -80,6 +81,14 @@ def _takes(model: Model, shape: tuple[int, ...]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def of_augmentation(augmentation: Augmentation) -> list[Number]:
+    """Eight colored images with invented random numbers: each channel's sum, and its sum weighted by place."""
+    rng = np.random.default_rng(10)
+    images = torch.from_numpy(rng.random((8, 3, 6, 6)))
+    changed = augmentation.apply(images, torch.from_numpy(rng.random((8, augmentation.numbers)))).flatten(2)
+    return [*changed.sum(dim=2).flatten().tolist(), *(changed * torch.arange(36)).sum(dim=2).flatten().tolist()]
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
@@ -225,6 +234,7 @@ def _hash(*arrays: np.ndarray) -> str:
 # As the science versions of a plan are named. Every catalog of the package is here, so that a new component is asked for its golden run.
 CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "model": (MODELS, of_model),
+    "augmentation": (AUGMENTATIONS, of_augmentation),
     "partition": (SCHEMES, of_partition),
     "selector": (SELECTORS, of_selector),
     "objective": (OBJECTIVES, of_objective),

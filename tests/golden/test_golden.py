@@ -96,6 +96,7 @@ def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
 
 PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "model": ("build", heavier),
+    "augmentation": ("apply", lambda images: images * STEP),
     "partition": ("deal", swapped),
     "selector": ("select", lambda cohort: cohort[::-1]),
     "objective": ("loss", lambda loss: loss * STEP),

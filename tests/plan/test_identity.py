@@ -51,11 +51,13 @@ def test_a_number_is_one_number_however_written(plan_of: PlanOf):
 
 
 def test_neutral_values_are_left_out(plan_of: PlanOf):
-    assert digest(plan_of) == digest(plan_of, momentum=0.0, samples=1, precision="float32", procedure="federated", evaluate_every=1)
+    assert digest(plan_of) == digest(
+        plan_of, momentum=0.0, samples=1, precision="float32", procedure="federated", evaluate_every=1, augmentation="none"
+    )
 
 
 @pytest.mark.parametrize("change", [{"momentum": 0.5}, {"lr": 0.06}, {"batch": 17}, {"evaluate_every": 2}, {"precision": "float64"},
-                                    {"samples": 0.5}, {"reserve": 61}, {"model": "small-cnn"}])  # fmt: skip
+                                    {"samples": 0.5}, {"reserve": 61}, {"model": "small-cnn"}, {"augmentation": "flip"}])  # fmt: skip
 def test_every_setting_counts(plan_of: PlanOf, change: dict[str, Any]):
     assert digest(plan_of) != digest(plan_of, **change)
 

@@ -43,6 +43,7 @@ class Settings:
     lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
     procedure: str = parameter("federated", help="how a run goes")
     reserve: int = parameter(0, minimum=0, help="test images set aside for selectors that look at them, as many of each class")
+    augmentation: str = parameter("none", help="how training images are changed at random, an entry of workflow/cohort/data/augmentations")
     evaluate_every: int = parameter(1, minimum=1, help="rounds between two evaluations; the last round is always evaluated")
     samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
     precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")

@@ -23,7 +23,15 @@ class Samples:
 
     def inputs(self, indices: Tensor) -> Tensor:
         """Images divided by the scale, then standardized channel by channel."""
-        return (self.images[indices].to(self.mean.dtype) / self.scale - self.mean) / self.std
+        return self.standardized(self.scaled(indices))
+
+    def scaled(self, indices: Tensor) -> Tensor:
+        """Images with values in [0, 1]."""
+        return self.images[indices].to(self.mean.dtype) / self.scale
+
+    def standardized(self, scaled: Tensor) -> Tensor:
+        """Channel by channel, less the mean and divided by the deviation."""
+        return (scaled - self.mean) / self.std
 
 
 def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype) -> Samples:

@@ -42,8 +42,8 @@ class SmallCNN(Model):
     def multiply_adds(self, shape: Shape, classes: int) -> int:
         depth, height, width = shape
         first, second = self.channels
-        pixels = height * width
-        return 9 * depth * first * pixels + 9 * first * second * (pixels // 4) + second * (height // 4) * (width // 4) * classes
+        convolutions = 9 * depth * first * height * width + 9 * first * second * (height // 2) * (width // 2)
+        return convolutions + second * (height // 4) * (width // 4) * classes
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn

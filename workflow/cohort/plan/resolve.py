@@ -9,6 +9,7 @@ from typing import Any
 
 from cohort.cell import Planned, Settings, digest_of
 from cohort.components import build, canonical
+from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import PARSERS
 from cohort.data.sampling import scaled_count
 from cohort.errors import UserError
@@ -47,10 +48,11 @@ class Resolver:
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
         data = self._once(("data", settings["dataset"]), self._data, where)
         dealt = self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
-        self._once(("model", settings["model"], settings["dataset"]), self._check_model, where)
+        self._once(("shape", *(settings[key] for key in ("model", "augmentation", "dataset"))), self._check_shape, where)
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
-        science = science | self._once(("science", settings["model"], settings["procedure"], settings["partition"]), self._science, where)
+        named = (settings[key] for key in ("model", "augmentation", "procedure", "partition"))
+        science = science | self._once(("science", *named), self._science, where)
         identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
         digest = digest_of(identity, science)
         if digest not in self.cells:
@@ -102,10 +104,14 @@ class Resolver:
     def _keep(self, things: dict[str, Planned], planned: Planned) -> Planned:
         return things.setdefault(planned.digest, planned)
 
-    def _science(self, where: str, model: str, procedure: str, partition: str) -> dict[str, int]:
+    def _science(self, where: str, model: str, augmentation: str, procedure: str, partition: str) -> dict[str, int]:
         scheme = parse_name(partition)
-        versions = {f"model:{model}": MODELS[model].science, f"procedure:{procedure}": PROCEDURES[procedure].science}
-        return versions | {f"partition:{scheme.name}": scheme.science}
+        return {
+            f"model:{model}": MODELS[model].science,
+            f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
+            f"procedure:{procedure}": PROCEDURES[procedure].science,
+            f"partition:{scheme.name}": scheme.science,
+        }
 
     def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int) -> Any:
         facts = self.datasets[dataset]
@@ -118,11 +124,12 @@ class Resolver:
             raise UserError(f"{where}: {error}") from None
         return scheme
 
-    def _check_model(self, where: str, model: str, dataset: str) -> None:
-        try:
-            MODELS[model]().check(tuple(self.datasets[dataset]["shape"]))
-        except ValueError as error:
-            raise UserError(f"{where}: model '{model}' cannot take {dataset}: {error}") from None
+    def _check_shape(self, where: str, model: str, augmentation: str, dataset: str) -> None:
+        for part, taker in (("model", MODELS[model]()), ("augmentation", AUGMENTATIONS[augmentation]())):
+            try:
+                taker.check(tuple(self.datasets[dataset]["shape"]))
+            except ValueError as error:
+                raise UserError(f"{where}: {part} '{taker.name}' cannot take {dataset}: {error}") from None
 
     def _check_cohort(
         self, where: str, strategy: str, overrides: Any, clients: int, cohort: int, reserve: int, dataset: str, samples: float

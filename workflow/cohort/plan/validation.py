@@ -16,6 +16,7 @@ from referencing.jsonschema import DRAFT202012
 
 from cohort.cell import Settings
 from cohort.components import Component, schema_of
+from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import PARSERS
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS
@@ -105,7 +106,7 @@ def _number_hint(found: Any, limit: Any) -> str:
 
 
 def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
-    words = {"model": list(MODELS), "procedure": list(PROCEDURES), "dataset": list(PARSERS), **names}
+    words = {"model": list(MODELS), "procedure": list(PROCEDURES), "augmentation": list(AUGMENTATIONS), "dataset": list(PARSERS), **names}
     settings = schema_of(Settings)["properties"]
     settings |= {key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings}
     for part, components in PARTS.items():

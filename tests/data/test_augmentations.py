@@ -1,0 +1,123 @@
+"""Augmentations: what their random numbers mean, against torchvision image by image, and that no image depends on its batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.augmentations.jitter_flip_gray import ORDERS
+from tests.vision import functional, v2
+
+COUNT = 48
+SHAPE = (3, 32, 32)
+JITTER = v2.ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1)
+CHANGES = [functional.adjust_brightness, functional.adjust_contrast, functional.adjust_saturation, functional.adjust_hue]
+
+
+def pictures(dtype: torch.dtype = torch.float32, count: int = COUNT) -> Tensor:
+    return torch.rand(count, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+
+
+def numbers_for(name: str, count: int = COUNT) -> Tensor:
+    return torch.rand(count, AUGMENTATIONS[name].numbers, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+
+def moved(image: Tensor, numbers: list[float], border: str) -> Tensor:
+    padded = functional.pad(image, [4], padding_mode=border)
+    window = functional.crop(padded, int(numbers[0] * 9), int(numbers[1] * 9), *image.shape[1:])
+    return functional.horizontal_flip(window) if numbers[2] < 0.5 else window
+
+
+def jittered(image: Tensor, numbers: list[float]) -> Tensor:
+    """The order is the first number, the four strengths the next ones; the ranges are those that torchvision's own transform draws from."""
+    *blends, turn = ORDERS[int(numbers[0] * 24)]
+    for change in (*blends[:turn], 3, *blends[turn:]):
+        low, high = (JITTER.brightness, JITTER.contrast, JITTER.saturation, JITTER.hue)[change]
+        image = CHANGES[change](image, low + (high - low) * numbers[1 + change])
+    image = functional.horizontal_flip(image) if numbers[5] < 0.5 else image
+    return functional.rgb_to_grayscale(image, 3) if numbers[6] < 0.1 else image
+
+
+BY_TORCHVISION: dict[str, tuple[Callable[[Tensor, list[float]], Tensor], float]] = {
+    "none": (lambda image, numbers: image, 0),
+    "flip": (lambda image, numbers: functional.horizontal_flip(image) if numbers[0] < 0.5 else image, 0),
+    "crop-flip": (lambda image, numbers: moved(image, numbers, "constant"), 0),
+    "reflect-crop-flip": (lambda image, numbers: moved(image, numbers, "reflect"), 0),
+    "jitter-flip-gray": (jittered, 1e-5),
+}
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_each_image_is_changed_as_torchvision_changes_it(name: str):
+    images, numbers = pictures(), numbers_for(name)
+    if name == "jitter-flip-gray":
+        numbers[:, 0] = (torch.arange(COUNT) % 24 + 0.5) / 24  # every order, twice
+    change, tolerance = BY_TORCHVISION[name]
+    expected = torch.stack([change(image, row) for image, row in zip(images, numbers.tolist(), strict=True)])
+    torch.testing.assert_close(AUGMENTATIONS[name]().apply(images, numbers), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
+    images, numbers, augmentation = pictures(dtype), numbers_for(name), AUGMENTATIONS[name]()
+    before, together = images.clone(), augmentation.apply(images, numbers)
+    assert torch.equal(images, before)
+    assert together.dtype == dtype and together.shape == images.shape
+    assert together.min() >= 0 and together.max() <= 1
+    for size in (1, 5):
+        parts = zip(images.split(size), numbers.split(size), strict=True)
+        assert torch.equal(torch.cat([augmentation.apply(*part) for part in parts]), together)
+    order = torch.randperm(COUNT, generator=torch.Generator().manual_seed(3))
+    assert torch.equal(augmentation.apply(images[order], numbers[order]), together[order])
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_everything_happens_on_the_images_device(name: str):
+    """The device of shapes without values refuses to be mixed with another."""
+    found = AUGMENTATIONS[name]().apply(pictures().to("meta"), numbers_for(name).to("meta"))
+    assert found.device.type == "meta" and found.shape == (COUNT, *SHAPE)
+
+
+@pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])
+def test_the_middle_window_is_the_image_and_each_window_is_as_likely(name: str):
+    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the images are mirrored."""
+    steps = (torch.arange(9, dtype=torch.float64) + 0.5) / 9
+    numbers = torch.cartesian_prod(steps, steps, torch.tensor([0.25, 0.75], dtype=torch.float64))
+    images = torch.zeros(162, 1, 32, 32)
+    images[:, :, 16, 16] = 1
+    places = AUGMENTATIONS[name]().apply(images, numbers)[:, 0].nonzero()[:, 1:]
+    assert len(places[1::2].unique(dim=0)) == len(places[::2].unique(dim=0)) == 81
+    assert places[1::2].aminmax(dim=0).min.tolist() == [12, 12] and places[1::2].aminmax(dim=0).max.tolist() == [20, 20]
+    picture = pictures(count=1)
+    assert torch.equal(AUGMENTATIONS[name]().apply(picture, torch.tensor([[0.5, 0.5, 0.5]])), picture)
+
+
+def test_the_24_orders_are_all_there():
+    assert len({(*blends[:turn], 3, *blends[turn:]) for *blends, turn in ORDERS}) == 24
+
+
+REFUSED = [
+    ("jitter-flip-gray", (1, 28, 28), "needs images with three color channels, not samples of shape (1, 28, 28)"),
+    ("jitter-flip-gray", (80,), "needs images with three color channels, not samples of shape (80,)"),
+    ("reflect-crop-flip", (1, 8, 4), "needs images of at least 5x5 pixels, not samples of shape (1, 8, 4)"),
+    ("crop-flip", (80,), "needs images, not samples of shape (80,)"),
+    ("flip", (54,), "needs images, not samples of shape (54,)"),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "sentence"), REFUSED)
+def test_samples_that_cannot_be_changed_are_refused(name: str, shape: tuple[int, ...], sentence: str):
+    with pytest.raises(ValueError) as refusal:
+        AUGMENTATIONS[name]().check(shape)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_samples_that_can_be_changed_pass(name: str):
+    AUGMENTATIONS[name]().check((3, 5, 5))
+    AUGMENTATIONS["none"]().check((80,))

@@ -1,0 +1,85 @@
+"""Models: as many parameters as their papers' networks have, and as many multiplications as their layers make."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from cohort.models import MODELS
+from cohort.models.model import Shape
+
+RGB, MNIST, GRAY, DIGITS = (3, 32, 32), (1, 28, 28), (1, 32, 32), (1, 8, 8)
+PARAMETERS = [
+    ("aml-lenet", RGB, 100, 1_773_796),
+    ("lenet5", RGB, 10, 62_006),
+    ("lenet5", RGB, 20, 62_856),
+    ("lenet5", MNIST, 10, 44_426),
+    ("lenet5", GRAY, 10, 61_706),
+    ("lenet5", GRAY, 20, 62_556),
+    ("small-mlp", DIGITS, 10, 64 * 64 + 64 + 64 * 10 + 10),
+    ("small-cnn", DIGITS, 10, 9 * 16 + 16 + 9 * 16 * 32 + 32 + 32 * 4 * 10 + 10),
+]
+MULTIPLY_ADDS = [("aml-lenet", RGB, 100, 32.8e6), ("lenet5", RGB, 10, 0.65e6), ("lenet5", MNIST, 10, 0.28e6)]
+SHAPES = [DIGITS, MNIST, GRAY, RGB, (3, 17, 16), (2, 30, 23), (1, 16, 16), (3, 64, 64)]
+TAKEN = [(name, shape) for name in MODELS for shape in SHAPES if (name, shape) != ("lenet5", DIGITS)]
+
+
+@pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
+def test_parameters(name: str, shape: Shape, classes: int, expected: int):
+    assert sum(parameter.numel() for parameter in MODELS[name]().build(shape, classes).parameters()) == expected
+
+
+@pytest.mark.parametrize(("name", "shape", "classes", "published"), MULTIPLY_ADDS)
+def test_multiply_adds_are_those_of_the_papers_networks(name: str, shape: Shape, classes: int, published: float):
+    assert MODELS[name]().multiply_adds(shape, classes) == pytest.approx(published, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "shape"), TAKEN)
+def test_multiply_adds_are_what_the_layers_do(name: str, shape: Shape):
+    """Every number that a convolution or a linear layer gives takes as many multiplications as it has weights."""
+    network, counted = MODELS[name]().build(shape, 7), []
+
+    def count(layer: Any, _: Any, output: torch.Tensor) -> None:
+        counted.append(layer.weight[0].numel() * output.numel())
+
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(count)
+    assert network(torch.zeros(1, *shape)).shape == (1, 7)
+    assert MODELS[name]().multiply_adds(shape, 7) == sum(counted)
+
+
+@pytest.mark.parametrize(("name", "shape"), TAKEN)
+def test_a_shape_that_is_taken_passes_the_check(name: str, shape: Shape):
+    MODELS[name]().check(shape)
+
+
+@pytest.mark.parametrize(("name", "least"), [("lenet5", 16), ("aml-lenet", 4), ("small-cnn", 4)])
+def test_images_too_small_are_refused(name: str, least: int):
+    model = MODELS[name]()
+    model.check((1, least, least))
+    for shape in ((1, least - 1, least), (1, least, least - 1), (80,)):
+        with pytest.raises(ValueError, match=rf"^needs images of at least {least}x{least} pixels, not samples of shape "):
+            model.check(shape)
+
+
+def test_lenet5_by_hand():
+    """One image of ones, all weights 1/32, no biases: each layer's outputs are equal, so the whole is a product of widths.
+
+    First convolution 75/32, second 150/32 of that, then 400/32, 120/32 and 84/32 of what came before.
+    """
+    network = MODELS["lenet5"]().build(RGB, 10).double()
+    for name, parameter in network.named_parameters():
+        nn.init.constant_(parameter, 1 / 32 if name.endswith("weight") else 0)
+    expected = math.prod(width / 32 for width in (75, 150, 400, 120, 84))
+    assert network(torch.ones(1, *RGB, dtype=torch.float64))[0].tolist() == pytest.approx([expected] * 10, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lenet5", "aml-lenet"])
+def test_layers_in_order(name: str):
+    layers = [type(layer).__name__ for layer in MODELS[name]().build(RGB, 10)]
+    assert layers == ["Conv2d", "ReLU", "MaxPool2d"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + ["Linear"]

@@ -1,0 +1,8 @@
+"""Random changes of training images: one file each."""
+
+from cohort.components import catalog
+from cohort.data.augmentations.augmentation import Augmentation
+
+AUGMENTATIONS = catalog("cohort.data.augmentations", Augmentation)
+
+__all__ = ["AUGMENTATIONS", "Augmentation"]

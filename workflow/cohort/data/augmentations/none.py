@@ -1,0 +1,25 @@
+"""No augmentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from cohort.data.augmentations.augmentation import Augmentation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Augmentation):
+    """Samples stay as they are."""
+
+    name: ClassVar[str] = "none"
+    numbers: ClassVar[int] = 0
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Everything will do."""
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return images
