@@ -9,6 +9,8 @@ from cohort.partition import SCHEMES, parse_name
 from cohort.partition.classes import Classes
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
 from cohort.partition.iid import Iid
+from cohort.partition.quantity import Quantity
+from cohort.partition.sampled import Sampled
 
 MEANINGS = {
     "iid": Iid(),
@@ -19,6 +21,10 @@ MEANINGS = {
     "dir-0.1-minimum1": Dirichlet(alpha=0.1, minimum=1),
     "dirplain-0.5": PlainDirichlet(alpha=0.5, minimum=1),
     "dirplain-0.5-minimum10": PlainDirichlet(alpha=0.5, minimum=10),
+    "sampled-1-50": Sampled(low=1, high=50),
+    "sampled-2-2": Sampled(low=2, high=2),
+    "quantity-0.5": Quantity(alpha=0.5, minimum=10),
+    "quantity-0.5-minimum1": Quantity(alpha=0.5, minimum=1),
 }
 
 
@@ -31,7 +37,7 @@ def test_name_is_read_and_printed_back(text: str):
 
 
 def test_every_scheme_is_found():
-    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid"]
+    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid", "quantity", "sampled"]
 
 
 @pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1"])
@@ -41,7 +47,7 @@ def test_unknown_scheme_lists_all_forms(text: str):
     message = str(caught.value)
     assert "\n" not in message
     assert f"partition '{text}'" in message
-    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]"):
+    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]", "sampled-LOW-HIGH", "quantity-ALPHA[-minimumN]"):
         assert form in message
 
 
@@ -69,6 +75,12 @@ WRONG = {
     "dir-nan": "dir-ALPHA[-minimumN]",
     "dirplain-inf": "dirplain-ALPHA[-minimumN]",
     "dirplain--0.5": "dirplain-ALPHA[-minimumN]",
+    "sampled-5": "sampled-LOW-HIGH",
+    "sampled-0-5": "sampled-LOW-HIGH",
+    "sampled-1-2-3": "sampled-LOW-HIGH",
+    "sampled-1-05": "is written 'sampled-1-5'",
+    "quantity": "quantity-ALPHA[-minimumN]",
+    "quantity-0.5-minimum10": "is written 'quantity-0.5'",
 }
 
 

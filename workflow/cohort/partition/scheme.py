@@ -78,3 +78,9 @@ def form(cls: type[Scheme]) -> str:
     for field in dataclasses.fields(cls):
         words.append(field.name.upper() if field.default is dataclasses.MISSING else f"[{field.name}N]")
     return "-".join(words).replace("-[", "[-")
+
+
+def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> list[np.ndarray]:
+    """For each client the samples that it owns, in their order: one sort, however many classes and clients there are."""
+    order = np.argsort(owners, kind="stable")
+    return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])
