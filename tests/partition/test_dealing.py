@@ -1,4 +1,7 @@
-"""What holds for every scheme: each sample goes to exactly one client, and chance comes from the generator alone."""
+"""What holds for every scheme: each sample is dealt to exactly one client, and chance comes from the generator alone.
+
+What an overlap adds to that is in test_overlap.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from cohort.partition.scheme import Scheme
 
 NAMES = [
     *("iid", "classes-1", "classes-2", "classes-4", "sampled-1-1", "sampled-1-3", "sampled-4-4", "quantity-5-minimum2"),
-    *("dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5"),
+    *("dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5", "classes-2-overlap0.2x2"),
 ]
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100]))
 

@@ -94,7 +94,7 @@ class Resolver:
         data = self._once(("data", dataset), self._data, where)
         scheme = self._once(("partition", partition, dataset, samples, clients), self._check_partition, where)
         settings = dict(zip(SHARD_KEYS, (dataset, samples, partition, clients, seed), strict=True))
-        science = {f"partition:{scheme.name}": scheme.science}
+        science = scheme.versions()
         digest = digest_of(settings | {"data": data.digest}, science)
         path = f"results/shards/{dataset}/{partition}/clients{clients}-seed{seed}-{digest}.h5"
         return self._keep(self.shards, Planned(path, digest, settings, science, {"data": data.path}))
@@ -103,9 +103,8 @@ class Resolver:
         return things.setdefault(planned.digest, planned)
 
     def _science(self, where: str, model: str, procedure: str, partition: str) -> dict[str, int]:
-        scheme = parse_name(partition)
         versions = {f"model:{model}": MODELS[model].science, f"procedure:{procedure}": PROCEDURES[procedure].science}
-        return versions | {f"partition:{scheme.name}": scheme.science}
+        return versions | parse_name(partition).versions()
 
     def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int) -> Any:
         facts = self.datasets[dataset]
