@@ -53,8 +53,9 @@ class Overlap(Scheme):
             if amount > sizes[donors].sum():
                 raise ValueError(f"a client of {sizes[client]} samples should borrow {amount}, but the others hold {sizes[donors].sum()}")
             donors = rng.permutation(donors)
-            lent = zip(donors, evenly(amount, sizes[donors]), strict=True)
-            borrowed[client] = np.concatenate([rng.choice(parts[donor], count, replace=False) for donor, count in lent])
+            lent = evenly(amount, sizes[donors])
+            pieces = [rng.choice(parts[donors[place]], lent[place], replace=False) for place in np.flatnonzero(lent)]
+            borrowed[client] = np.concatenate([borrowed[client], *pieces])
         return borrowed
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ class Resolver:
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
         data = self._once(("data", settings["dataset"]), self._data, where)
-        dealt = self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
+        dealt = self.dealt(settings, where)
         self._once(("model", settings["model"], settings["dataset"]), self._check_model, where)
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
@@ -63,6 +63,10 @@ class Resolver:
                 inputs={"data": data.path, "shards": dealt.path},
             )
         return digest
+
+    def dealt(self, settings: Values, where: str) -> Planned:
+        """Plan the shards of these settings."""
+        return self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
 
     def _once(self, key: tuple[Any, ...], make: Callable[..., Any], where: str) -> Any:
         if key not in self._known:
