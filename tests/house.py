@@ -17,7 +17,7 @@ FLOORS = (
     ("records",),
     ("training", "figures", "tables", "report"),
     ("plan",),
-    ("stages", "partial", "driver", "status", "by_hand", "prune", "cli"),
+    ("stages", "partial", "driver", "status", "show_shards", "by_hand", "prune", "cli"),
 )
 
 

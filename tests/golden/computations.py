@@ -25,6 +25,8 @@ from cohort.data.parsers import PARSERS, Parser
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Scheme
+from cohort.partition.iid import Iid
+from cohort.partition.overlap import Overlap
 from cohort.randomness import torch_seed
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import State, View
@@ -44,6 +46,8 @@ SHAPES = [(1, 8, 8), (3, 32, 32)]
 
 def example(cls: type[Component]) -> Any:
     """The component with its defaults, and a small value where it has none."""
+    if cls is Overlap:
+        return Overlap(base=Iid(), ratios=(0.2, 0.5))
     schema = schema_of(cls)
     return cls(**{name: _small_value(schema["properties"][name]) for name in schema["required"]})
 
@@ -94,7 +98,9 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
 def of_partition(scheme: Scheme) -> list[Number]:
     """700 samples of five classes dealt to ten clients: sizes, and a hash of who holds what."""
     labels = np.random.default_rng(1).permutation(np.repeat(np.arange(5), [200, 150, 150, 100, 100]))
-    parts = scheme.deal(labels, 10, np.random.default_rng(2))
+    rng = np.random.default_rng(2)
+    own = scheme.deal(labels, 10, rng)
+    parts = [np.concatenate(both) for both in zip(own, scheme.borrow(own, rng), strict=True)]
     return [*(len(part) for part in parts), _hash(*parts)]
 
 

@@ -1,4 +1,7 @@
-"""What holds for every scheme: each sample goes to exactly one client, and chance comes from the generator alone."""
+"""What holds for every scheme: each sample is dealt to exactly one client, and chance comes from the generator alone.
+
+What an overlap adds to that is in test_overlap.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from hypothesis import strategies as st
 from cohort.partition import SCHEMES, parse_name
 from cohort.partition.scheme import Scheme
 
-NAMES = ["iid", "classes-1", "classes-2", "classes-4", "dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5"]
+NAMES = [
+    *("iid", "classes-1", "classes-2", "classes-4", "sampled-1-1", "sampled-1-3", "sampled-4-4", "quantity-5-minimum2"),
+    *("dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5", "classes-2-overlap0.2x2"),
+]
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100]))
 
 
@@ -71,6 +77,10 @@ IMPOSSIBLE = {
     "fewer clients than classes": ("classes-2", 10, 9, 1000, "9 clients leave some of the 10 classes unheld"),
     "classes: more clients than samples": ("classes-1", 2, 11, 10, "10 samples cannot be dealt to 11 clients"),
     "minimum cannot be reached": ("dir-0.1", 10, 100, 999, "999 samples cannot give 100 clients 10 each"),
+    "more classes drawn than there are": ("sampled-1-11", 10, 100, 1000, "cannot draw 11 classes where there are only 10"),
+    "numbers of classes in the wrong order": ("sampled-3-2", 10, 100, 1000, "3 is more than 2; the smaller number"),
+    "sampled: more clients than samples": ("sampled-1-2", 2, 11, 10, "10 samples cannot be dealt to 11 clients"),
+    "quantity minimum cannot be reached": ("quantity-1", 10, 100, 999, "999 samples cannot give 100 clients 10 each"),
     "plain minimum cannot be reached": ("dirplain-0.1", 10, 100, 99, "99 samples cannot give 100 clients 1 each"),
 }
 
@@ -88,6 +98,8 @@ POSSIBLE = [
     ("classes-2", 10, 10, 1000),
     ("dir-0.1", 10, 100, 1000),
     ("dirplain-0.1", 2, 5, 5),
+    ("sampled-10-10", 10, 10, 10),
+    ("quantity-1", 10, 100, 1000),
 ]
 
 
@@ -100,5 +112,6 @@ def test_limits_that_count_samples_shrink_with_the_share():
     assert str(parse_name("dir-0.1").scaled(0.5)) == "dir-0.1-minimum5"
     assert str(parse_name("dir-0.1").scaled(0.01)) == "dir-0.1-minimum1"
     assert str(parse_name("dir-0.1").scaled(1.0)) == "dir-0.1"
+    assert str(parse_name("quantity-0.5").scaled(0.5)) == "quantity-0.5-minimum5"
     assert str(parse_name("classes-2").scaled(0.5)) == "classes-2"
     assert str(parse_name("iid").scaled(0.5)) == "iid"

@@ -9,6 +9,9 @@ from cohort.partition import SCHEMES, parse_name
 from cohort.partition.classes import Classes
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
 from cohort.partition.iid import Iid
+from cohort.partition.overlap import Overlap
+from cohort.partition.quantity import Quantity
+from cohort.partition.sampled import Sampled
 
 MEANINGS = {
     "iid": Iid(),
@@ -19,7 +22,18 @@ MEANINGS = {
     "dir-0.1-minimum1": Dirichlet(alpha=0.1, minimum=1),
     "dirplain-0.5": PlainDirichlet(alpha=0.5, minimum=1),
     "dirplain-0.5-minimum10": PlainDirichlet(alpha=0.5, minimum=10),
+    "sampled-1-50": Sampled(low=1, high=50),
+    "sampled-2-2": Sampled(low=2, high=2),
+    "quantity-0.5": Quantity(alpha=0.5, minimum=10),
+    "quantity-0.5-minimum1": Quantity(alpha=0.5, minimum=1),
+    "dir-0.1-overlap0.2x2": Overlap(base=Dirichlet(alpha=0.1), ratios=(0.2, 0.2)),
+    "dir-0.1-minimum1-overlap0.2x1": Overlap(base=Dirichlet(alpha=0.1, minimum=1), ratios=(0.2,)),
+    "iid-overlap0.1+0.3": Overlap(base=Iid(), ratios=(0.1, 0.3)),
+    "sampled-1-5-overlap0.1+0.2+0.2": Overlap(base=Sampled(low=1, high=5), ratios=(0.1, 0.2, 0.2)),
 }
+
+
+OVERLAP = "SCHEME-overlapRATIOxCLIENTS or SCHEME-overlapRATIO+RATIO"
 
 
 @pytest.mark.parametrize("text", MEANINGS)
@@ -31,17 +45,18 @@ def test_name_is_read_and_printed_back(text: str):
 
 
 def test_every_scheme_is_found():
-    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid"]
+    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid", "overlap", "quantity", "sampled"]
 
 
-@pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1"])
+@pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1", "overlap0.2x2", "iid_overlap0.2x2"])
 def test_unknown_scheme_lists_all_forms(text: str):
     with pytest.raises(UserError) as caught:
         parse_name(text)
     message = str(caught.value)
     assert "\n" not in message
     assert f"partition '{text}'" in message
-    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]"):
+    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]", "sampled-LOW-HIGH", "quantity-ALPHA[-minimumN]",
+                 OVERLAP):  # fmt: skip
         assert form in message
 
 
@@ -69,6 +84,32 @@ WRONG = {
     "dir-nan": "dir-ALPHA[-minimumN]",
     "dirplain-inf": "dirplain-ALPHA[-minimumN]",
     "dirplain--0.5": "dirplain-ALPHA[-minimumN]",
+    "sampled-5": "sampled-LOW-HIGH",
+    "sampled-0-5": "sampled-LOW-HIGH",
+    "sampled-1-2-3": "sampled-LOW-HIGH",
+    "sampled-1-05": "is written 'sampled-1-5'",
+    "quantity": "quantity-ALPHA[-minimumN]",
+    "quantity-0.5-minimum10": "is written 'quantity-0.5'",
+    "overlap": OVERLAP,
+    "overlap-0.2": OVERLAP,
+    "overlap-iid-0.2x2": OVERLAP,
+    "iid-overlap": OVERLAP,
+    "iid-overlap-0.2x2": OVERLAP,
+    "iid-overlapping": OVERLAP,
+    "iid-overlap0x2": OVERLAP,
+    "iid-overlap1x2": OVERLAP,
+    "iid-overlap20x2": OVERLAP,
+    "iid-overlapnan+0.2": OVERLAP,
+    "iid-overlap0.2x0": OVERLAP,
+    "iid-overlap0.2x1.5": OVERLAP,
+    "iid-overlap0.2x9999999999": OVERLAP,
+    "iid-overlap0.2+": OVERLAP,
+    "iid-overlap0.2x2-minimum1": OVERLAP,
+    "iid-overlap0.2x2-overlap0.2x2": OVERLAP,
+    "iid-overlap0.2": "is written 'iid-overlap0.2x1'",
+    "iid-overlap0.2+0.2": "is written 'iid-overlap0.2x2'",
+    "iid-overlap0.3+0.1": "is written 'iid-overlap0.1+0.3'",
+    "iid-overlap0.20x2": "is written 'iid-overlap0.2x2'",
 }
 
 

@@ -74,6 +74,27 @@ def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
     assert not np.array_equal(once, other)
 
 
+@pytest.mark.parametrize("samples", [1.0, 0.5])
+def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: float):
+    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12 of 62 (6 of 31)."""
+    plain, shards = (dealt(partition=name, samples=samples) for name in ("iid", "iid-overlap0.2x2"))
+    assert plain.overlap is None
+    assert np.sort(shards.overlap).tolist() == [0] * 8 + [12 / 62] * 2
+    for client, (own, indices) in enumerate(zip(plain.indices, shards.indices, strict=True)):
+        np.testing.assert_array_equal(own, indices[: len(own)])
+        assert len(indices) - len(own) == pytest.approx(shards.overlap[client] * len(indices))
+        np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), shards.label_counts[client])
+    assert shards.label_counts.sum() == plain.label_counts.sum() + 24 * samples
+    np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), share_of(LABELS, samples, "train share"))
+
+
+def test_an_overlap_that_cannot_be_is_one_sentence():
+    with pytest.raises(
+        UserError, match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$"
+    ):
+        dealt(partition="iid-overlap0.9x9")
+
+
 def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
     with pytest.raises(UserError, match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$"):
         dealt(partition="classes-5", clients=200)

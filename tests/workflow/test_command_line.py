@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from cohort.records.record import read
+from cohort.shards import read as read_shards
 from tests.workflow.conftest import Project
 
 
@@ -139,6 +140,43 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     record.write_bytes(record.read_bytes()[:500])
     assert "is not a valid record" in cohort(finished, "show", str(record), fails=True)
     assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1
+
+
+def test_shards_shows_what_the_workflow_dealt(finished: Project):
+    (stored,) = finished.root.glob("results/shards/digits/classes-2/clients10-seed0-*.h5")
+    counts = read_shards(stored).label_counts
+    text = cohort(finished, "shards", "classes-2", "--dataset", "digits", "--clients", "10")
+    rows = [line.split() for line in text.splitlines()[-10:]]
+    assert [row[3:] for row in rows] == [[str(count or ".") for count in line] for line in counts]
+    assert [int(row[1]) for row in rows] == counts.sum(axis=1).tolist()
+    assert "classes per client         2       2       2" in text and "overlapping clients: 0" in text
+
+
+def test_shards_of_data_that_is_not_there_yet(fresh: Project):
+    """1,437 samples for 5 clients, 287 or 288 each; a fifth of what one holds in the end is 72 more, of which four lend 18 each."""
+    text = cohort(fresh, "shards", "iid-overlap0.2x1", "--dataset", "digits", "--clients", "5", "--seed", "1")
+    sizes = sorted(int(line.split()[1]) for line in text.splitlines()[-5:])
+    assert set(sizes[:4]) <= {287, 288} and sizes[4] in (287 + 72, 288 + 72)
+    share = f"{72 / sizes[4]:.1%}"
+    assert f"overlapping clients: 1, borrowing {share} to {share} of their samples" in text
+    assert not (fresh.root / "results/shards").exists()
+    many = cohort(fresh, "shards", "iid", "--dataset", "digits", "--clients", "100", "--samples", "0.5")
+    assert "printed for up to 30 clients" in many and "\nsamples per client         7       7       8\n" in many
+
+
+@pytest.mark.parametrize(
+    ("partition", "options", "message"),
+    [
+        ("iid", ["--clients", "0"], "cohort shards: clients is 0, but must be at least 1"),
+        ("iid", ["--samples", "2"], "cohort shards: samples is 2.0, but must be at most 1"),
+        ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known (allowed: digits)"),
+        ("idd", [], "partition 'idd' has no known scheme; did you mean 'iid'?"),
+        ("classes-2", [], "5 clients leave some of the 10 classes unheld"),
+        ("iid-overlap0.9x4", [], "should borrow 2592, but the others hold 287"),
+    ],
+)
+def test_shards_that_cannot_be(fresh: Project, partition: str, options: list[str], message: str):
+    assert message in cohort(fresh, "shards", partition, "--dataset", "digits", "--clients", "5", *options, fails=True)
 
 
 def test_run_of_no_cell(finished: Project):

@@ -46,19 +46,25 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
         folder.rmdir()
 
 
-def _make_inputs(plan: Plan, planned: Planned) -> None:
+def make_data(plan: Plan, path: str) -> None:
+    """Download and prepare the data set of this path, unless it is there."""
     from cohort.data.download import download
     from cohort.data.store import prepare
+
+    if not Path(path).exists():
+        data = next(item for item in plan.data.values() if item.path == path)
+        for name, file in data.inputs.items():
+            if not Path(file).exists():
+                download(plan.datasets[data.settings["dataset"]]["files"][name], file, **options_of(plan.config)["download"])
+        freeze(data)
+        prepare(plan_file(data.digest), path)
+
+
+def _make_inputs(plan: Plan, planned: Planned) -> None:
     from cohort.shards import deal
 
-    data = next(item for item in plan.data.values() if item.path == planned.inputs["data"])
+    make_data(plan, planned.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
-    if not Path(data.path).exists():
-        for name, path in data.inputs.items():
-            if not Path(path).exists():
-                download(plan.datasets[data.settings["dataset"]]["files"][name], path, **options_of(plan.config)["download"])
-        freeze(data)
-        prepare(plan_file(data.digest), data.path)
     if not Path(shards.path).exists():
         freeze(shards)
         deal(plan_file(shards.digest), shards.path)

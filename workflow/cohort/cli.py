@@ -47,6 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     show = add("show", _show, "what a record says")
     show.add_argument("record", metavar="RECORD", help="the path of a record")
+    shards = add("shards", _shards, "what a partition of a data set looks like: sizes, classes, label entropy, overlap")
+    shards.add_argument("partition", metavar="PARTITION", help="as in a study, e.g. classes-2 or dir-0.1-overlap0.2x2")
+    shards.add_argument("--dataset", required=True, metavar="NAME", help="a data set of config/datasets.yaml")
+    shards.add_argument("--clients", required=True, type=int, metavar="N", help="how many clients there are")
+    shards.add_argument("--seed", default=0, type=int, metavar="N", help="the seed of the cells that would train on it (0)")
+    shards.add_argument("--samples", default=1.0, type=float, metavar="SHARE", help="share of the data set that is dealt (1.0)")
     prune = add("prune", _prune, "records, shards and checkpoints that no study names at any scale, and the disk they use")
     prune.add_argument("--delete", action="store_true", help="delete them")
     return parser
@@ -94,6 +100,13 @@ def _show(options: argparse.Namespace) -> None:
     from cohort.status import print_record
 
     print_record(options.record)
+
+
+def _shards(options: argparse.Namespace) -> None:
+    from cohort.plan.resolve import SHARD_KEYS
+    from cohort.show_shards import print_shards
+
+    print_shards(_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
 
 
 def _prune(options: argparse.Namespace) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -19,34 +21,48 @@ from cohort.randomness import generator
 
 @dataclass(frozen=True)
 class Shards:
-    """For each client the indices of its training samples, and how many it has of each class."""
+    """For each client the indices of its training samples, how many it has of each class, and which share of them it borrows from others
+    that keep them (None where the partition declares no overlap)."""
 
     indices: list[np.ndarray]
     label_counts: np.ndarray
+    overlap: np.ndarray | None = None
 
 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal a data set to clients as its plan file says."""
     planned = frozen(plan)
-    settings = planned.settings
-    labels, classes = read_labels(planned.inputs["data"])
+    shards = dealt(planned.settings, planned.inputs["data"])
+    with replacing(output) as temporary, h5py.File(temporary, "w") as file:
+        file["indices"] = np.concatenate(shards.indices)
+        file["sizes"] = np.array([len(part) for part in shards.indices])
+        file["label_counts"] = shards.label_counts
+        if shards.overlap is not None:
+            file["overlap"] = shards.overlap
+
+
+def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
+    """The shards of these settings, from prepared data."""
+    labels, classes = read_labels(data)
     used = share_of(labels, settings["samples"], "train share")
     if len(np.unique(labels[used])) < len(np.unique(labels)):
         raise UserError(f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; take a larger share")
     scheme = parse_name(settings["partition"]).scaled(settings["samples"])
+    rng = generator(settings["seed"], "partition")
     try:
-        parts = scheme.deal(labels[used], settings["clients"], generator(settings["seed"], "partition"))
+        own = scheme.deal(labels[used], settings["clients"], rng)
+        borrowed = scheme.borrow(own, rng)
     except ValueError as error:
         raise UserError(f"partition {settings['partition']} of {settings['dataset']}: {error}") from None
-    counts = np.stack([np.bincount(labels[used[part]], minlength=classes) for part in parts])
-    with replacing(output) as temporary, h5py.File(temporary, "w") as file:
-        file["indices"] = np.concatenate([used[part] for part in parts])
-        file["sizes"] = np.array([len(part) for part in parts])
-        file["label_counts"] = counts
+    indices = [used[np.concatenate(both)] for both in zip(own, borrowed, strict=True)]
+    counts = np.stack([np.bincount(labels[part], minlength=classes) for part in indices])
+    shares = np.array([len(extra) / len(part) for extra, part in zip(borrowed, indices, strict=True)])
+    return Shards(indices, counts, shares if shares.any() else None)
 
 
 def read(path: str | Path) -> Shards:
     """Read dealt shards back."""
     with h5py.File(path) as file:
         cuts = np.cumsum(file["sizes"][:])[:-1]
-        return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:])
+        overlap = file["overlap"][:] if "overlap" in file else None
+        return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap)

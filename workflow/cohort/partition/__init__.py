@@ -1,6 +1,7 @@
 """How samples are dealt to clients: one file per scheme, each a pure function of labels, clients and a generator."""
 
 from cohort.components import catalog
+from cohort.partition.overlap import read_overlap
 from cohort.partition.scheme import Scheme, parse
 
 SCHEMES = catalog("cohort.partition", Scheme)
@@ -9,5 +10,7 @@ __all__ = ["SCHEMES", "Scheme", "parse_name"]
 
 
 def parse_name(text: str) -> Scheme:
-    """The scheme that a partition's name means: `classes-2`, `dir-0.1`, `dir-0.1-minimum1`."""
-    return parse(text, SCHEMES)
+    """The scheme that a partition's name means: `classes-2`, `dir-0.1-minimum1`, `dir-0.1-overlap0.2x2`."""
+    base, marker, ratios = text.partition("-overlap")
+    scheme = parse(base, SCHEMES)
+    return read_overlap(scheme, ratios) if marker else scheme

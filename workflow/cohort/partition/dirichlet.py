@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.components import parameter
-from cohort.partition.scheme import Scheme
+from cohort.partition.scheme import Scheme, by_owner
 
 TRIES = 1000
 
@@ -47,12 +47,9 @@ class Dirichlet(Scheme):
                 f"none of {TRIES} draws gave each of {clients} clients at least {self.minimum} samples; "
                 f"try fewer clients, a larger alpha{relaxed}"
             )
-        parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
-        for label, cut in enumerate(cuts):
-            samples = rng.permutation(np.flatnonzero(labels == label))
-            for client, part in enumerate(np.split(samples, cut[1:-1])):
-                parts[client].append(part)
-        return [np.concatenate(part) for part in parts]
+        samples = [rng.permutation(np.flatnonzero(labels == label)) for label in range(len(cuts))]
+        owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
+        return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
     def draw_cuts(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
         """One draw: for each class the clients' boundaries in its shuffled samples, from 0 to the class's size."""

@@ -20,6 +20,18 @@ class Scheme(Component):
     """A rule that deals samples to clients. Its name in a config is its word, its values in order, then the options that differ
     from their defaults: `dir-0.1-minimum1`."""
 
+    @classmethod
+    def form(cls) -> str:
+        """How the names of a scheme look: `dir-ALPHA[-minimumN]`."""
+        words = [cls.name]
+        for field in dataclasses.fields(cls):
+            words.append(field.name.upper() if field.default is dataclasses.MISSING else f"[{field.name}N]")
+        return "-".join(words).replace("-[", "[-")
+
+    def versions(self) -> dict[str, int]:
+        """The science versions that its numbers depend on."""
+        return {f"partition:{self.name}": self.science}
+
     def check(self, classes: int, clients: int, samples: int) -> None:
         """Raise ValueError when no such partition can exist."""
         if clients > samples:
@@ -32,6 +44,10 @@ class Scheme(Component):
     def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         """For each client the indices of its samples."""
         raise NotImplementedError
+
+    def borrow(self, parts: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+        """For each client further samples, which lie at another client too; none, unless a name declares an overlap."""
+        return [np.empty(0, dtype=np.int64) for _ in parts]
 
     def __str__(self) -> str:
         words = [self.name]
@@ -48,7 +64,7 @@ def parse(text: str, schemes: Mapping[str, type[Scheme]]) -> Scheme:
     """Read a partition's name; what it means prints back as the same name."""
     word, *values = text.split("-")
     if word not in schemes:
-        raise UserError(f"partition '{text}' has no known scheme{suggest(text, map(form, schemes.values()))}")
+        raise UserError(f"partition '{text}' has no known scheme{suggest(text, (cls.form() for cls in schemes.values()))}")
     cls = schemes[word]
     hints = typing.get_type_hints(cls)
     required = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
@@ -64,17 +80,15 @@ def parse(text: str, schemes: Mapping[str, type[Scheme]]) -> Scheme:
             arguments[match[1]] = hints[match[1]](match[2])
         if not all(0 < value < math.inf for value in arguments.values()):
             raise ValueError
-    except (ValueError, IndexError):
-        raise UserError(f"partition '{text}' is not of the form {form(cls)} with numbers above 0") from None
+    except (ValueError, IndexError, TypeError):  # TypeError: a value that no text can mean, as the scheme under an overlap
+        raise UserError(f"partition '{text}' is not of the form {cls.form()} with numbers above 0") from None
     scheme = cls(**arguments)
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")
     return scheme
 
 
-def form(cls: type[Scheme]) -> str:
-    """How the names of a scheme look: `dir-ALPHA[-minimumN]`."""
-    words = [cls.name]
-    for field in dataclasses.fields(cls):
-        words.append(field.name.upper() if field.default is dataclasses.MISSING else f"[{field.name}N]")
-    return "-".join(words).replace("-[", "[-")
+def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> list[np.ndarray]:
+    """For each client the samples that it owns, in their order: one sort, however many classes and clients there are."""
+    order = np.argsort(owners, kind="stable")
+    return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cohort.cell import Planned
 from cohort.errors import UserError, suggest
 from cohort.plan.drawings import facets
 from cohort.plan.expand import Values, axis_values, combinations
@@ -79,6 +80,11 @@ class Plan:
             self._validator.check(text, "study", file)
             self.studies[name] = _study(name, text, self._scale, self._resolver, self.notes)
         return self.studies[name]
+
+    def shards_of(self, settings: Values, where: str) -> Planned:
+        """The shards of a data set, a share of it, a partition, a number of clients and a seed, whether or not a study names them."""
+        self._validator.check_part(settings, "settings", where)
+        return self._resolver.dealt(settings, where)
 
     def digests(self, study: str, only: str = "") -> list[str]:
         """The cells of a study, or those of them whose labels `only` allows."""

@@ -47,7 +47,7 @@ class Resolver:
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
         data = self._once(("data", settings["dataset"]), self._data, where)
-        dealt = self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
+        dealt = self.dealt(settings, where)
         self._once(("shape", *(settings[key] for key in ("model", "augmentation", "dataset"))), self._check_shape, where)
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
@@ -65,6 +65,10 @@ class Resolver:
                 inputs={"data": data.path, "shards": dealt.path},
             )
         return digest
+
+    def dealt(self, settings: Values, where: str) -> Planned:
+        """Plan the shards of these settings."""
+        return self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
 
     def _once(self, key: tuple[Any, ...], make: Callable[..., Any], where: str) -> Any:
         if key not in self._known:
@@ -96,7 +100,7 @@ class Resolver:
         data = self._once(("data", dataset), self._data, where)
         scheme = self._once(("partition", partition, dataset, samples, clients), self._check_partition, where)
         settings = dict(zip(SHARD_KEYS, (dataset, samples, partition, clients, seed), strict=True))
-        science = {f"partition:{scheme.name}": scheme.science}
+        science = scheme.versions()
         digest = digest_of(settings | {"data": data.digest}, science)
         path = f"results/shards/{dataset}/{partition}/clients{clients}-seed{seed}-{digest}.h5"
         return self._keep(self.shards, Planned(path, digest, settings, science, {"data": data.path}))
@@ -105,13 +109,11 @@ class Resolver:
         return things.setdefault(planned.digest, planned)
 
     def _science(self, where: str, model: str, augmentation: str, procedure: str, partition: str) -> dict[str, int]:
-        scheme = parse_name(partition)
         return {
             f"model:{model}": MODELS[model].science,
             f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
             f"procedure:{procedure}": PROCEDURES[procedure].science,
-            f"partition:{scheme.name}": scheme.science,
-        }
+        } | parse_name(partition).versions()
 
     def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int) -> Any:
         facts = self.datasets[dataset]

@@ -1,0 +1,151 @@
+"""Overlapping clients: how much they borrow, from whom, and that nothing else is at two places."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cohort.partition import parse_name
+from cohort.partition.overlap import evenly
+from cohort.partition.scheme import Scheme
+
+LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
+NAMES = [
+    *("iid-overlap0.2x2", "iid-overlap0.5x9", "iid-overlap0.1+0.3", "classes-2-overlap0.3x4", "sampled-1-3-overlap0.05+0.1+0.4"),
+    *("dir-0.5-overlap0.2x3", "dirplain-5-overlap0.3x1", "quantity-5-overlap0.25x2"),
+]
+Parts = list[np.ndarray]
+
+
+def dealt(name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12) -> tuple[Scheme, Parts, Parts]:
+    """The scheme, what it deals and what it lets clients borrow."""
+    scheme, rng = parse_name(name), np.random.default_rng(seed)
+    own = scheme.deal(labels, clients, rng)
+    return scheme, own, scheme.borrow(own, rng)
+
+
+def test_figure_1_of_peco():
+    """An overlapping client with 3 samples of its own shares 3 more, one with each of three clients: a ratio of 50 %."""
+    _, own, borrowed = dealt("iid-overlap0.5x1", 0, np.zeros(12, dtype=np.int64), 4)
+    (client,) = (place for place, extra in enumerate(borrowed) if len(extra))
+    assert [len(part) for part in own] == [3, 3, 3, 3]
+    assert len(borrowed[client]) == 3
+    shared = [len(np.intersect1d(part, borrowed[client])) for part in own]
+    assert shared == [0 if place == client else 1 for place in range(4)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(5))
+def test_an_overlapping_client_borrows_its_ratio(name: str, seed: int):
+    scheme, own, borrowed = dealt(name, seed)
+    overlapping = [place for place, extra in enumerate(borrowed) if len(extra)]
+    assert len(overlapping) == len(scheme.ratios)
+    unmatched = list(scheme.ratios)
+    for client in overlapping:
+        unique = len(own[client])
+        fits = [ratio for ratio in unmatched if len(borrowed[client]) == round(ratio / (1 - ratio) * unique)]
+        achieved = len(borrowed[client]) / (unique + len(borrowed[client]))
+        assert min(abs(achieved - ratio) for ratio in fits) <= 0.5 / unique
+        unmatched.remove(fits[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
+    """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and nobody borrows a sample twice."""
+    _, own, borrowed = dealt(name, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(LABELS)))
+    of_regular = np.concatenate([part for part, extra in zip(own, borrowed, strict=True) if not len(extra)])
+    for extra in borrowed:
+        assert len(np.unique(extra)) == len(extra)
+        assert np.isin(extra, of_regular).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(5))
+def test_regular_clients_lend_evenly(name: str, seed: int):
+    """Two clients lend numbers that differ by more than one only where the smaller one lends all that it has."""
+    _, own, borrowed = dealt(name, seed)
+    regular = [part for part, extra in zip(own, borrowed, strict=True) if not len(extra)]
+    for extra in (extra for extra in borrowed if len(extra)):
+        lent = np.array([len(np.intersect1d(part, extra)) for part in regular])
+        exhausted = lent == [len(part) for part in regular]
+        assert (lent[~exhausted] >= lent.max() - 1).all()
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.data())
+@settings(derandomize=True, deadline=None)
+def test_evenly(available: list[int], data: st.DataObject):
+    total = data.draw(st.integers(0, sum(available)))
+    gives = evenly(total, np.array(available))
+    assert gives.sum() == total
+    assert (gives >= 0).all() and (gives <= available).all()
+    assert (gives[gives < available] >= gives.max() - 1).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_dealt_is_what_the_scheme_deals_without_overlap(name: str):
+    """So that studies over ratios compare the same federation with more and less overlap."""
+    _, own, _ = dealt(name, 3)
+    without = name.partition("-overlap")[0]
+    for part, other in zip(own, dealt(without, 3)[1], strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_the_first_overlapping_clients_are_the_same_for_more_of_them():
+    chosen = []
+    for count in range(1, 11):
+        _, _, borrowed = dealt(f"iid-overlap0.2x{count}", 4)
+        chosen.append({place for place, extra in enumerate(borrowed) if len(extra)})
+    assert all(fewer < more for fewer, more in pairwise(chosen))
+
+
+def test_every_client_overlaps_equally_often():
+    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) = 12.9."""
+    times = np.zeros(12)
+    for seed in range(1200):
+        times += [len(extra) > 0 for extra in dealt("iid-overlap0.2x2", seed, LABELS[:60])[2]]
+    assert times.sum() == 2400
+    assert np.abs(times - 200).max() < 4 * 12.9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_overlap_other_seed_another(name: str):
+    once, again, other = (np.concatenate(dealt(name, seed)[2]) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(once, again)
+    assert not np.array_equal(np.sort(once), np.sort(other))
+
+
+def test_a_scheme_without_overlap_borrows_nothing():
+    assert [len(extra) for extra in dealt("dir-5", 0)[2]] == [0] * 12
+
+
+def test_nobody_to_borrow_from_is_refused():
+    with pytest.raises(ValueError, match="12 overlapping clients of 12 leave nobody to borrow from"):
+        parse_name("iid-overlap0.1x12").check(5, 12, 1200)
+    parse_name("iid-overlap0.1x11").check(5, 12, 1200)
+
+
+def test_more_than_the_others_hold_is_refused():
+    with pytest.raises(ValueError, match="a client of 100 samples should borrow 900, but the others hold 200"):
+        dealt("iid-overlap0.9x10", 0)
+
+
+def test_what_the_scheme_below_cannot_do_is_refused():
+    with pytest.raises(ValueError, match="999 samples cannot give 100 clients 10 each"):
+        parse_name("dir-0.1-overlap0.2x2").check(10, 100, 999)
+
+
+def test_a_share_scales_the_scheme_below():
+    assert str(parse_name("dir-0.1-overlap0.2x2").scaled(0.5)) == "dir-0.1-minimum5-overlap0.2x2"
+
+
+def test_both_science_versions_count(monkeypatch: pytest.MonkeyPatch):
+    scheme = parse_name("dir-0.1-overlap0.2x2")
+    monkeypatch.setattr(type(scheme), "science", 3)
+    assert scheme.versions() == {"partition:dir": 1, "partition:overlap": 3}
+    assert parse_name("dir-0.1").versions() == {"partition:dir": 1}
