@@ -107,18 +107,23 @@ def python2_pickle(content: Mapping[str, Any]) -> bytes:
 def tar_gz(members: Mapping[str, bytes | tarfile.TarInfo]) -> bytes:
     """An archive of files by their path, or of links and the like as they are given."""
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+    with tarfile.open(fileobj=file, mode="w") as archive:
         for name, content in members.items():
             info = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(name)
             info.size = len(content) if isinstance(content, bytes) else 0
             archive.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
-    return file.getvalue()
+    return gz(file.getvalue())
+
+
+def gz(content: bytes) -> bytes:
+    """The same bytes at any time of day."""
+    return gzip.compress(content, mtime=0)
 
 
 def packed(dataset: str) -> dict[str, bytes]:
     """What the publisher offers, by file name: a .gz for each file, or one archive with a folder."""
     if dataset in IDX_FOLDERS:
-        return {f"{name}.gz": gzip.compress(content) for name, content in contents(dataset).items()}
+        return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]
     name = "cifar-10-python.tar.gz" if dataset == "cifar10" else "cifar-100-python.tar.gz"
     directory = tarfile.TarInfo(folder)
