@@ -112,13 +112,18 @@ def tar_gz(members: Mapping[str, bytes | tarfile.TarInfo]) -> bytes:
             info = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(name)
             info.size = len(content) if isinstance(content, bytes) else 0
             archive.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
-    return gzip.compress(file.getvalue(), mtime=0)  # the same bytes at any time
+    return gz(file.getvalue())
+
+
+def gz(content: bytes) -> bytes:
+    """The same bytes at any time of day."""
+    return gzip.compress(content, mtime=0)
 
 
 def packed(dataset: str) -> dict[str, bytes]:
     """What the publisher offers, by file name: a .gz for each file, or one archive with a folder."""
     if dataset in IDX_FOLDERS:
-        return {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in contents(dataset).items()}
+        return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]
     name = "cifar-10-python.tar.gz" if dataset == "cifar10" else "cifar-100-python.tar.gz"
     directory = tarfile.TarInfo(folder)

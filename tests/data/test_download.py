@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import socket
 import threading
@@ -16,7 +15,7 @@ from cohort.data import fetch
 from cohort.data.download import download
 from cohort.errors import UserError
 from tests.data.conftest import Server
-from tests.data.publishers import tar_gz
+from tests.data.publishers import gz, tar_gz
 
 SOURCE = "package:sklearn/datasets/data/digits.csv.gz"
 RIGHT = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
@@ -86,7 +85,7 @@ def test_a_plain_file_from_a_server(server: Server):
 
 
 def test_a_gz_is_unpacked(server: Server):
-    packed = gzip.compress(CONTENT)
+    packed = gz(CONTENT)
     download(declared(server.offer("values.gz", packed), packed=packed), TARGET)
     assert TARGET.read_bytes() == CONTENT
 
@@ -110,7 +109,7 @@ def test_an_archive_is_fetched_once_for_all_its_members(server: Server, capsys: 
 
 
 def test_a_kept_archive_that_was_damaged_is_fetched_again(server: Server):
-    packed = gzip.compress(CONTENT)
+    packed = gz(CONTENT)
     raw = declared(server.offer("values.gz", packed), packed=packed)
     download(raw, TARGET)
     kept = stage.PACKED / raw["md5"] / "values.gz"
@@ -140,7 +139,7 @@ def test_a_download_that_always_breaks_off(server: Server):
 
 
 def test_what_is_not_there_is_asked_for_once(server: Server):
-    assert "could not be fetched in 1 try (Not Found)" in refusal(declared(f"{server.url}/nothing"))
+    assert "could not be fetched in 1 try (HTTP Error 404: Not Found)" in refusal(declared(f"{server.url}/nothing"))
     assert len(server.asked) == 1
 
 
@@ -171,14 +170,14 @@ def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPat
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("packed", [None, gzip.compress(CONTENT)], ids=["plain", "packed"])
+@pytest.mark.parametrize("packed", [None, gz(CONTENT)], ids=["plain", "packed"])
 def test_a_web_page_in_place_of_the_file(packed: bytes | None, server: Server):
     url = server.offer("values", PAGE)
     assert refusal(declared(url, packed=packed)) == f"{url}: is a web page, not the file that config/datasets.yaml expects"
 
 
 def test_a_truncated_gz_is_not_opened(server: Server):
-    packed = gzip.compress(CONTENT)
+    packed = gz(CONTENT)
     url = server.offer("values.gz", packed[:-9])
     found, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
     assert refusal(declared(url, packed=packed)) == f"{url}: MD5 is {found}, config/datasets.yaml expects {expected}"

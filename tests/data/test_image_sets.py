@@ -165,3 +165,10 @@ def test_every_data_set_that_is_downloaded_can_be_generated(tmp_path: Path):
         write(dataset, tmp_path / dataset)
         train, test = PARSERS[dataset]().parse(tmp_path / dataset)
         assert len(train.labels) == 2 * len(test.labels) and len(set(train.labels)) == CLASSES[dataset]
+
+
+def test_the_page_of_measured_data_is_of_the_declared_files():
+    page = (ROOT / "docs/data.md").read_text()
+    for dataset, facts in FACTS.items():
+        for name, raw in facts["files"].items():
+            assert f"| {dataset} | {name} | " in page and f" | {raw['sha256']} | real |" in page, "run `python -m tests.data_table MIRROR`"

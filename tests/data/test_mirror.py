@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
 
 from cohort.data.download import download
 from tests.data.conftest import Server
-from tests.data.publishers import tar_gz
+from tests.data.publishers import gz, tar_gz
 from tests.data.test_download import CONTENT, PAGE, TARGET, declared, refusal
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
-GZ = gzip.compress(CONTENT)
+GZ = gz(CONTENT)
 ARCHIVE = tar_gz({"folder/other": b"other", "folder/values": CONTENT})
 NOWHERE = "http://127.0.0.1:9/never"
 
@@ -27,6 +26,7 @@ def put(path: str, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("path", "content"),
     [("values", CONTENT), ("Set/raw/values", CONTENT), ("values.gz", GZ), ("a/b/values.gz", GZ)],
+    ids=["flat", "in folders", "flat gz", "gz in folders"],
 )
 def test_a_file_or_its_gz_is_found_wherever_it_lies(path: str, content: bytes):
     put(path, content)
@@ -34,7 +34,11 @@ def test_a_file_or_its_gz_is_found_wherever_it_lies(path: str, content: bytes):
     assert TARGET.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("path", "content"), [("folder/values", CONTENT), ("set.tar.gz", ARCHIVE), ("archives/set.tar.gz", ARCHIVE)])
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [("folder/values", CONTENT), ("set.tar.gz", ARCHIVE), ("archives/set.tar.gz", ARCHIVE)],
+    ids=["member", "archive", "archive in a folder"],
+)
 def test_a_member_or_its_archive_is_found_wherever_it_lies(path: str, content: bytes):
     put(path, content)
     download(declared(f"{NOWHERE}/set.tar.gz", packed=ARCHIVE, member="folder/values"), TARGET, "mirror")
@@ -79,6 +83,7 @@ def test_a_mirror_without_the_file_and_no_network(server: Server):
         ("values.gz", GZ[:-9], "mirror/values.gz: MD5 is "),
         ("values.gz", PAGE, "mirror/values.gz: is a web page, not the file"),
     ],
+    ids=["short", "changed", "a page", "short gz", "a page for a gz"],
 )
 def test_a_damaged_file_in_the_mirror_is_named(path: str, content: bytes, said: str, server: Server):
     put(path, content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import tarfile
 from pathlib import Path
@@ -13,7 +12,7 @@ from cohort.data import unpack as module
 from cohort.data.download import download
 from cohort.data.unpack import unpack
 from cohort.errors import UserError
-from tests.data.publishers import tar_gz
+from tests.data.publishers import gz, tar_gz
 
 CONTENT = bytes(range(256)) * 40
 MEMBER = "folder/values"
@@ -50,7 +49,7 @@ HOSTILE = {
     "a bomb before the member": (tar_gz({"folder/zeros": bytes(1_000_000), MEMBER: CONTENT}), "unpacks to more than 500000 bytes"),
     "a bomb in a header": (huge_header(), "unpacks to more than 500000 bytes"),
     "a truncated archive": (tar_gz({MEMBER: CONTENT})[:-40], "cannot be unpacked"),
-    "a gz of no archive": (gzip.compress(CONTENT), "cannot be unpacked"),
+    "a gz of no archive": (gz(CONTENT), "cannot be unpacked"),
     "no gz at all": (b"<html>", "cannot be unpacked (Not a gzipped file (b'<h'))"),
     "an empty file": (b"", "cannot be unpacked"),
 }
@@ -62,14 +61,14 @@ def test_an_archive_that_is_refused(case: str, tmp_path: Path, monkeypatch: pyte
     refused(*HOSTILE[case], MEMBER, tmp_path, monkeypatch)
 
 
-GZ = gzip.compress(CONTENT)
+GZ = gz(CONTENT)
 BROKEN_GZ = {
     "truncated": (GZ[:-20], "cannot be unpacked (Compressed file ended before the end-of-stream marker was reached)"),
     "without its checksum": (GZ[:-8], "cannot be unpacked"),
     "another checksum": (GZ[:-8] + bytes(4) + GZ[-4:], "cannot be unpacked (CRC check failed"),
     "damaged inside": (GZ[:30] + b"\xff" * 40 + GZ[70:], "cannot be unpacked"),
-    "a bomb": (gzip.compress(bytes(100_000_000)), "unpacks to more than the 10240 bytes that config/datasets.yaml expects"),
-    "too small": (gzip.compress(CONTENT[:-1]), "unpacks to 10239 bytes, config/datasets.yaml expects 10240"),
+    "a bomb": (gz(bytes(100_000_000)), "unpacks to more than the 10240 bytes that config/datasets.yaml expects"),
+    "too small": (gz(CONTENT[:-1]), "unpacks to 10239 bytes, config/datasets.yaml expects 10240"),
     "a web page": (b"<!doctype html>", "cannot be unpacked (Not a gzipped file"),
 }
 

@@ -37,7 +37,7 @@ def fetch(url: str, target: Path) -> None:
 def _fetch_once(url: str, target: Path) -> None:
     request = Request(url, headers={"User-Agent": "cohort"})
     with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
-        expected = int(response.headers.get("Content-Length") or 0)
+        expected = response.length or 0  # as the server says, where it does
         begin = told = time.monotonic()
         while block := response.read(BLOCK):
             file.write(block)
@@ -57,4 +57,5 @@ def _amount(received: int, expected: int) -> str:
 
 def _reason(error: Exception) -> str:
     """One line about what went wrong."""
-    return " ".join(str(getattr(error, "reason", None) or error or repr(error)).split())
+    said = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+    return " ".join((str(said) or repr(said)).split())
