@@ -90,6 +90,7 @@ def test_cost_is_near_what_was_measured():
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
     assert client_steps(settings, facts) == 80
     assert client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5  # 71.9 samples are five batches
+    assert client_steps(settings | {"J": "J1e", "clients": 4}, facts | {"train": 320}) == 10 * 2 * 5  # 80 samples are five whole batches
     step = STEP_SECONDS + 6 * (64 * 64 + 64 * 10) * 16 / OPERATIONS_PER_SECOND
     assert round_seconds(settings, facts) == pytest.approx(80 * step + 359 * 2 * (64 * 64 + 64 * 10) / OPERATIONS_PER_SECOND)
 

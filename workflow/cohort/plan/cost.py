@@ -1,11 +1,12 @@
 """What a cell will cost, before it runs.
 
-The three constants were fitted to records of the demo on one core of an AMD EPYC; `cohort cost` prints how far finished cells were from the
-estimate.
+The three constants are rough, from a few cells of the demo on one core of an AMD EPYC; `cohort cost` prints how far finished cells were from
+the estimate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     """Local steps of all clients in all rounds, taking every client to be of mean size."""
     amount, epochs = local_work(settings["J"])
     size = facts["train"] * settings["samples"] / settings["clients"]
-    per_client = amount * max(1, round(size / settings["batch"] + 0.5)) if epochs else amount
+    per_client = amount * math.ceil(size / settings["batch"]) if epochs else amount
     return int(settings["rounds"] * settings["cohort"] * per_client)
 
 

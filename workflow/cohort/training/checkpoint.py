@@ -16,6 +16,8 @@ from cohort.records.history import History
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
 
+UNREADABLE = (OSError, SafetensorError, KeyError, TypeError, ValueError)  # cut off, of another program, or without our header
+
 
 def save(path: Path, state: RunState, digest: str) -> None:
     """Write a checkpoint."""
@@ -32,7 +34,7 @@ def load(path: Path, digest: str, device: torch.device) -> RunState | None:
     """The state of a checkpoint of this cell, or nothing where there is none that can be read."""
     try:
         facts, tensors = _read(path, str(device))
-    except (OSError, SafetensorError, KeyError, ValueError):
+    except UNREADABLE:
         return None
     if facts.pop("digest") != digest:
         return None
@@ -44,7 +46,7 @@ def load_history(path: Path) -> History | None:
     """Only the history of a checkpoint: what an unfinished cell has to show."""
     try:
         _, tensors = _read(path, "cpu")
-    except (OSError, SafetensorError, KeyError, ValueError):
+    except UNREADABLE:
         return None
     return History.from_arrays({name: np.asarray(tensor) for name, tensor in tensors["history"].items()})
 
