@@ -120,7 +120,7 @@ def row_of(dataset: str, folder: Path, seconds: float, loading: tuple[float, flo
     """A data set as it was stored."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
-        means, deviations = moments(file["train/images"][:], file.attrs["scale"])
+        means, deviations = moments(file["train/values"][:], file.attrs["scale"])
     raw = list((folder / "resources/raw" / dataset).iterdir())
     return (
         dataset,

@@ -15,6 +15,7 @@ import torch
 from cohort import shards
 from cohort.cell import Planned, Settings, freeze, plan_file
 from cohort.data import sampling
+from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.randomness import generator, torch_seed
 from cohort.training import serial, task
@@ -113,9 +114,9 @@ def planned_cell(**changes) -> Planned:
     """A plan for 60 random images in a folder of their own, with its data and its shards made."""
     rng = np.random.default_rng(0)
     with h5py.File("data.h5", "w") as file:
-        file.attrs.update({"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0]})
+        file.attrs.update({"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0], "format": FORMAT})
         for split, count in (("train", 40), ("test", 20)):
-            file[f"{split}/images"] = rng.integers(0, 256, (count, 1, 8, 8), dtype=np.uint8)
+            file[f"{split}/values"] = rng.integers(0, 256, (count, 1, 8, 8), dtype=np.uint8)
             file[f"{split}/labels"] = (np.arange(count) % 3).astype(np.uint16)
     names = {"dataset": "noise", "model": "small-mlp", "partition": "iid", "strategy": "fedavg", "J": "J2"}
     numbers = {"seed": 4, "clients": 5, "cohort": 2, "rounds": 2, "batch": 4, "lr": 0.1, "reserve": 6, "samples": 0.5}
@@ -131,7 +132,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     """Another word at any of these places would give every cell other numbers under the same digest."""
     monkeypatch.chdir(tmp_path)
     loaded = task.load_task(planned_cell(), torch.device("cpu"))
-    assert asked == {(4, "partition", 0, 0), (4, "initial weights", 0, 0)} | {
+    assert asked == {(4, "partition", 0, 0), (4, "validation", 0, 0), (4, "initial weights", 0, 0)} | {
         (0, word, 0, 0) for word in ("train share", "test share", "reserve")
     }
     asked.clear()

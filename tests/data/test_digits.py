@@ -35,12 +35,12 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
 def test_sizes(splits: dict[str, Split]):
     assert (len(splits["train"].labels), len(splits["test"].labels)) == (1437, 360)
     assert len(THEIRS.target) == 1797
-    assert splits["train"].images.shape == (1437, 1, 8, 8)
-    assert splits["test"].images.shape == (360, 1, 8, 8)
+    assert splits["train"].values.shape == (1437, 1, 8, 8)
+    assert splits["test"].values.shape == (360, 1, 8, 8)
 
 
 def test_both_splits_together_are_scikit_learns_samples(splits: dict[str, Split]):
-    ours = [(image.tobytes(), label) for split in splits.values() for image, label in zip(split.images, split.labels, strict=True)]
+    ours = [(image.tobytes(), label) for split in splits.values() for image, label in zip(split.values, split.labels, strict=True)]
     theirs = [(image.tobytes(), label) for image, label in zip(THEIRS.images.astype(np.uint8), THEIRS.target, strict=True)]
     assert sorted(ours) == sorted(theirs)
 
@@ -59,5 +59,5 @@ def test_classes_add_up_to_scikit_learns_counts(splits: dict[str, Split]):
 
 def test_pixels_reach_the_scale_and_never_pass_it(splits: dict[str, Split]):
     for split in splits.values():
-        assert split.images.dtype == np.uint8
-        assert (split.images.min(), split.images.max()) == (0, FACTS["scale"])
+        assert split.values.dtype == np.uint8
+        assert (split.values.min(), split.values.max()) == (0, FACTS["scale"])

@@ -46,7 +46,7 @@ def test_from_a_mirror_to_the_store(dataset: str, form: str, tmp_path: Path, mon
     store.prepare(plan_file("k0123456789ab"), "data.h5")
     for part, size in publishers.counts(dataset).items():
         split, facts = store.read("data.h5", part)
-        assert split.images.shape == (size, *FACTS[dataset]["shape"])
+        assert split.values.shape == (size, *FACTS[dataset]["shape"])
         assert np.bincount(split.labels).tolist() == [size // CLASSES[dataset]] * CLASSES[dataset]
         assert facts["classes"] == CLASSES[dataset]
 
@@ -78,7 +78,7 @@ def test_cifar10_batches_follow_each_other(tmp_path: Path):
     for number, name in enumerate([f"data_batch_{number}" for number in range(1, 6)] + ["test_batch"]):
         (tmp_path / name).write_bytes(python2_pickle({"data": np.full((1, 3072), number, dtype=np.uint8), "labels": [number]}))
     train, test = Cifar10().parse(tmp_path)
-    assert train.images[:, 0, 0, 0].tolist() == train.labels.tolist() == [0, 1, 2, 3, 4]
+    assert train.values[:, 0, 0, 0].tolist() == train.labels.tolist() == [0, 1, 2, 3, 4]
     assert test.labels.tolist() == [5]
 
 

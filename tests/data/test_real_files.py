@@ -63,7 +63,7 @@ def test_classes_are_as_large_as_the_publisher_says(prepared: tuple[str, Path, d
 def test_the_scaling_is_that_of_the_training_images(prepared: tuple[str, Path, dict[str, Split]]):
     """Nearly: the deviations that are usual for CIFAR-100 are up to 0.00017 off."""
     dataset, _, splits = prepared
-    facts, images = FACTS[dataset], splits["train"].images
+    facts, images = FACTS[dataset], splits["train"].values
     if facts["mean"] == [0.0]:
         pytest.skip("not standardized")
     for channel, (mean, std) in enumerate(zip(facts["mean"], facts["std"], strict=True)):
@@ -82,7 +82,7 @@ def test_torchvision_reads_the_same(prepared: tuple[str, Path, dict[str, Split]]
             patch.setattr(THEIRS["cifar10"], "_load_meta", lambda self: None)  # names of classes, which no stage needs
             theirs = THEIRS[dataset](folder, train=part == "train")
         images = np.asarray(theirs.data)
-        ours = split.images.transpose(0, 2, 3, 1) if images.ndim == 4 else split.images[:, 0]
+        ours = split.values.transpose(0, 2, 3, 1) if images.ndim == 4 else split.values[:, 0]
         np.testing.assert_array_equal(ours, images)
         fine = np.asarray(theirs.targets)
         expected = np.array(COARSE_OF_FINE.split(), dtype=int)[fine] if dataset == "cifar100-coarse" else fine

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from cohort.data.samples import Samples, load
+from cohort.data.store import FORMAT
 
 
 def test_inputs_are_scaled_and_standardized_channel_by_channel():
@@ -29,12 +30,12 @@ def test_a_split_is_loaded_in_the_asked_precision(dtype: torch.dtype, tmp_path: 
     stored = {"train": rng.integers(0, 256, (6, 3, 4, 4), dtype=np.uint8), "test": rng.integers(0, 256, (2, 3, 4, 4), dtype=np.uint8)}
     mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
     with h5py.File(tmp_path / "data.h5", "w") as file:
-        file.attrs.update({"dataset": "noise", "classes": 2, "scale": 255, "mean": mean, "std": std})
+        file.attrs.update({"dataset": "noise", "classes": 2, "scale": 255, "mean": mean, "std": std, "format": FORMAT})
         for name, images in stored.items():
-            file[f"{name}/images"], file[f"{name}/labels"] = images, (np.arange(len(images)) % 2).astype(np.uint16)
+            file[f"{name}/values"], file[f"{name}/labels"] = images, (np.arange(len(images)) % 2).astype(np.uint16)
     for name, images in stored.items():
         samples = load(tmp_path / "data.h5", name, torch.device("cpu"), dtype)
-        assert samples.images.dtype == torch.uint8
+        assert samples.values.dtype == torch.uint8
         assert samples.labels.tolist() == [index % 2 for index in range(len(images))]
         inputs = samples.inputs(torch.arange(len(images)))
         assert inputs.dtype == dtype

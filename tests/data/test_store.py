@@ -60,9 +60,9 @@ def test_what_was_parsed_is_read_back():
     assert Noise.folders == [Path("resources/raw/noise")]
     for name, split in (("train", TRAIN), ("test", TEST)):
         found, facts = store.read(path, name)
-        assert found.images.dtype == np.uint8
+        assert found.values.dtype == np.uint8
         assert found.labels.dtype == np.int64
-        np.testing.assert_array_equal(found.images, split.images)
+        np.testing.assert_array_equal(found.values, split.values)
         np.testing.assert_array_equal(found.labels, split.labels)
         assert (facts["dataset"], facts["classes"], facts["scale"]) == ("noise", 4, 255)
         assert (list(facts["mean"]), list(facts["std"])) == ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])

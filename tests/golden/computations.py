@@ -198,6 +198,7 @@ def _digits_task() -> Task:
         train_samples=train,
         test_samples=test,
         test=torch.arange(10, 80),
+        validation=torch.arange(0),
         reserved=torch.arange(10),
         shards=Shards(parts, np.stack([np.bincount(labels[:120].numpy()[part], minlength=10) for part in parts])),
     )
@@ -213,7 +214,7 @@ def of_dataset(parser: Parser) -> list[Number]:
         else:
             _take_bundled(parser.name, Path(folder))
         for split in parser.parse(Path(folder)):
-            numbers += [*np.bincount(split.labels).tolist(), int(split.images.sum()), _hash(split.images, split.labels.astype(np.int64))]
+            numbers += [*np.bincount(split.labels).tolist(), int(split.values.sum()), _hash(split.values, split.labels.astype(np.int64))]
     return numbers
 
 

@@ -89,7 +89,7 @@ def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
 
 
 def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
-    images = splits[1].images.copy()
+    images = splits[1].values.copy()
     images[0, 0, 0, 0] += 1
     return splits[0], Split(images, splits[1].labels)
 

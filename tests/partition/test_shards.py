@@ -11,6 +11,7 @@ import pytest
 
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data.sampling import share_of
+from cohort.data.store import FORMAT
 from cohort.errors import UserError
 from cohort.shards import Shards, deal, read
 
@@ -25,11 +26,11 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with h5py.File("data.h5", "w") as file:
         file["train/labels"] = LABELS.astype(np.uint16)
-        file.attrs["classes"] = 6
+        file.attrs.update({"classes": 6, "format": FORMAT})
 
 
 def dealt(**changes: Any) -> Shards:
-    settings = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0} | changes
+    settings = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0, "validation": 0, "holdout": 0.0} | changes
     freeze(Planned("shards.h5", "k0123456789ab", settings, {}, {"data": "data.h5"}))
     deal(plan_file("k0123456789ab"), "shards.h5")
     return read("shards.h5")

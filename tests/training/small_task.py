@@ -83,5 +83,6 @@ def small_task(
         test_samples=test,
         test=torch.arange(5, len(test.labels)),
         reserved=torch.arange(5),
+        validation=torch.empty(0, dtype=torch.int64),
         shards=shards_of(train.labels, sizes, classes),
     )

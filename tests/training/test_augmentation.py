@@ -98,7 +98,7 @@ def test_another_round_or_seed_changes_images_otherwise(change: dict[str, int]):
 
 def test_clients_change_equal_images_otherwise():
     twins = colored(2, 0)
-    twins.images[1] = twins.images[0]
+    twins.values[1] = twins.values[0]
     task = small_task(model=Watched(), train=twins, test=colored(20, 1), sizes=(1, 1), augmentation="crop-flip", J="J40e")
     first, second = train(task, 0, 1).split(40)
     assert not torch.equal(first, second)
@@ -107,7 +107,7 @@ def test_clients_change_equal_images_otherwise():
 def test_images_are_standardized_after_they_were_moved():
     """White images with a black border: white is (1 - 0.5) / 0.25 = 2 and black -2."""
     task = colored_task("crop-flip")
-    task.train_samples.images.fill_(255)
+    task.train_samples.values.fill_(255)
     assert train(task, 1).unique().tolist() == [-2, 2]
 
 

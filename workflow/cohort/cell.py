@@ -42,9 +42,16 @@ class Settings:
     weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
     lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
     procedure: str = parameter("federated", help="how a run goes")
+    validation: int = parameter(0, minimum=0, help="training samples set aside before dealing, on which the global model is evaluated too")
+    holdout: float = parameter(0.0, minimum=0, exclusiveMaximum=1, help="share of its samples that each client sets aside likewise")
     reserve: int = parameter(0, minimum=0, help="test images set aside for selectors that look at them, as many of each class")
     augmentation: str = parameter("none", help="how training images are changed at random, an entry of workflow/cohort/data/augmentations")
-    evaluate_every: int = parameter(1, minimum=1, help="rounds between two evaluations; the last round is always evaluated")
+    evaluate_every: int | str = parameter(
+        1,
+        minimum=1,
+        pattern=r"^([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*$",
+        help="a number of rounds, or '1 until 10, 10 until 400, 50'; the last round is always evaluated",
+    )
     samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
     precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
 
@@ -107,6 +114,15 @@ def run_options(stage: str) -> dict[str, Any]:
     """How the driver wants a stage to work."""
     options: dict[str, dict[str, Any]] = json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
     return options.get(stage, {})
+
+
+def is_evaluated(every: int | str, round: int) -> bool:
+    """`50` is every 50th round; `1 until 10, 10 until 400, 50` is every round until 10, every 10th until 400, every 50th from then on."""
+    for part in str(every).split(", "):
+        step, _, end = part.partition(" until ")
+        if not end or round <= int(end):
+            return round % int(step) == 0
+    raise AssertionError(f"the last part of '{every}' has no end")
 
 
 def local_work(J: str) -> tuple[int, bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {}
     for field in dataclasses.fields(cls):
         if field.name in values:
-            value = _in_type(hints[field.name], values[field.name])
+            value = in_type(hints[field.name], values[field.name])
             if value != field.default:
                 kept[field.name] = value
     return kept
@@ -73,14 +74,16 @@ def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
     return components[spec["name"]](**values)
 
 
-def _in_type(hint: Any, value: Any) -> Any:
+def in_type(hint: Any, value: Any) -> Any:
     """A number as the type that its field asks for, also in a list or where it may be missing."""
     inner = [part for part in typing.get_args(hint) if part is not type(None)]
     if hint in (int, float):
         return hint(value)
+    if inner == [int, str]:
+        return value if isinstance(value, str) else int(value)
     if typing.get_origin(hint) is list:
-        return [_in_type(inner[0], item) for item in value]
-    return _in_type(inner[0], value) if value is not None and len(inner) == 1 else value
+        return [in_type(inner[0], item) for item in value]
+    return in_type(inner[0], value) if value is not None and len(inner) == 1 else value
 
 
 def _type_schema(hint: Any) -> dict[str, Any]:
@@ -90,4 +93,6 @@ def _type_schema(hint: Any) -> dict[str, Any]:
         inner = next(part for part in typing.get_args(hint) if part is not type(None))
         schema = _type_schema(inner)
         return schema | {"type": [schema["type"], "null"]} if "type" in schema else {"enum": [*schema["enum"], None]}
+    if typing.get_origin(hint) is types.UnionType:
+        return {"type": [JSON_TYPES[part] for part in typing.get_args(hint)]}
     return {"type": JSON_TYPES[typing.get_origin(hint) or hint]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from cohort.cell import frozen
-from cohort.data.sampling import share_of
+from cohort.data.sampling import scaled_count, share_of
 from cohort.data.store import read_labels
 from cohort.errors import UserError
 from cohort.files import replacing
@@ -21,12 +21,13 @@ from cohort.randomness import generator
 
 @dataclass(frozen=True)
 class Shards:
-    """For each client the indices of its training samples, how many it has of each class, and which share of them it borrows from others
-    that keep them (None where the partition declares no overlap)."""
+    """For each client the indices of its training samples, how many it has of each class, and which share of its samples it borrows from
+    others that keep them (None where the partition declares no overlap). `validation` was set aside, by the server or by clients."""
 
     indices: list[np.ndarray]
     label_counts: np.ndarray
     overlap: np.ndarray | None = None
+    validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def deal(plan: str | Path, output: str | Path) -> None:
@@ -39,25 +40,42 @@ def deal(plan: str | Path, output: str | Path) -> None:
         file["label_counts"] = shards.label_counts
         if shards.overlap is not None:
             file["overlap"] = shards.overlap
+        if len(shards.validation):
+            file["validation"] = shards.validation
 
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """The shards of these settings, from prepared data."""
-    labels, classes = read_labels(data)
+    labels, _, classes = read_labels(data)
     used = share_of(labels, settings["samples"], "train share")
     if len(np.unique(labels[used])) < len(np.unique(labels)):
         raise UserError(f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; take a larger share")
+    seed = settings["seed"]
+    used, validation = _set_aside(used, scaled_count(settings["validation"], settings["samples"]), generator(seed, "validation"))
     scheme = parse_name(settings["partition"]).scaled(settings["samples"])
-    rng = generator(settings["seed"], "partition")
+    rng = generator(seed, "partition")
     try:
         own = scheme.deal(labels[used], settings["clients"], rng)
         borrowed = scheme.borrow(own, rng)
     except ValueError as error:
         raise UserError(f"partition {settings['partition']} of {settings['dataset']}: {error}") from None
-    indices = [used[np.concatenate(both)] for both in zip(own, borrowed, strict=True)]
-    counts = np.stack([np.bincount(labels[part], minlength=classes) for part in indices])
-    shares = np.array([len(extra) / len(part) for extra, part in zip(borrowed, indices, strict=True)])
-    return Shards(indices, counts, shares if shares.any() else None)
+    held = [used[np.concatenate(both)] for both in zip(own, borrowed, strict=True)]
+    shares = np.array([len(extra) / len(part) for extra, part in zip(borrowed, held, strict=True)])
+    set_aside = [validation]
+    for client, part in enumerate(held if settings["holdout"] else []):
+        held[client], aside = _set_aside(part, int(settings["holdout"] * len(part)), generator(seed, "holdout", client=client))
+        set_aside.append(aside)
+    counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
+    return Shards(held, counts, shares if shares.any() else None, np.concatenate(set_aside))
+
+
+def _set_aside(samples: np.ndarray, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """What is kept, in its order, and `count` samples drawn evenly."""
+    if not count:
+        return samples, samples[:0]
+    aside = np.zeros(len(samples), dtype=bool)
+    aside[rng.permutation(len(samples))[:count]] = True
+    return samples[~aside], samples[aside]
 
 
 def read(path: str | Path) -> Shards:
@@ -65,4 +83,5 @@ def read(path: str | Path) -> Shards:
     with h5py.File(path) as file:
         cuts = np.cumsum(file["sizes"][:])[:-1]
         overlap = file["overlap"][:] if "overlap" in file else None
-        return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap)
+        validation = file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
+        return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation)

@@ -13,30 +13,40 @@ from cohort.data.store import read
 
 @dataclass(frozen=True)
 class Samples:
-    """One split on a device: bytes as stored, turned into a network's inputs when they are asked for."""
+    """One split as it is stored, turned into a network's inputs when they are asked for; text has no scale and goes in as it is.
 
-    images: Tensor
+    Labels lie on the device. Values do too, unless it is the CPU or they would fill a GPU: then they stay in the file, mapped into memory.
+    """
+
+    values: Tensor
     labels: Tensor
-    scale: float
+    scale: float | None
     mean: Tensor
     std: Tensor
 
     def inputs(self, indices: Tensor) -> Tensor:
-        """Images divided by the scale, then standardized channel by channel."""
-        return self.standardized(self.scaled(indices))
+        """Values divided by the scale, then standardized channel by channel; characters as numbers."""
+        return self._at(indices).long() if self.scale is None else self.standardized(self.scaled(indices))
 
     def scaled(self, indices: Tensor) -> Tensor:
         """Images with values in [0, 1]."""
-        return self.images[indices].to(self.mean.dtype) / self.scale
+        assert self.scale is not None, "text has no scale"
+        return self._at(indices).to(self.mean.dtype) / self.scale
 
     def standardized(self, scaled: Tensor) -> Tensor:
         """Channel by channel, less the mean and divided by the deviation."""
         return (scaled - self.mean) / self.std
 
+    def _at(self, indices: Tensor) -> Tensor:
+        return self.values[indices.to(self.values.device)].to(self.labels.device)
+
 
 def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype) -> Samples:
     """A split from the store."""
     stored, facts = read(path, split)
-    mean, std = (torch.tensor(facts[key], dtype=dtype, device=device).view(-1, 1, 1) for key in ("mean", "std"))
-    images, labels = (torch.from_numpy(array).to(device) for array in (stored.images, stored.labels))
-    return Samples(images, labels, float(facts["scale"]), mean, std)
+    values, labels = torch.from_numpy(stored.values), torch.from_numpy(stored.labels).to(device)
+    if device.type == "cuda" and values.nbytes < torch.cuda.mem_get_info(device)[0] / 2:
+        values = values.to(device)
+    each = (-1, *[1] * (values.ndim - 2))  # one number for a channel of an image, or for a column
+    mean, std = (torch.tensor(facts.get(key, []), dtype=dtype, device=device).view(each) for key in ("mean", "std"))
+    return Samples(values, labels, facts.get("scale"), mean, std)

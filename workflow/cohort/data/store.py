@@ -1,7 +1,13 @@
-"""The prepare stage and its HDF5 store: uint8 images and labels of both splits, with what turns them into numbers for a network."""
+"""The prepare stage and its HDF5 store: the values and labels of both splits, with what turns them into numbers for a network.
+
+Values lie in one piece and unpacked, so that they can be mapped into memory: a process reads what it touches and no more, and all processes
+of a machine share what was read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,48 +15,114 @@ import h5py
 import numpy as np
 
 from cohort.cell import frozen
+from cohort.data.facts import USUAL
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Split
+from cohort.data.parsers.parser import Blocks, Split
 from cohort.errors import UserError
 from cohort.files import replacing
 
-CHUNK_BYTES = 1 << 20
+FORMAT = 2
+TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
+SPLITS = ("train", "test")
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse a data set's raw files and store them."""
-    settings = frozen(plan).settings
-    train, test = PARSERS[settings["dataset"]]().parse(Path("resources/raw", settings["dataset"]))
-    for name, split in (("train", train), ("test", test)):
-        if len(split.labels) != settings[name]:
-            raise UserError(f"{settings['dataset']}: {len(split.labels)} {name} samples, config/datasets.yaml expects {settings[name]}")
-        if split.images.dtype != np.uint8 or not np.isin(split.labels, np.arange(settings["classes"])).all():
-            raise UserError(
-                f"{settings['dataset']}: {name} holds images that are no bytes, or labels outside 0 to {settings['classes'] - 1}"
-            )
-        if list(split.images.shape[1:]) != settings["shape"]:
-            found = list(split.images.shape[1:])
-            raise UserError(f"{settings['dataset']}: {name} images are of shape {found}, config/datasets.yaml expects {settings['shape']}")
+    settings = USUAL | frozen(plan).settings
+    splits = dict(zip(SPLITS, PARSERS[settings["dataset"]]().parse(Path("resources/raw", settings["dataset"])), strict=True))
+    for name, split in splits.items():
+        _check(settings, name, split)
     with replacing(output) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs.update({key: settings[key] for key in ("dataset", "classes", "scale", "mean", "std")})
-        _write(file, "train", train)
-        _write(file, "test", test)
+        facts = {key: settings[key] for key in ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")}
+        file.attrs.update({"format": FORMAT} | {key: value for key, value in facts.items() if value is not None})
+        moments = Moments(settings["shape"][0]) if settings["scale"] and not settings["mean"] else None
+        _write(file, "train", splits["train"], TYPES[settings["kind"]], moments)
+        _write(file, "test", splits["test"], TYPES[settings["kind"]])
+        if moments is not None:
+            file.attrs.update(moments.scaled(settings["scale"], settings["standardized"]))
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """One split, each array in one read, and the data set's facts."""
-    with h5py.File(path) as file:
-        return Split(file[f"{split}/images"][:], file[f"{split}/labels"][:].astype(np.int64)), dict(file.attrs)
+    """One split, its values mapped into memory, and the data set's facts."""
+    with _opened(path) as file:
+        values = file[f"{split}/values"]
+        mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
+        return Split(mapped, file[f"{split}/labels"][:].astype(np.int64), _groups(file, split)), dict(file.attrs)
 
 
-def read_labels(path: str | Path) -> tuple[np.ndarray, int]:
-    """The training labels and the number of classes: all that dealing needs."""
-    with h5py.File(path) as file:
-        return file["train/labels"][:].astype(np.int64), int(file.attrs["classes"])
+def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """The training labels, the groups where there are any, and the number of classes: all that dealing needs."""
+    with _opened(path) as file:
+        return file["train/labels"][:].astype(np.int64), _groups(file, "train"), int(file.attrs["classes"])
 
 
-def _write(file: h5py.File, name: str, split: Split) -> None:
-    rows = max(1, CHUNK_BYTES // max(1, split.images[0].nbytes))
-    chunks = (min(rows, len(split.images)), *split.images.shape[1:])
-    file.create_dataset(f"{name}/images", data=split.images, chunks=chunks, track_times=False)
-    file.create_dataset(f"{name}/labels", data=split.labels.astype(np.uint16), track_times=False)
+@contextmanager
+def _opened(path: str | Path) -> Iterator[h5py.File]:
+    try:
+        with h5py.File(path) as file:
+            if file.attrs["format"] != FORMAT:
+                raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
+            yield file
+    except (OSError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew") from None
+
+
+def _groups(file: h5py.File, split: str) -> np.ndarray | None:
+    return file[f"{split}/groups"][:].astype(np.int64) if f"{split}/groups" in file else None
+
+
+def _check(settings: Mapping[str, Any], name: str, split: Split) -> None:
+    """Raise where a parser found something else than config/datasets.yaml says."""
+    count, shape = len(split.labels), list(split.values.shape)
+    what = f"{settings['dataset']}: {name}"
+    if count != settings[name]:
+        raise UserError(f"{what} has {count} samples, config/datasets.yaml expects {settings[name]}")
+    if shape != [count, *settings["shape"]]:
+        raise UserError(f"{what} has {shape[0]} samples of shape {shape[1:]}, config/datasets.yaml expects {count} of {settings['shape']}")
+    for word, numbers, most in (("labels", split.labels, settings["classes"]), ("groups", split.groups, settings["groups"])):
+        if (numbers is None) != (most is None):
+            raise UserError(f"{what} {'lacks' if numbers is None else 'has'} {word}, config/datasets.yaml says otherwise")
+        if numbers is not None and (len(numbers) != count or numbers.min() < 0 or numbers.max() >= most):
+            raise UserError(f"{what} has {word} that are not one of 0 to {most - 1} for each sample")
+
+
+def _write(file: h5py.File, name: str, split: Split, dtype: type[np.integer[Any]], moments: Moments | None = None) -> None:
+    values = split.values
+    stored, begin = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False), 0
+    for block in values.read() if isinstance(values, Blocks) else [values]:
+        if (block.astype(dtype) != block).any():
+            raise UserError(f"{file.attrs['dataset']}: {name} holds values that are no {np.dtype(dtype).name}")
+        stored[begin : begin + len(block)] = block
+        begin += len(block)
+        if moments is not None:
+            moments.add(block)
+    if begin != values.shape[0]:
+        raise UserError(f"{file.attrs['dataset']}: {name} ends after {begin} of {values.shape[0]} samples")
+    for word, numbers in (("labels", split.labels), ("groups", split.groups)):
+        if numbers is not None:
+            file.create_dataset(f"{name}/{word}", data=numbers.astype(np.uint16), track_times=False)
+
+
+class Moments:
+    """Sums over all samples, channel by channel, in exact whole numbers."""
+
+    def __init__(self, channels: int):
+        self.count, self.sums, self.squares = 0, np.zeros(channels, dtype=np.int64), np.zeros(channels, dtype=np.int64)
+
+    def add(self, block: np.ndarray) -> None:
+        """Count the values of some samples."""
+        values = block.reshape(len(block), len(self.sums), -1)
+        self.count += len(block) * values.shape[2]
+        for channel in range(len(self.sums)):
+            part = values[:, channel].astype(np.int64)
+            self.sums[channel] += part.sum()
+            self.squares[channel] += (part * part).sum()
+
+    def scaled(self, scale: float, standardized: int | None) -> dict[str, list[float]]:
+        """Mean and deviation (dividing by n) of the values over `scale`; 0 and 1 for the channels after the first `standardized`."""
+        mean, std = np.zeros(len(self.sums)), np.ones(len(self.sums))
+        chosen = slice(standardized)
+        mean[chosen] = self.sums[chosen] / self.count
+        std[chosen] = np.sqrt(self.squares[chosen] / self.count - mean[chosen] ** 2)
+        return {"mean": (mean / scale).tolist(), "std": np.where(np.arange(len(std)) < len(std[chosen]), std / scale, std).tolist()}

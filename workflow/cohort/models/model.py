@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import Component
 
@@ -16,6 +16,9 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True, kw_only=True)
 class Model(Component):
     """A network that can be built for samples of a shape and a number of classes."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("images",)
+    """What it can take samples of: images, text, table."""
 
     def check(self, shape: Shape) -> None:
         """Raise ValueError when it cannot take samples of this shape."""

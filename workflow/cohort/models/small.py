@@ -17,6 +17,7 @@ class SmallMLP(Model):
     """One hidden layer of 64 units."""
 
     name: ClassVar[str] = "small-mlp"
+    kinds: ClassVar[tuple[str, ...]] = ("images", "table")
     hidden: ClassVar[int] = 64
 
     def multiply_adds(self, shape: Shape, classes: int) -> int:

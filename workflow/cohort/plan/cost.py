@@ -6,11 +6,12 @@ from the estimate.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.cell import local_work
+from cohort.cell import is_evaluated, local_work
 from cohort.models import MODELS
 
 START_SECONDS = 2.0  # of a cell before its first round: imports and loading
@@ -26,11 +27,17 @@ def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     return int(settings["rounds"] * settings["cohort"] * per_client)
 
 
+@functools.cache
+def evaluations(every: int | str, rounds: int) -> int:
+    """How many rounds are evaluated."""
+    return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
+
+
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimated time of all rounds of a cell on one core: local steps and evaluations. A training step costs three forward passes."""
     multiply_adds = MODELS[settings["model"]]().multiply_adds(tuple(facts["shape"]), facts["classes"])
     size = facts["train"] * settings["samples"] / settings["clients"]
     step = STEP_SECONDS + 6 * multiply_adds * min(settings["batch"], size) / OPERATIONS_PER_SECOND
-    tests = settings["rounds"] / settings["evaluate_every"] * facts["test"] * settings["samples"]
+    tests = evaluations(settings["evaluate_every"], settings["rounds"]) * (facts["test"] + settings["validation"]) * settings["samples"]
     test = 2 * multiply_adds / OPERATIONS_PER_SECOND
     return client_steps(settings, facts) * step + tests * test

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cohort.cell import Planned, Settings, digest_of
-from cohort.components import build, canonical
+from cohort.components import build, canonical, in_type
 from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.facts import USUAL, given
 from cohort.data.parsers import PARSERS
 from cohort.data.sampling import scaled_count
 from cohort.errors import UserError
@@ -22,11 +23,9 @@ from cohort.training.procedures import PROCEDURES
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
-NUMBERS = {name: HINTS[name] for name in HINTS if HINTS[name] in (int, float)}
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
-SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed")
-
+SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
 Check = Callable[[Any, str, str], None]
 
 
@@ -43,7 +42,7 @@ class Resolver:
     def cell(self, values: Values, where: str) -> str:
         """Plan one cell and everything that it needs; its digest."""
         settings = NEUTRAL | {key: value for key, value in values.items() if "." not in key}
-        settings |= {name: kind(settings[name]) for name, kind in NUMBERS.items()}
+        settings |= {name: in_type(hint, settings[name]) for name, hint in HINTS.items()}
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
         data = self._once(("data", settings["dataset"]), self._data, where)
@@ -68,7 +67,7 @@ class Resolver:
 
     def dealt(self, settings: Values, where: str) -> Planned:
         """Plan the shards of these settings."""
-        return self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
+        return self._once(("shards", *((NEUTRAL | settings)[key] for key in SHARD_KEYS)), self._shards, where)
 
     def _once(self, key: tuple[Any, ...], make: Callable[..., Any], where: str) -> Any:
         if key not in self._known:
@@ -90,18 +89,21 @@ class Resolver:
 
     def _data(self, where: str, dataset: str) -> Planned:
         facts = self.datasets[dataset]
-        settings = {"dataset": dataset} | {key: facts[key] for key in ("shape", "classes", "train", "test", "scale", "mean", "std")}
+        settings = {"dataset": dataset} | given(facts)
         science = {f"dataset:{dataset}": PARSERS[dataset].science}
         digest = digest_of(settings | {"files": {name: file["sha256"] for name, file in facts["files"].items()}}, science)
         raw = {name: f"resources/raw/{dataset}/{name}" for name in facts["files"]}
         return self._keep(self.data, Planned(f"resources/data/{dataset}-{digest}.h5", digest, settings, science, raw))
 
-    def _shards(self, where: str, dataset: str, samples: float, partition: str, clients: int, seed: int) -> Planned:
+    def _shards(self, where: str, *values: Any) -> Planned:
+        settings = dict(zip(SHARD_KEYS, values, strict=True))
+        dataset, partition, clients, seed = (settings[key] for key in ("dataset", "partition", "clients", "seed"))
         data = self._once(("data", dataset), self._data, where)
-        scheme = self._once(("partition", partition, dataset, samples, clients), self._check_partition, where)
-        settings = dict(zip(SHARD_KEYS, (dataset, samples, partition, clients, seed), strict=True))
-        science = scheme.versions()
-        digest = digest_of(settings | {"data": data.digest}, science)
+        checked = (settings[key] for key in ("dataset", "samples", "clients", "validation"))
+        science = self._once(("partition", partition, *checked), self._check_partition, where).versions()
+        late = {key: settings[key] for key in ("validation", "holdout") if settings[key] != NEUTRAL[key]}
+        identity = {key: settings[key] for key in SHARD_KEYS[:5]} | late
+        digest = digest_of(identity | {"data": data.digest}, science)
         path = f"results/shards/{dataset}/{partition}/clients{clients}-seed{seed}-{digest}.h5"
         return self._keep(self.shards, Planned(path, digest, settings, science, {"data": data.path}))
 
@@ -115,11 +117,12 @@ class Resolver:
             f"procedure:{procedure}": PROCEDURES[procedure].science,
         } | parse_name(partition).versions()
 
-    def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int) -> Any:
+    def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int, validation: int) -> Any:
         facts = self.datasets[dataset]
+        left = scaled_count(facts["train"], samples) - scaled_count(validation, samples)
         try:
             scheme = parse_name(partition)
-            scheme.scaled(samples).check(facts["classes"], clients, scaled_count(facts["train"], samples))
+            scheme.scaled(samples).check(facts["classes"], clients, left)
         except ValueError as error:
             raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
         except UserError as error:
@@ -127,9 +130,13 @@ class Resolver:
         return scheme
 
     def _check_shape(self, where: str, model: str, augmentation: str, dataset: str) -> None:
+        facts = self.datasets[dataset]
+        kind = facts.get("kind", USUAL["kind"])
         for part, taker in (("model", MODELS[model]()), ("augmentation", AUGMENTATIONS[augmentation]())):
             try:
-                taker.check(tuple(self.datasets[dataset]["shape"]))
+                if kind not in taker.kinds:
+                    raise ValueError(f"takes {' or '.join(taker.kinds)}, not {kind}")
+                taker.check(tuple(facts["shape"]))
             except ValueError as error:
                 raise UserError(f"{where}: {part} '{taker.name}' cannot take {dataset}: {error}") from None
 

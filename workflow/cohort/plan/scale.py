@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,10 +18,17 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
         rounds = max(1, round(values["rounds"] * scale["rounds"]))
         changed["rounds"] = rounds
         changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
-        changed["evaluate_every"] = max(1, round(values["evaluate_every"] * rounds / values["rounds"]))
+        changed["evaluate_every"] = _shrunk(values["evaluate_every"], rounds / values["rounds"])
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]
     return changed
+
+
+def _shrunk(every: int | str, share: float) -> int | str:
+    """The same number of evaluations of fewer rounds, at least one round apart."""
+    if isinstance(every, str):
+        return re.sub("[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every)
+    return max(1, round(every * share))
 
 
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:

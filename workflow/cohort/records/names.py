@@ -30,6 +30,8 @@ class Metric:
 METRICS = {
     "test_accuracy": Metric("Test accuracy", "%", 100, digits=2, better="high"),
     "test_loss": Metric("Test loss", better="low"),
+    "validation_accuracy": Metric("Validation accuracy", "%", 100, digits=2, better="high"),
+    "validation_loss": Metric("Validation loss", better="low"),
     "train_loss": Metric("Training loss", better="low"),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),

@@ -25,7 +25,7 @@ from cohort.training.updates import Weights
 
 @dataclass(frozen=True)
 class Task:
-    """What a procedure works on. `test` and `reserved` are indices into `test_samples`."""
+    """What a procedure works on. `test` and `reserved` are indices into `test_samples`, `validation` into `train_samples`."""
 
     settings: Settings
     selector: Selector
@@ -37,6 +37,7 @@ class Task:
     test_samples: Samples
     test: Tensor
     reserved: Tensor
+    validation: Tensor
     shards: shards.Shards
 
     @cached_property
@@ -61,7 +62,8 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     classes = int(read(data, "test")[1]["classes"])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
-        model = MODELS[settings.model]().build(tuple(train_samples.images.shape[1:]), classes).to(device=device, dtype=dtype)
+        model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes).to(device=device, dtype=dtype)
+    dealt = shards.read(planned.inputs["shards"])
     return Task(
         settings=settings,
         selector=build(SELECTORS, planned.settings["selector"]),
@@ -73,5 +75,6 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         test_samples=test_samples,
         test=torch.from_numpy(np.setdiff1d(used, reserved)).to(device),
         reserved=torch.from_numpy(reserved).to(device),
-        shards=shards.read(planned.inputs["shards"]),
+        validation=torch.from_numpy(dealt.validation).to(device),
+        shards=dealt,
     )

@@ -18,6 +18,9 @@ class Augmentation(Component):
     numbers: ClassVar[int]
     """How many random numbers an image takes."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("images",)
+    """What it can be applied to: images, text, table."""
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError when it cannot take samples of this shape."""
         if len(shape) != 3:

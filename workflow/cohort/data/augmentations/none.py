@@ -16,6 +16,7 @@ class Nothing(Augmentation):
     """Samples stay as they are."""
 
     name: ClassVar[str] = "none"
+    kinds: ClassVar[tuple[str, ...]] = ("images", "text", "table")
     numbers: ClassVar[int] = 0
 
     def check(self, shape: tuple[int, ...]) -> None:

@@ -23,7 +23,7 @@ class Cifar10(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         batches = [_batch(folder / f"data_batch_{number}", b"labels") for number in range(1, 6)]
-        images, labels = (np.concatenate([getattr(batch, key) for batch in batches]) for key in ("images", "labels"))
+        images, labels = (np.concatenate([getattr(batch, key) for batch in batches]) for key in ("values", "labels"))
         return Split(images, labels), _batch(folder / "test_batch", b"labels")
 
 

@@ -1,7 +1,8 @@
-"""What a data set's parser is: its publisher's files in, training and test arrays out."""
+"""What a data set's parser is: its publisher's files in, training and test samples out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,21 @@ from cohort.components import Component
 
 
 @dataclass(frozen=True)
-class Split:
-    """Samples as the publisher gives them: images as uint8 (samples, channels, height, width), labels from 0."""
+class Blocks:
+    """Values that are read block by block, because all of them might not fit in memory: their shape, and what reads them in order."""
 
-    images: np.ndarray
+    shape: tuple[int, ...]
+    read: Callable[[], Iterator[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Samples as the publisher gives them: `values` (pixels as samples x channels x height x width, characters, or columns), labels from 0
+    and, where the set has them, the number of each sample's group (its domain, its role)."""
+
+    values: np.ndarray | Blocks
     labels: np.ndarray
+    groups: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from cohort.cell import is_evaluated
 from cohort.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
@@ -56,9 +57,12 @@ class Federated(Procedure):
             history.cohorts.append(cohort)
             pooled = task.shards.label_counts[cohort].sum(axis=0)
             history.add(round, train_loss=float(updates.losses.mean()), cohort_entropy=float(entropy_bits(pooled)))
-            if round % settings.evaluate_every == 0 or round == settings.rounds or state.diverged:
+            if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
                 loss, accuracy = evaluate(task.model, state.weights, task.test_samples, task.test)
                 history.add(round, test_loss=loss, test_accuracy=accuracy)
+                if len(task.validation):
+                    loss, accuracy = evaluate(task.model, state.weights, task.train_samples, task.validation)
+                    history.add(round, validation_loss=loss, validation_accuracy=accuracy)
             history.add_cost(
                 round,
                 bytes_down=len(cohort) * model_bytes,
