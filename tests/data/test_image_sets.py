@@ -68,7 +68,7 @@ def test_a_cifar_row_is_red_then_green_then_blue_row_by_row(tmp_path: Path):
         (tmp_path / name).write_bytes(
             python2_pickle({"data": row.reshape(1, -1), "fine_labels": [97], "coarse_labels": [11], "filenames": ["a.png"]})
         )
-    (image,), (label,) = (getattr(Cifar100().parse(tmp_path)[0], key) for key in ("images", "labels"))
+    (image,), (label,) = (getattr(Cifar100().parse(tmp_path)[0], key) for key in ("values", "labels"))
     assert [image[0, 0, 1], image[0, 1, 0], image[1, 0, 0], image[2, 3, 4]] == [1, 32, 1024 % 251, (2048 + 3 * 32 + 4) % 251]
     assert label == 97
     assert Cifar100Coarse().parse(tmp_path)[0].labels.tolist() == [11]

@@ -13,7 +13,7 @@ import pytest
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Blocks, Parser, Split
 from cohort.errors import UserError
 
 RNG = np.random.default_rng(6)
@@ -66,46 +66,97 @@ def test_what_was_parsed_is_read_back():
         np.testing.assert_array_equal(found.labels, split.labels)
         assert (facts["dataset"], facts["classes"], facts["scale"]) == ("noise", 4, 255)
         assert (list(facts["mean"]), list(facts["std"])) == ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
-    labels, classes = store.read_labels(path)
+    labels, groups, classes = store.read_labels(path)
     np.testing.assert_array_equal(labels, TRAIN.labels)
+    assert groups is None
     assert classes == 4
+
+
+def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
+    domains = (np.arange(30) % 3, np.arange(7) % 2)
+    splits = tuple(Split(split.values, split.labels, groups) for split, groups in zip((TRAIN, TEST), domains, strict=True))
+    monkeypatch.setattr(Noise, "splits", splits)
+    path = prepared(groups=3)
+    assert store.read(path, "test")[0].groups.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    np.testing.assert_array_equal(store.read_labels(path)[1], domains[0])
+
+
+@pytest.mark.parametrize(("groups", "declared"), [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)])
+def test_other_groups_than_declared_are_one_sentence(groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
+    with pytest.raises(UserError, match="^noise: train (has|lacks) groups[^\n]*$"):
+        prepared(groups=declared)
+
+
+def test_values_are_mapped_and_not_read():
+    found = store.read(prepared(), "train")[0].values
+    assert isinstance(found, np.memmap)
+    found[0] = 0  # a copy of the page: the file stays as it is
+    np.testing.assert_array_equal(store.read("data.h5", "train")[0].values, TRAIN.values)
+
+
+@pytest.mark.parametrize("standardized", [None, 2])
+def test_mean_and_deviation_are_measured_where_none_are_given(standardized: int | None):
+    facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
+    scaled = TRAIN.values / 255
+    known = 3 if standardized is None else standardized
+    np.testing.assert_allclose(facts["mean"], [*scaled.mean(axis=(0, 2, 3))[:known], 0][:3], rtol=1e-12)
+    np.testing.assert_allclose(facts["std"], [*scaled.std(axis=(0, 2, 3))[:known], 1][:3], rtol=1e-12)
+
+
+def test_a_set_in_blocks_is_stored_like_one_in_an_array(monkeypatch: pytest.MonkeyPatch):
+    whole = prepared(mean=None, std=None).read_bytes()
+    blocks = Blocks(TRAIN.values.shape, lambda: iter(np.array_split(TRAIN.values, 4)))
+    monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
+    assert prepared(mean=None, std=None).read_bytes() == whole
+
+
+def test_blocks_that_end_early_are_one_sentence_and_leave_no_file(monkeypatch: pytest.MonkeyPatch):
+    blocks = Blocks(TRAIN.values.shape, lambda: iter([TRAIN.values[:20]]))
+    monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
+    with pytest.raises(UserError, match="^noise: train ends after 20 of 30 samples$"):
+        prepared()
+    assert [path.name for path in Path().iterdir()] == ["results"]
+
+
+def test_values_that_do_not_fit_are_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST))
+    with pytest.raises(UserError, match="^noise: train holds values that are no uint8$"):
+        prepared()
+    assert prepared(kind="table").exists()
+
+
+@pytest.mark.parametrize("harm", ["cut in half", "older"])
+def test_a_file_that_is_no_prepared_data_is_one_sentence(harm: str):
+    path = prepared()
+    if harm == "older":
+        with h5py.File(path, "a") as file:
+            del file.attrs["format"]
+    else:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for reading in (lambda: store.read(path, "train"), lambda: store.read_labels(path)):
+        with pytest.raises(UserError, match="^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$"):
+            reading()
 
 
 def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
     with h5py.File(prepared()) as file:
-        assert file["train/images"].dtype == np.uint8
+        assert file["train/values"].dtype == np.uint8
         assert file["train/labels"].dtype == np.uint16
     first = Path("data.h5").read_bytes()
     assert prepared().read_bytes() == first
-
-
-CHUNKS = {
-    "small images: all in one": ((40, 1, 8, 8), (40, 1, 8, 8)),
-    "a megabyte holds six of 150,528 bytes": ((8, 3, 224, 224), (6, 3, 224, 224)),
-    "one is larger than a megabyte": ((2, 1, 1100, 1000), (1, 1, 1100, 1000)),
-}
-
-
-@pytest.mark.parametrize("case", CHUNKS)
-def test_chunks_hold_whole_images_and_at_most_a_megabyte(case: str, monkeypatch: pytest.MonkeyPatch):
-    shape, chunks = CHUNKS[case]
-    split = Split(np.zeros(shape, dtype=np.uint8), np.zeros(shape[0], dtype=np.int64))
-    monkeypatch.setattr(Noise, "splits", (split, split))
-    with h5py.File(prepared(shape=list(shape[1:]), train=shape[0], test=shape[0])) as file:
-        assert file["train/images"].chunks == chunks
-        assert file["test/images"].chunks == chunks
 
 
 @pytest.mark.parametrize(("split", "expected", "found"), [("train", 31, 30), ("test", 6, 7)])
 def test_a_wrong_count_is_one_sentence_and_leaves_no_file(split: str, expected: int, found: int):
     with pytest.raises(UserError) as caught:
         prepared(**{split: expected})
-    assert str(caught.value) == f"noise: {found} {split} samples, config/datasets.yaml expects {expected}"
+    assert str(caught.value) == f"noise: {split} has {found} samples, config/datasets.yaml expects {expected}"
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
 
 
 def test_a_wrong_shape_is_one_sentence_and_leaves_no_file():
     with pytest.raises(UserError) as caught:
         prepared(shape=[3, 5, 6])
-    assert str(caught.value) == "noise: train images are of shape [3, 6, 5], config/datasets.yaml expects [3, 5, 6]"
+    assert str(caught.value) == "noise: train has 30 samples of shape [3, 6, 5], config/datasets.yaml expects 30 of [3, 5, 6]"
     assert [path.name for path in Path().iterdir()] == ["results"]

@@ -89,6 +89,37 @@ def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: fl
     np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), share_of(LABELS, samples, "train share"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("samples", [1.0, 0.5])
+def test_validation_samples_are_set_aside_before_dealing(name: str, samples: float):
+    shards, other = (dealt(partition=name, validation=100, samples=samples, seed=seed) for seed in (0, 1))
+    assert len(shards.validation) == 100 * samples
+    everything = np.concatenate([*shards.indices, shards.validation])
+    np.testing.assert_array_equal(np.sort(everything), share_of(LABELS, samples, "train share"))
+    assert not np.array_equal(shards.validation, other.validation)
+    assert shards.label_counts.sum() == 400 * samples
+
+
+def test_validation_is_drawn_evenly():
+    """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate by 8; six deviations are room for all."""
+    counts = np.zeros(500)
+    for seed in range(400):
+        counts[dealt(validation=100, seed=seed).validation] += 1
+    assert counts.sum() == 400 * 100
+    assert np.abs(counts - 80).max() < 48
+
+
+def test_each_client_holds_out_its_own_share():
+    plain, shards = (dealt(partition="dirplain-0.5", holdout=share) for share in (0.0, 0.1))
+    held_out = set(shards.validation.tolist())
+    for before, after, counts in zip(plain.indices, shards.indices, shards.label_counts, strict=True):
+        gone = [sample for sample in before if sample in held_out]
+        assert len(gone) == len(before) // 10
+        assert after.tolist() == [sample for sample in before if sample not in held_out]
+        np.testing.assert_array_equal(counts, np.bincount(LABELS[after], minlength=6))
+    assert len(shards.validation) == sum(len(part) // 10 for part in plain.indices)
+
+
 def test_an_overlap_that_cannot_be_is_one_sentence():
     with pytest.raises(
         UserError, match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$"

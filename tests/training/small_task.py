@@ -66,6 +66,7 @@ def small_task(
     test: Samples | None = None,
     classes: int = CLASSES,
     sizes: tuple[int, ...] = SIZES,
+    validation: tuple[int, ...] = (),
     **settings: Any,
 ) -> Task:
     """Four clients with unequal data, 20 test samples of which the first five are reserved."""
@@ -83,6 +84,6 @@ def small_task(
         test_samples=test,
         test=torch.arange(5, len(test.labels)),
         reserved=torch.arange(5),
-        validation=torch.empty(0, dtype=torch.int64),
+        validation=torch.tensor(validation, dtype=torch.int64),
         shards=shards_of(train.labels, sizes, classes),
     )

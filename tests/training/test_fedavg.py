@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from cohort.data.samples import Samples
@@ -171,3 +172,25 @@ def test_a_counter_that_all_clients_share_survives_averaging():
     sizes = torch.tensor([1.0, 1.0, 4.0], dtype=torch.float64)
     updates = Updates({"counter": torch.tensor([5, 5, 5])}, sizes, torch.ones(3), torch.zeros(3))
     assert updates.mean(sizes / sizes.sum())["counter"].item() == 5
+
+
+def test_the_global_model_is_evaluated_on_what_was_set_aside_at_the_planned_rounds():
+    """Here the training samples 0 to 4, at rounds 1, 2, 4 and the last."""
+    task = small_task(rounds=5, validation=(0, 1, 2, 3, 4), evaluate_every="1 until 2, 2")
+    found = {}
+    for state in Federated().rounds(task, Federated().begin(task)):
+        outputs = functional_call(task.model, state.weights, task.train_samples.inputs(torch.arange(5)))
+        right = outputs.argmax(dim=1) == task.train_samples.labels[:5]
+        found[state.round] = (float(cross_entropy(outputs, task.train_samples.labels[:5])), float(right.double().mean()))
+    history = state.history.metrics
+    assert [round for round, _ in history["test_loss"]] == [1, 2, 4, 5]
+    assert history["validation_loss"] == [(round, pytest.approx(found[round][0])) for round in (1, 2, 4, 5)]
+    assert history["validation_accuracy"] == [(round, found[round][1]) for round in (1, 2, 4, 5)]
+    assert len({value for _, value in history["validation_loss"]}) == 4
+
+
+def test_nothing_set_aside_is_not_evaluated():
+    task = small_task()
+    state = Federated().begin(task)
+    list(Federated().rounds(task, state))
+    assert not [name for name in state.history.metrics if "validation" in name]

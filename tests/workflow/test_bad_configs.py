@@ -50,6 +50,13 @@ EDITS = {
     "average of more than seeds": (STUDY, "columns: partition", "smoothing: 1", "fig1 would average runs with partition iid and classes-2"),
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
     "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
+    "validation samples": (STUDY, "reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 training samples"),
+    "evaluation plan": (
+        STUDY,
+        "lr: 0.05",
+        "lr: 0.05\n  evaluate_every: 1 until 10",
+        "settings.evaluate_every is '1 until 10', which does not look like a number of rounds, or '1 until 10, 10 until 400, 50'",
+    ),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }
 OVERRIDES = {

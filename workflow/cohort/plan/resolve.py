@@ -120,6 +120,8 @@ class Resolver:
     def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int, validation: int) -> Any:
         facts = self.datasets[dataset]
         left = scaled_count(facts["train"], samples) - scaled_count(validation, samples)
+        if left < 1:
+            raise UserError(f"{where}: validation is {validation}, but {dataset} has only {facts['train']} training samples to share")
         try:
             scheme = parse_name(partition)
             scheme.scaled(samples).check(facts["classes"], clients, left)
