@@ -84,7 +84,7 @@ def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(("groups", "declared"), [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)])
 def test_other_groups_than_declared_are_one_sentence(groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
-    with pytest.raises(UserError, match="^noise: train (has|lacks) groups[^\n]*$"):
+    with pytest.raises(UserError, match=r"^noise: train (has|lacks) groups[^\n]*$"):
         prepared(groups=declared)
 
 
@@ -114,14 +114,14 @@ def test_a_set_in_blocks_is_stored_like_one_in_an_array(monkeypatch: pytest.Monk
 def test_blocks_that_end_early_are_one_sentence_and_leave_no_file(monkeypatch: pytest.MonkeyPatch):
     blocks = Blocks(TRAIN.values.shape, lambda: iter([TRAIN.values[:20]]))
     monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
-    with pytest.raises(UserError, match="^noise: train ends after 20 of 30 samples$"):
+    with pytest.raises(UserError, match=r"^noise: train ends after 20 of 30 samples$"):
         prepared()
     assert [path.name for path in Path().iterdir()] == ["results"]
 
 
 def test_values_that_do_not_fit_are_one_sentence(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST))
-    with pytest.raises(UserError, match="^noise: train holds values that are no uint8$"):
+    with pytest.raises(UserError, match=r"^noise: train holds values that are no uint8$"):
         prepared()
     assert prepared(kind="table").exists()
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_prepared_data_is_one_sentence(harm: str):
     else:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     for reading in (lambda: store.read(path, "train"), lambda: store.read_labels(path)):
-        with pytest.raises(UserError, match="^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$"):
+        with pytest.raises(UserError, match=r"^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$"):
             reading()
 
 

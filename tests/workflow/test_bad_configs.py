@@ -53,8 +53,8 @@ EDITS = {
     "validation samples": (STUDY, "reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 training samples"),
     "evaluation plan": (
         STUDY,
-        "lr: 0.05",
-        "lr: 0.05\n  evaluate_every: 1 until 10",
+        "evaluate_every: 2",
+        "evaluate_every: 1 until 10",
         "settings.evaluate_every is '1 until 10', which does not look like a number of rounds, or '1 until 10, 10 until 400, 50'",
     ),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
