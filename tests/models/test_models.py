@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,6 +14,7 @@ from cohort.models import MODELS
 from cohort.models.model import Shape
 
 RGB, MNIST, GRAY, DIGITS = (3, 32, 32), (1, 28, 28), (1, 32, 32), (1, 8, 8)
+TEXT = (80,)
 PARAMETERS = [
     ("aml-lenet", RGB, 100, 1_773_796),
     ("lenet5", RGB, 10, 62_006),
@@ -20,12 +22,20 @@ PARAMETERS = [
     ("lenet5", MNIST, 10, 44_426),
     ("lenet5", GRAY, 10, 61_706),
     ("lenet5", GRAY, 20, 62_556),
+    ("char-lstm", TEXT, 80, 95_824),
+    ("char-lstm-central", TEXT, 79, 819_655),
     ("small-mlp", DIGITS, 10, 64 * 64 + 64 + 64 * 10 + 10),
     ("small-cnn", DIGITS, 10, 9 * 16 + 16 + 9 * 16 * 32 + 32 + 32 * 4 * 10 + 10),
 ]
-MULTIPLY_ADDS = [("aml-lenet", RGB, 100, 32.8e6), ("lenet5", RGB, 10, 0.65e6), ("lenet5", MNIST, 10, 0.28e6)]
+MULTIPLY_ADDS = [
+    ("aml-lenet", RGB, 100, 32.8e6),
+    ("lenet5", RGB, 10, 0.65e6),
+    ("lenet5", MNIST, 10, 0.28e6),
+    ("char-lstm-central", TEXT, 79, 63.6e6),
+    ("char-lstm", TEXT, 80, 6.6e6),
+]
 SHAPES = [DIGITS, MNIST, GRAY, RGB, (3, 17, 16), (2, 30, 23), (1, 16, 16), (3, 64, 64)]
-TAKEN = [(name, shape) for name in MODELS for shape in SHAPES if (name, shape) != ("lenet5", DIGITS)]
+TAKEN = [(name, shape) for name in MODELS if "images" in MODELS[name].kinds for shape in SHAPES if (name, shape) != ("lenet5", DIGITS)]
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
@@ -83,3 +93,29 @@ def test_lenet5_by_hand():
 def test_layers_in_order(name: str):
     layers = [type(layer).__name__ for layer in MODELS[name]().build(RGB, 10)]
     assert layers == ["Conv2d", "ReLU", "MaxPool2d"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + ["Linear"]
+
+
+def test_an_lstm_by_hand():
+    """Gates in numpy, one character after the other, in torch's order: input, forget, cell, output."""
+    torch.manual_seed(3)
+    network = MODELS["char-lstm"]().build((5,), 7).double()
+    weights = {name: tensor.detach().numpy() for name, tensor in network.named_parameters()}
+    hidden = cell = np.zeros(128)
+    for character in (2, 6, 0, 3, 3):
+        inputs = weights["embedding.weight"][character]
+        gates = weights["lstm.weight_ih_l0"] @ inputs + weights["lstm.bias_ih_l0"]
+        gates = gates + weights["lstm.weight_hh_l0"] @ hidden + weights["lstm.bias_hh_l0"]
+        entering, forgetting, candidate, leaving = np.split(gates, 4)
+        cell = cell / (1 + np.exp(-forgetting)) + np.tanh(candidate) / (1 + np.exp(-entering))
+        hidden = np.tanh(cell) / (1 + np.exp(-leaving))
+    expected = weights["linear.weight"] @ hidden + weights["linear.bias"]
+    np.testing.assert_allclose(network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy(), expected, rtol=1e-12)
+    assert weights["embedding.weight"][0].tolist() == [0] * 32  # no character
+
+
+@pytest.mark.parametrize(("name", "dropped"), [("char-lstm", False), ("char-lstm-two", True), ("char-lstm-central", True)])
+def test_dropout_is_between_two_layers(name: str, dropped: bool):
+    network = MODELS[name]().build(TEXT, 80)
+    text = torch.arange(80).view(1, 80)
+    assert torch.equal(network(text), network(text)) != dropped
+    assert torch.equal(network.eval()(text), network(text))
