@@ -140,7 +140,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     pairs = [(round, int(client)) for round, cohort in enumerate(states[-1].history.cohorts, start=1) for client in cohort]
     assert len(set(pairs)) == 4
     local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
-    assert asked == {(4, "selection", 1, 0), (4, "selection", 2, 0)} | local
+    assert asked == {(4, "selection", 0, 0), (4, "selection", 1, 0), (4, "selection", 2, 0)} | local
 
 
 def test_first_model_is_that_of_the_seed_and_the_same_for_every_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -109,7 +109,7 @@ def of_selector(selector: Selector) -> list[Number]:
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, sizes=counts.sum(axis=1), label_counts=shown)
-    state, cohorts = selector.begin(view), []
+    state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(12):
         cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
         cohorts.append(cohort)

@@ -53,7 +53,7 @@ def test_clients_that_are_all_alike_have_no_distance():
 def test_chosen_as_often_as_the_scores_say():
     """Cohorts of one: the probabilities are the scores from least to highest, plus a hundredth, over their sum."""
     selector, seen = Diversity(alpha=0.5), np.zeros(6)
-    state = selector.begin(view(COUNTS, 1))
+    state = selector.begin(view(COUNTS, 1), np.random.default_rng(0))
     for seed in range(20_000):
         seen[selector.select(state, np.arange(6), view(COUNTS, 1), np.random.default_rng(seed))] += 1
     scores = np.array(by_scipy(COUNTS, 0.5, 0.5, 1))
@@ -64,7 +64,7 @@ def test_chosen_as_often_as_the_scores_say():
 
 def test_a_cohort_is_distinct_and_of_the_candidates():
     selector = Diversity()
-    state = selector.begin(view(RANDOM, 10))
+    state = selector.begin(view(RANDOM, 10), np.random.default_rng(0))
     for seed in range(100):
         candidates = np.random.default_rng(seed).choice(40, 12, replace=False)
         cohort = selector.select(state, candidates, view(RANDOM, 10), np.random.default_rng(seed))

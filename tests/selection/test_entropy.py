@@ -131,7 +131,7 @@ def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
 def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
     counts = np.random.default_rng(1).integers(0, 9, (20, 3))
     selector, queue = Entropy(buffer=share), deque()
-    state = selector.begin(view(counts, 3))
+    state = selector.begin(view(counts, 3), np.random.default_rng(0))
     for round in range(40):
         resting = set(queue)
         cohort = selector.select(state, np.arange(20), view(counts, 3), np.random.default_rng(round))
@@ -163,7 +163,7 @@ def test_select_changes_neither_the_state_nor_the_counts():
 def test_buffer_of_nobody_may_choose_the_same_again():
     counts = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
     selector = Entropy(buffer=0.0)
-    state = selector.begin(view(counts, 4))
+    state = selector.begin(view(counts, 4), np.random.default_rng(0))
     for round in range(3):
         cohort = selector.select(state, np.arange(4), view(counts, 4), np.random.default_rng(round))
         assert sorted(cohort.tolist()) == [0, 1, 2, 3]
@@ -175,7 +175,7 @@ def test_500_rounds_of_100_clients_with_half_of_them_resting():
     rng = np.random.default_rng(2)
     counts = np.round(rng.dirichlet(np.full(10, 0.1), 100) * 500).astype(np.int64)
     selector = Entropy(buffer=0.5)
-    state, chosen = selector.begin(view(counts, 10)), np.zeros(100, dtype=int)
+    state, chosen = selector.begin(view(counts, 10), np.random.default_rng(0)), np.zeros(100, dtype=int)
     for round in range(500):
         cohort = selector.select(state, np.arange(100), view(counts, 10), np.random.default_rng(round))
         assert len(set(cohort.tolist())) == 10

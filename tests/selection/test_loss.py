@@ -62,7 +62,7 @@ def test_ties_are_broken_evenly(tied: float):
 
 
 def test_observe_changes_the_cohort_and_nobody_else():
-    before = SELECTOR.begin(view(6, 2))
+    before = SELECTOR.begin(view(6, 2), np.random.default_rng(0))
     assert before["loss"].tolist() == [np.inf] * 6
     after = SELECTOR.observe(before, np.array([4, 1]), {"reserved_loss": np.array([0.5, 2.0])}, view(6, 2))
     assert after["loss"].tolist() == [np.inf, 2.0, np.inf, np.inf, 0.5, np.inf]
@@ -75,7 +75,7 @@ def test_observe_changes_the_cohort_and_nobody_else():
 def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
     """Twelve rounds of 3 of 10 clients: the cohort is what sorting the last-known losses gives."""
     rng = np.random.default_rng(seed)
-    state, last = SELECTOR.begin(view(10, 3)), {}
+    state, last = SELECTOR.begin(view(10, 3), np.random.default_rng(0)), {}
     for round in range(12):
         cohort = SELECTOR.select(state, np.arange(10), view(10, 3), np.random.default_rng([seed, round])).tolist()
         unmeasured = [client for client in range(10) if client not in last]

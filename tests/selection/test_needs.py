@@ -22,7 +22,7 @@ class Spy(Selector):
     views: list[View] = field(default_factory=list)
     reports: list[Mapping[Need, np.ndarray]] = field(default_factory=list)
 
-    def begin(self, view: View) -> State:
+    def begin(self, view: View, rng: np.random.Generator) -> State:
         self.views.append(view)
         return {}
 
@@ -76,4 +76,4 @@ def test_losses_are_reported_to_who_declares_them():
 
 
 def test_every_selector_is_found():
-    assert list(SELECTORS) == ["entropy", "loss", "random"]
+    assert list(SELECTORS) == ["diversity", "entropy", "loss", "random", "skewed"]

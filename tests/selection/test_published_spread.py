@@ -32,7 +32,7 @@ def spread(partition: str, buffer: float, seed: int) -> float:
     counts = np.stack([np.bincount(CIFAR10[part], minlength=10) for part in parts])
     view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=counts)
     selector, selected = Entropy(buffer=buffer), np.zeros(100)
-    state = selector.begin(view)
+    state = selector.begin(view, np.random.default_rng(0))
     for round in range(1, 501):
         cohort = selector.select(state, np.arange(100), view, generator(seed, "selection", round=round))
         selected[cohort] += 1

@@ -45,5 +45,5 @@ def test_a_cohort_of_all_candidates_is_all_of_them():
 def test_it_remembers_nothing_and_needs_nothing():
     view = View(clients=20, cohort=5, sizes=np.ones(20))
     assert Random().needs == frozenset()
-    assert Random().begin(view) == {}
+    assert Random().begin(view, np.random.default_rng(0)) == {}
     assert Random().observe({}, np.arange(5), {}, view) == {}

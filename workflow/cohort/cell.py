@@ -40,6 +40,8 @@ class Settings:
     lr: float = parameter(exclusiveMinimum=0, help="learning rate of the clients' SGD")
     momentum: float = parameter(0.0, minimum=0, exclusiveMaximum=1, help="momentum of the clients' SGD, fresh each round")
     weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
+    optimizer: Literal["sgd", "adam"] = parameter("sgd", help="what takes the clients' steps, fresh each round")
+    clip: float = parameter(0.0, minimum=0, help="norm to which the gradient of a step is shortened, 0 if it is not")
     lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
     procedure: str = parameter("federated", help="how a run goes")
     validation: int = parameter(0, minimum=0, help="training samples set aside before dealing, on which the global model is evaluated too")

@@ -29,7 +29,7 @@ class Diversity(Selector):
         "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
     )
 
-    def begin(self, view: View) -> State:
+    def begin(self, view: View, rng: np.random.Generator) -> State:
         assert view.label_counts is not None
         scores = self.scores(view.label_counts)
         weights = (scores - scores.min()) / (np.ptp(scores) + 1e-12) + 0.01

@@ -30,7 +30,7 @@ class Entropy(Selector):
         if round(self.buffer * clients) + cohort > clients:
             raise ValueError(f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort")
 
-    def begin(self, view: View) -> State:
+    def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"buffer": np.empty(0, dtype=np.int64)}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,7 @@ class HighestLoss(Selector):
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[Need]] = frozenset({"reserved_loss"})
 
-    def begin(self, view: View) -> State:
+    def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"loss": np.full(view.clients, np.inf)}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:

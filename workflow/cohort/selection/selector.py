@@ -37,7 +37,7 @@ class Selector(Component):
     def check(self, clients: int, cohort: int) -> None:
         """Raise ValueError when it cannot work with so many clients."""
 
-    def begin(self, view: View) -> State:
+    def begin(self, view: View, rng: np.random.Generator) -> State:
         """What it remembers before the first round."""
         return {}
 

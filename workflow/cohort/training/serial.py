@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
 
 from cohort.cell import Settings, local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.randomness import generator, torch_seed
 from cohort.training.objectives import Objective
+from cohort.training.optimizers import optimizer_for
 from cohort.training.updates import Updates, Weights, stack
 
 
@@ -30,22 +33,19 @@ class SerialTrainer:
         models, steps, losses = [], [], []
         for client in cohort:
             self.model.load_state_dict(weights)
-            batch_losses = self._train_client(int(client), round)
+            optimizer = optimizer_for(self.settings, self.model.parameters(), self.settings.lr * self.settings.lr_decay ** (round - 1))
+            batch_losses = self.epochs(int(client), round, optimizer)
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
             steps.append(len(batch_losses))
-            losses.append(torch.stack(batch_losses).mean())
+            losses.append(batch_losses.mean())
         device = self.samples.labels.device
         sizes = torch.tensor([len(self.shards[client]) for client in cohort], dtype=torch.float64, device=device)
         return Updates(stack(models), sizes, torch.tensor(steps), torch.stack(losses))
 
-    def _train_client(self, client: int, round: int) -> list[Tensor]:
+    def epochs(self, client: int, round: int, optimizer: Optimizer, after_step: Callable[[], None] | None = None) -> Tensor:
+        """The local work of a client in a round, from the model's present weights: the loss of each step."""
         settings = self.settings
-        optimizer = torch.optim.SGD(
-            self.model.parameters(),
-            lr=settings.lr * settings.lr_decay ** (round - 1),
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-        )
+        start = [parameter.detach().clone() for parameter in self.model.parameters()] if self.objective.pulls else []
         indices = torch.from_numpy(self.shards[client])
         inputs, targets = self._inputs(indices, client, round), self.samples.labels[indices]
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
@@ -55,10 +55,16 @@ class SerialTrainer:
         for step, batch in enumerate(batches(len(indices), settings, rng)):
             optimizer.zero_grad()
             loss = self.objective.loss(self.model(inputs(step, batch)), targets[batch])
+            if self.objective.pulls:
+                loss = loss + self.objective.pull(self.model.parameters(), start)
             loss.backward()
+            if settings.clip:
+                clip_grad_norm_(self.model.parameters(), settings.clip)
             optimizer.step()
+            if after_step is not None:
+                after_step()
             losses.append(loss.detach())
-        return losses
+        return torch.stack(losses)
 
     def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, Tensor], Tensor]:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""

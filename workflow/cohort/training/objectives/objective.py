@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import Component
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 class Objective(Component):
     """The client's local loss."""
 
+    pulls: ClassVar[bool] = False
+    """Whether something is added that depends on how far the weights have gone."""
+
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean loss of a batch."""
+        raise NotImplementedError
+
+    def pull(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
+        """What is added for the way from the weights that the client began with."""
         raise NotImplementedError
