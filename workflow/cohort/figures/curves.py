@@ -35,7 +35,9 @@ class Curves(Kind):
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD)
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
-    paper: str = parameter("", help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it")
+    paper: str = parameter(
+        "", help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it"
+    )
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
@@ -73,7 +75,7 @@ class Curves(Kind):
         scale = METRICS[self.metric].scale
         for one in beside:
             color = colors[one.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
-            axes.plot([value.round for value in one.values], [value.value * scale for value in one.values], color=color, **PAPER_LINE)
+            axes.plot([value.round or 0 for value in one.values], [value.value * scale for value in one.values], color=color, **PAPER_LINE)
             axes.plot([], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE)
 
     def x_title(self, look: Look) -> str:

@@ -50,8 +50,8 @@ def sheet(kind: Kind, metrics: DataFrame, look: Look, beside: Sequence[Beside] =
     figure, axes = _grid(panels)
     for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
         _fill(kind, axes[panel.line, panel.column], panel.of(measured), panel.of(cells), cells, look)
-        if len(panel.of(measured)):
-            kind.paint_paper(axes[panel.line, panel.column], panel.beside(beside), cells, look)
+        if len(panel.of(measured)) and (here := panel.beside(beside)):
+            kind.paint_paper(axes[panel.line, panel.column], here, cells, look)
         axes[panel.line, panel.column].set_title(title)
     _name_axes(kind, figure, axes, look)
     if not len(measured):

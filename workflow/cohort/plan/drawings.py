@@ -59,4 +59,6 @@ def _check_paper(
         raise UserError(f"{where}: {error}") from None
     if not any(one.values for one in found):
         wanted = f"{drawn.metric}, at {at}" if at else drawn.metric
-        raise UserError(f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result shown here ({wanted}); compare their labels")
+        raise UserError(
+            f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result shown here ({wanted}); compare their labels"
+        )

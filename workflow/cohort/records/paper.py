@@ -1,4 +1,4 @@
-"""The papers' values of `resources/paper_values`, and which of them belong beside which results. The README there says what the columns mean."""
+"""The papers' values of `resources/paper_values`, whose README says what the columns mean, and which belong beside which results."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ FOLDER = Path("resources/paper_values")
 SOURCES = ("printed", "authors' log", "derived", "approximate")  # the earlier counts where two of them fit one result
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 Labels = Mapping[str, str]
+Cell = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,14 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 
 def read_beside(
-    file: str | Path, item: str, metric: str, cells: Iterable[Mapping[str, Any]], shown: Iterable[str], labels: Iterable[str], *, at: str = ""
+    file: str | Path,
+    item: str,
+    metric: str,
+    cells: Iterable[Cell],
+    shown: Iterable[str],
+    labels: Iterable[str],
+    *,
+    at: str = "",
 ) -> list[Beside]:
     """What an item of the paper says of each group of cells that is shown as one: one value where `at` is given, else a curve.
 
@@ -69,7 +77,7 @@ def read_beside(
     shown, labels, values = tuple(shown), tuple(labels), read_paper(file, item, metric)
     if at:
         values = [value for value in values if value.at in ("", at)]
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
     found = []
@@ -88,7 +96,9 @@ def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
     for one in (part.strip() for part in item.split(",")):
         of_item = [value for value in everything if value.is_of(one)]
         if not of_item:
-            raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, dict.fromkeys(value.item for value in everything))}")
+            raise UserError(
+                f"paper is '{one}', which {file} does not hold{suggest(one, dict.fromkeys(value.item for value in everything))}"
+            )
         found += [value for value in of_item if value.metric == metric and value not in found]
     return found
 
@@ -101,7 +111,7 @@ def _read(file: str | Path, item: str) -> list[PaperValue]:
         raise UserError(f"paper is '{item}', but there is no {file} with the paper's values; add it, or leave paper out") from None
 
 
-def _shared(group: list[Mapping[str, Any]], labels: Iterable[str]) -> dict[str, str]:
+def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
     """The labels that all cells of a group have, where they have any."""
     texts = {name: {_text(cell.get(name)) for cell in group} for name in labels}
     return {name: text for name, (text, *others) in texts.items() if not others and text != NO_VALUE}

@@ -80,8 +80,8 @@ def _long(records: list[Record], entries: list[Entry], labels: list[str], names:
         if _known(record["paper"]):
             deviation = f" ± {_rounded(record['paper_sd'], metric)}" if _known(record["paper_sd"]) else ""
             paper = Entry(_rounded(record["paper"], metric) + deviation, mark=DOUBLE_DAGGER if record["doubtful"] else "")
-        apart = record["difference"]
-        difference = Entry(f"{apart * metric.scale:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
+        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0  # which makes -0.0 a plain 0
+        difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
         layout.lines.append(([names.value(label, record[label]) for label in labels], line))
     return layout
@@ -129,12 +129,14 @@ def _wide_notes(layout: Layout) -> list[str]:
 
 def _paper_notes(records: list[Record], metric: Metric, scale: str) -> list[str]:
     sources = dict.fromkeys(f"{record['item']} ({record['source']})" for record in records if record["item"])
-    unit = "points" if metric.unit == "%" else metric.unit
     notes = [f"Paper: {', '.join(sources)}." if sources else "", "Difference: measured minus paper."]
     if _known(tolerance := records[0]["tolerance"]):
+        unit = ("point" if tolerance == 1 else "points") if metric.unit == "%" else metric.unit
         notes.append(f"Agrees: at most {tolerance:g} {unit}".rstrip() + " apart.")
     if scale != "full":
         notes.append(f"No verdict: scale {scale} is a cheaper version of the paper's runs.")
+    if any(not _known(record["paper"]) or not record["n"] for record in records):
+        notes.append(f"{NO_VALUE}: no value.")
     reasons = dict.fromkeys(record["doubtful"] for record in records if record["doubtful"])
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else []
     return [note for note in notes if note]

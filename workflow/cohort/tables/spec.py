@@ -21,7 +21,9 @@ class Table(Component):
     at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
     rows: list[str] = parameter(items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows")
     columns: str = parameter("strategy", help="the label whose values are the columns")
-    paper: str = parameter("", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it")
+    paper: str = parameter(
+        "", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it"
+    )
     tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result still agrees, in the unit as shown")
 
     def facets(self) -> tuple[str, ...]:
