@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cohort.errors import UserError
-from cohort.records.paper import paper_file, read_beside, read_paper
+from cohort.records.beside import read_beside
+from cohort.records.paper import paper_file, read_paper
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
 CSV = """\

@@ -50,6 +50,12 @@ EDITS = {
     "average of more than seeds": (STUDY, "columns: partition", "smoothing: 1", "fig1 would average runs with partition iid and classes-2"),
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
     "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
+    "paper without values": (
+        STUDY,
+        "columns: strategy",
+        "columns: strategy\n    paper: TableI",
+        "tab1: paper is 'TableI', but there is no resources/paper_values/tiny.csv with the paper's values",
+    ),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }
 OVERRIDES = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
-    from cohort.records.paper import Beside
+    from cohort.records.beside import Beside
 
 PAPER_TICK = "#000000"  # lies over bars of any color
 GROUP = 0.8  # of the distance between two places is taken by bars

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
-    from cohort.records.paper import Beside
+    from cohort.records.beside import Beside
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 FEW_POINTS = 12  # a curve of so few points shows each of them

@@ -11,7 +11,7 @@ from cohort.figures.kind import Kind
 from cohort.figures.look import STYLE, Look
 from cohort.figures.sheet import sheet
 from cohort.files import replacing
-from cohort.records.paper import Beside, read_beside
+from cohort.records.beside import Beside, read_beside
 from cohort.records.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
 
 if TYPE_CHECKING:

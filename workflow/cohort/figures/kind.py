@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
-    from cohort.records.paper import Beside
+    from cohort.records.beside import Beside
 
 
 @dataclass(frozen=True, kw_only=True)

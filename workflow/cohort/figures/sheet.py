@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from cohort.figures import look as sizes
 from cohort.figures.kind import Kind
 from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
+from cohort.records.beside import Beside
 from cohort.records.names import METRICS
-from cohort.records.paper import Beside
 from cohort.records.summary import cells_of, runs_behind
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
 from cohort.plan.expand import Values
-from cohort.records.paper import paper_file, read_beside
+from cohort.records.beside import read_beside
+from cohort.records.paper import paper_file
 from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")

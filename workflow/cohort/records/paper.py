@@ -1,23 +1,21 @@
-"""The papers' values of `resources/paper_values`, whose README says what the columns mean, and which belong beside which results."""
+"""The papers' values of `resources/paper_values`, whose README says what the columns mean."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cohort.errors import UserError, suggest
-from cohort.records.summary import NO_VALUE, label_text
 
 FOLDER = Path("resources/paper_values")
 SOURCES = ("printed", "authors' log", "derived", "approximate")  # the earlier counts where two of them fit one result
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 Labels = Mapping[str, str]
-Cell = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -44,49 +42,11 @@ class PaperValue:
         return item in (self.item, *_parts(self.item))
 
 
-@dataclass(frozen=True)
-class Beside:
-    """Results that are shown as one, by the labels that tell them from the others, and the paper's values for them."""
-
-    labels: dict[str, str]
-    values: list[PaperValue]
-
-
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
     """Where the values lie that a figure or table names, if it names any."""
     if not spec.get("paper"):
         return None
     return FOLDER / (f"{study}_curves.csv" if spec.get("kind") == "curves" else f"{study}.csv")
-
-
-def read_beside(
-    file: str | Path,
-    item: str,
-    metric: str,
-    cells: Iterable[Cell],
-    shown: Iterable[str],
-    labels: Iterable[str],
-    *,
-    at: str = "",
-) -> list[Beside]:
-    """What an item of the paper says of each group of cells that is shown as one: one value where `at` is given, else a curve.
-
-    A group has the labels that all of its cells share, not only those that are shown: where an experiment has one model, the values of
-    other models do not fit.
-    """
-    shown, labels, values = tuple(shown), tuple(labels), read_paper(file, item, metric)
-    if at:
-        values = [value for value in values if value.at in ("", at)]
-    groups: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
-    found = []
-    for key, group in groups.items():
-        shared = _shared(group, labels)
-        fitting = _first_source([value for value in values if value.fits(shared)])
-        named = dict(zip(shown, key, strict=True))
-        found.append(Beside(named, _one([[value] for value in fitting] if at else _curves(fitting), named)))
-    return found
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
@@ -109,42 +69,6 @@ def _read(file: str | Path, item: str) -> list[PaperValue]:
             return [_value(row, f"{file}, line {line}") for line, row in enumerate(csv.DictReader(lines), start=2)]
     except OSError:
         raise UserError(f"paper is '{item}', but there is no {file} with the paper's values; add it, or leave paper out") from None
-
-
-def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
-    """The labels that all cells of a group have, where they have any."""
-    texts = {name: {_text(cell.get(name)) for cell in group} for name in labels}
-    return {name: text for name, (text, *others) in texts.items() if not others and text != NO_VALUE}
-
-
-def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
-    curves: dict[Any, list[PaperValue]] = {}
-    for value in values:
-        if value.round is not None:
-            curves.setdefault((value.item, tuple(value.labels.items()), value.other), []).append(value)
-    return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
-
-
-def _one(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
-    """The only candidate, if there is any."""
-    if len(candidates) > 1:
-        place = ", ".join(f"{name} {value}" for name, value in named.items())
-        first, second = (_described(values[0], named) for values in candidates[:2])
-        raise UserError(
-            f"paper has two values for {place}: {first} and {second}; name one item, keep them apart by an axis, "
-            f"or add a column to the file in {FOLDER} with the label that tells them apart"
-        )
-    return candidates[0] if candidates else []
-
-
-def _described(value: PaperValue, known: Labels) -> str:
-    words = [f"{name} {text}" for name, text in value.labels.items() if name not in known]
-    return f"{value.value:g} ({'; '.join([value.item, *words, *([value.other] if value.other else [])])})"
-
-
-def _first_source(values: list[PaperValue]) -> list[PaperValue]:
-    best = min((SOURCES.index(value.source) for value in values), default=0)
-    return [value for value in values if value.source == SOURCES[best]]
 
 
 def _value(row: Mapping[str, str], where: str) -> PaperValue:
@@ -179,7 +103,3 @@ def _parts(item: str) -> list[str]:
         return [listed[1] + number for number in listed[2].split("/")]
     span = re.fullmatch(r"([A-Za-z]+)([0-9]+)-([0-9]+)", item)
     return [f"{span[1]}{number}" for number in range(int(span[2]), int(span[3]) + 1)] if span else []
-
-
-def _text(value: Any) -> str:
-    return NO_VALUE if value is None else label_text(value)

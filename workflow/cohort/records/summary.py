@@ -67,7 +67,7 @@ def read_runs(file: str | Path) -> Runs:
 
 def is_generated(metrics: DataFrame) -> bool:
     """Whether any run used data that was made up in place of the real."""
-    return "generated" in metrics and bool(metrics["generated"].fillna(False).any())
+    return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
 
 
 def reads_generated(file: str | Path) -> bool:

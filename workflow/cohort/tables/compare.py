@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cohort.records.beside import read_beside
 from cohort.records.names import METRICS
-from cohort.records.paper import PaperValue, read_beside
+from cohort.records.paper import PaperValue
 from cohort.records.summary import label_columns
 from cohort.tables.spec import Table
 
