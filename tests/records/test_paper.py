@@ -102,6 +102,7 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str):
         ),
         ("doubtful,", "doubt,", "lacks the column 'doubtful'"),
         ("0.5,0.01", "0.5,0.01,9", "line 2: has more columns than the header"),
+        ("0.5,0.01", "0.5", "line 2: has fewer columns than the header"),
     ],
 )
 def test_a_broken_file_is_refused(file: Path, old: str, new: str, sentence: str):
