@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("Snakefile", "rules", "workflow", "config", "profiles", "environment.yml")
+PARTS = ("Snakefile", "rules", "workflow", "config", "profiles", "resources/paper_values", "environment.yml")
 
 
 def copy_project(target: Path) -> Path:

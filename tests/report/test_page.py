@@ -88,6 +88,33 @@ def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) 
     assert '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>' in text
 
 
+PAPER_CSV = """\
+partition,strategy,metric,at,mean,sd,n,planned,diverged,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
+dir-0.1,NA,test_accuracy,last,0.52,0.028284,2,2,0,0.535,0.01,-0.015,1.5,agrees,<TableI>,printed,shifted
+dir-0.1,fedentopt,test_accuracy,last,,,0,2,0,,,,1.5,no paper value,,,
+"""
+
+
+def test_a_table_beside_a_paper_has_a_line_for_each_result(spec: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "figures" / "a figure.csv").write_text(PAPER_CSV)
+    text = page(spec, tmp_path)
+    head = "".join(f'<th class="number">{word}</th>' for word in ("Paper", "Measured", "Difference", "Verdict"))
+    assert f"<tr><th>Partition</th><th>Strategy</th>{head}</tr>" in text
+    assert (
+        '<tr><th>dir-0.1</th><th>NA</th><td class="number">53.50 ± 1.00<sup>‡</sup></td><td class="number">52.00 ± 2.83 '
+        '<span class="count">(2)</span></td><td class="number">-1.50</td><td class="number">agrees</td></tr>'
+    ) in text
+    assert '<td class="number">–</td><td class="number">no result yet' in text  # noqa: RUF001
+    assert "Paper: &lt;TableI&gt; (printed)." in text and "‡ doubtful: shifted." in text
+
+
+def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Path) -> None:
+    metrics = Path(spec["studies"][0]["tables"][0]["metrics"])
+    assert "stand-in" not in page(spec, tmp_path)
+    pd.read_parquet(metrics).assign(generated=[True, True, None]).to_parquet(metrics)
+    assert page(spec, tmp_path).count("Generated stand-in data: no reproduction of any paper.") == 1
+
+
 @pytest.mark.parametrize(("scale", "warned"), [("full", False), ("smoke", True)])
 def test_a_cheaper_scale_is_said_plainly(spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool) -> None:
     text = page(spec | {"scale": scale}, tmp_path)

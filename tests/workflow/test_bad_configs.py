@@ -57,6 +57,12 @@ EDITS = {
         "evaluate_every: 1 until 10",
         "settings.evaluate_every is '1 until 10', which does not look like a number of rounds, or '1 until 10, 10 until 400, 50'",
     ),
+    "paper without values": (
+        STUDY,
+        "columns: strategy",
+        "columns: strategy\n    paper: TableI",
+        "tab1: paper is 'TableI', but there is no resources/paper_values/tiny.csv with the paper's values",
+    ),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }
 OVERRIDES = {

@@ -62,6 +62,24 @@ def test_figure_code_redraws_and_trains_nothing(finished: Project):
     assert finished.planned() == {"draw": 2, "report": 1}
 
 
+def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finished: Project):
+    values = finished.root / "resources/paper_values/tiny.csv"
+    head = "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"
+    values.write_text(head + "TableI,printed,,digits,,iid,J2,fedavg,,test_accuracy,last,,0.5,\n")
+    study = finished.study()
+    study["tables"]["tab1"] |= {"paper": "TableI", "tolerance": 100}
+    finished.write(study)
+    assert finished.planned() == {"tabulate": 1, "report": 1}
+    finished.snakemake()
+    table = finished.root / "results/full/tables/tiny/tab1.md"
+    assert "| iid | FedAvg (random) | 50.00 |" in table.read_text() and "| agrees |" in table.read_text()
+    assert finished.planned() == {}
+    values.write_text(values.read_text().replace("0.5,", "0.625,"))
+    assert finished.planned() == {"tabulate": 1, "report": 1}
+    finished.snakemake()
+    assert "| iid | FedAvg (random) | 62.50 |" in table.read_text()
+
+
 def test_unrelated_config_changes_nothing(finished: Project):
     finished.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 7")
     finished.replace("config/strategies.yaml", "title: Highest loss", "title: The highest loss")

@@ -16,6 +16,7 @@ from typing import Any
 from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
 from cohort.files import code_hash
 from cohort.plan import Plan, Study, all_studies, drawn_names
+from cohort.records.paper import paper_file
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 TABLE_FORMATS = ("csv", "md", "tex")
@@ -72,10 +73,12 @@ class Stages:
         """The plan file of an experiment. Its name changes with the set of cells, which has them collected again."""
         return experiment_file(experiment_plan(self.plan, wildcards.study, wildcards.experiment))
 
-    def metrics(self, wildcards: Wildcards) -> str:
-        """The metrics that a figure or table shows."""
+    def metrics(self, wildcards: Wildcards) -> Files:
+        """The metrics that a figure or table shows, and the paper's values where it names them."""
         study = self.plan.study(wildcards.study)
-        return metrics_file(self.plan, study, study.drawn()[wildcards.name]["experiment"])
+        spec = study.drawn()[wildcards.name]
+        paper = paper_file(study.name, spec)
+        return [metrics_file(self.plan, study, spec["experiment"]), *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
         """All that a figure or table is told, as a text that changes when any of it does."""
@@ -146,9 +149,11 @@ def drawn_files(plan: Plan, study: Study, name: str) -> Files:
 
 
 def spec_of(plan: Plan, study: str, name: str) -> dict[str, Any]:
-    """A figure's or table's entry in the study, and how its values look."""
+    """A figure's or table's entry in the study, the file with the paper's values that it names, and how its values look."""
     spec = plan.study(study).drawn()[name]
-    return spec | {"study": study, "name": name, "look": plan.look(study, spec["experiment"])}
+    paper = paper_file(study, spec)
+    known = {"study": study, "name": name, "scale": plan.scale, "look": plan.look(study, spec["experiment"])}
+    return spec | known | ({"paper_values": str(paper)} if paper else {})
 
 
 def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cohort.components import parameter
 from cohort.errors import UserError
 from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, panel_width
+from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, PAPER_LINE, panel_width, paper_name
 from cohort.records.names import BY_ROUND, METRICS
 from cohort.records.summary import At, finite_rows, value_per_cell
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
+    from cohort.records.beside import Beside
 
+PAPER_TICK = "#000000"  # lies over bars of any color
 GROUP = 0.8  # of the distance between two places is taken by bars
 
 
@@ -38,12 +40,15 @@ class Bars(Kind):
     x: str = parameter(help="the label along the x axis, or client")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
     reference_label: str = parameter("", help="what that line is called")
+    paper: str = parameter("", help="the item whose values are drawn over the bars, as resources/paper_values/{study}.csv calls it")
 
     def check(self) -> None:
         by_client = [name for name in METRICS if name not in BY_ROUND]
         if (self.x == "client") != (self.metric in by_client):
             allowed = by_client if self.x == "client" else BY_ROUND
             raise UserError(f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}")
+        if self.paper and self.x == "client":
+            raise UserError("bars over x: client cannot show a paper's values, which are of a whole run; leave paper out")
 
     def shown(self) -> tuple[str, ...]:
         return self.facets() if self.x == "client" else tuple(dict.fromkeys([*self.facets(), self.x]))
@@ -71,16 +76,29 @@ class Bars(Kind):
             axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
 
     def _groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look, colors: dict[str, str]) -> None:
-        places = look.ordered(self.x, cells[self.x])
-        side_by_side = [None] if self.x == self.hue else list(colors)
-        width = GROUP / len(side_by_side)
-        for place, x in enumerate(places):
-            for slot, hue in enumerate(side_by_side):
-                runs = panel[(panel[self.x] == x) & (panel[self.hue] == (hue or x))]
-                center = place + (slot - (len(side_by_side) - 1) / 2) * width
-                if len(runs):
-                    self._bar(axes, runs, center, width, colors[hue or x], look, look.hatch(self.hue, hue or x))
-        self._ticks(axes, [look.value(self.x, x) for x in places])
+        places, width = self._places(cells, look)
+        for (x, hue), center in places.items():
+            runs = panel[(panel[self.x] == x) & (panel[self.hue] == hue)]
+            if len(runs):
+                self._bar(axes, runs, center, width, colors[hue], look, look.hatch(self.hue, hue))
+        self._ticks(axes, [look.value(self.x, x) for x in look.ordered(self.x, cells[self.x])])
+
+    def _places(self, cells: DataFrame, look: Look) -> tuple[dict[tuple[str, str], float], float]:
+        """Where the middle of each bar lies, by its value along the axis and its hue, and how wide a bar is."""
+        hues = look.ordered(self.hue, cells[self.hue])
+        width = GROUP / (1 if self.x == self.hue else len(hues))
+        places: dict[tuple[str, str], float] = {}
+        for place, x in enumerate(look.ordered(self.x, cells[self.x])):
+            side_by_side = [x] if self.x == self.hue else hues
+            places |= {(x, hue): place + (slot - (len(side_by_side) - 1) / 2) * width for slot, hue in enumerate(side_by_side)}
+        return places, width
+
+    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
+        places, width = self._places(cells, look)
+        for one in beside:
+            value, center = one.values[0], places[one.labels[self.x], one.labels[self.hue]]
+            ends = [center - width / 2, center + width / 2]
+            axes.plot(ends, [value.value * METRICS[self.metric].scale] * 2, color=PAPER_TICK, label=paper_name(value.source), **PAPER_LINE)
 
     def _ticks(self, axes: Axes, names: list[str]) -> None:
         room = int(panel_width(axes) / len(names) / LETTER)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.components import parameter
 from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, CROSS, STOPPED
+from cohort.figures.look import BAND_OPACITY, CROSS, PAPER_GRAY, PAPER_LINE, STOPPED, paper_name
 from cohort.records.names import BY_ROUND, METRICS
 from cohort.records.summary import finite_rows
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
+    from cohort.records.beside import Beside
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 FEW_POINTS = 12  # a curve of so few points shows each of them
@@ -34,6 +35,9 @@ class Curves(Kind):
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD)
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
+    paper: str = parameter(
+        "", help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it"
+    )
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
@@ -65,6 +69,14 @@ class Curves(Kind):
             axes.fill_between(points.index, low, high, color=color, alpha=BAND_OPACITY, linewidth=0)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         axes.plot(stops, points["mean"].loc[stops], color=color, linestyle="none", marker="x", markersize=5, markeredgewidth=1.3)
+
+    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
+        colors = look.colors(self.hue, look.ordered(self.hue, cells[self.hue]))
+        scale = METRICS[self.metric].scale
+        for one in beside:
+            color = colors[one.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
+            axes.plot([value.round or 0 for value in one.values], [value.value * scale for value in one.values], color=color, **PAPER_LINE)
+            axes.plot([], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE)
 
     def x_title(self, look: Look) -> str:
         return "Round"

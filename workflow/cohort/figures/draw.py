@@ -11,10 +11,12 @@ from cohort.figures.kind import Kind
 from cohort.figures.look import STYLE, Look
 from cohort.figures.sheet import sheet
 from cohort.files import replacing
-from cohort.records.summary import read_metric
+from cohort.records.beside import Beside, read_beside
+from cohort.records.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 NO_DATES: dict[str, dict[str, None]] = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -38,7 +40,34 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     kind = kind_of(spec)
     kind.check()
     metrics = read_metric(metrics_file, kind.metric)
-    return sheet(kind, metrics, Look.of(spec["look"]))
+    if is_generated(metrics):
+        return sheet(kind, metrics, Look.of(spec["look"]), remarks=[GENERATED])
+    beside = _beside(kind, spec, metrics)
+    return sheet(kind, metrics, Look.of(spec["look"]), beside, _remarks(spec, beside))
+
+
+def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Beside]:
+    """What the paper says; at a cheaper scale only as far as our runs go, whose axis would otherwise be lost in the paper's."""
+    if not spec.get("paper"):
+        return []
+    cells = cells_of(metrics)
+    at = getattr(kind, "at", "")
+    found = read_beside(
+        spec["paper_values"], spec["paper"], kind.metric, cells.to_dict("records"), kind.shown(), label_columns(cells), at=at
+    )
+    rounds = metrics["round"].dropna()
+    if at or spec.get("scale", "full") == "full" or not len(rounds):
+        return found
+    last = rounds.max()
+    return [Beside(one.labels, [value for value in one.values if (value.round or 0) <= last]) for one in found]
+
+
+def _remarks(spec: Mapping[str, Any], beside: list[Beside]) -> list[str]:
+    values = [value for one in beside for value in one.values]
+    doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
+    scale = spec.get("scale", "full")
+    cheaper = [f"scale {scale}: a cheaper version of the paper's runs"] if values and scale != "full" else []
+    return cheaper + ([f"some of the paper's values are doubtful: {'; '.join(doubts)}"] if doubts else [])
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
+    from cohort.records.beside import Beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,9 @@ class Kind(Component):
     def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
         """Draw the measured rows of one panel; `cells` are all planned cells of the figure."""
         raise NotImplementedError
+
+    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
+        """Draw the paper's values over one panel, where the kind takes an item of a paper."""
 
     def x_title(self, look: Look) -> str:
         """What the x axis is called."""

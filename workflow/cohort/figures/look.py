@@ -56,6 +56,8 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 HATCHES = ("", "////", "....", "xxxx")
 STOPPED = (0, (1, 1.2))
+PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
+PAPER_GRAY = "#666666"
 UNKNOWN = "#999999"
 CROSS = "\N{MULTIPLICATION SIGN}"
 
@@ -97,6 +99,11 @@ class Look(Names):
 
     def _lap(self, hue: str, value: str) -> int:
         return self.styles.get(value, 0) // len(COLORS) if hue == "strategy" else 0
+
+
+def paper_name(source: str) -> str:
+    """What a paper's value is called in a legend."""
+    return "paper" if source == "printed" else f"paper ({source})"
 
 
 def panel_width(axes: Axes) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from cohort.figures import look as sizes
 from cohort.figures.kind import Kind
 from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
+from cohort.records.beside import Beside
 from cohort.records.names import METRICS
 from cohort.records.summary import cells_of, runs_behind
 
@@ -36,19 +38,26 @@ class Panel:
             frame = frame[frame[label] == value]
         return frame
 
+    def beside(self, everything: Iterable[Beside]) -> list[Beside]:
+        """What the paper says of its runs."""
+        return [one for one in everything if one.values and all(one.labels[label] == value for label, value in self.values.items())]
 
-def sheet(kind: Kind, metrics: DataFrame, look: Look) -> Figure:
-    """The whole figure, ready to be saved."""
+
+def sheet(kind: Kind, metrics: DataFrame, look: Look, beside: Sequence[Beside] = (), remarks: Sequence[str] = ()) -> Figure:
+    """The whole figure, ready to be saved, with the paper's values `beside` the measured ones and further `remarks` in the note."""
     cells, measured = cells_of(metrics), kind.measure(metrics)
     panels = arrange(kind, cells, look)
     figure, axes = _grid(panels)
     for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
         _fill(kind, axes[panel.line, panel.column], panel.of(measured), panel.of(cells), cells, look)
+        if len(panel.of(measured)) and (here := panel.beside(beside)):
+            kind.paint_paper(axes[panel.line, panel.column], here, cells, look)
         axes[panel.line, panel.column].set_title(title)
     _name_axes(kind, figure, axes, look)
     if not len(measured):
         axes[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
-    figure.supxlabel(fill(note(kind, measured, cells), int(figure.get_figwidth() / LETTER / 0.85)), x=0.99, ha="right", **NOTE)
+    text = "; ".join([note(kind, measured, cells), *remarks])
+    figure.supxlabel(fill(text, int(figure.get_figwidth() / LETTER / 0.85)), x=0.99, ha="right", **NOTE)
     figure.set_figheight(figure.get_figheight() + _legend(figure, _entries(kind, axes, measured, cells, look)))
     return figure
 

@@ -8,12 +8,14 @@ from typing import Any
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
 from cohort.plan.expand import Values
+from cohort.records.beside import read_beside
+from cohort.records.paper import paper_file
 from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
 
 
-def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str) -> tuple[str, ...]:
+def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> tuple[str, ...]:
     """The label columns that make the panels and hues of a figure, or the rows and columns of a table."""
     values = {key: value for key, value in spec.items() if key not in FRAME}
     drawn: Kind | Table = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
@@ -25,6 +27,7 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
         if column not in axes:
             raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
     _check_averages(drawn.shown(), axes, cells, where)
+    _check_paper(drawn, spec, axes, cells, where, study)
     return drawn.facets()
 
 
@@ -41,3 +44,22 @@ def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells
                     f"{where} would average runs with {mixed} as if they were seeds; "
                     f"keep them apart by {axis} (panels, hue, x or rows), or show an experiment that has one of them"
                 )
+
+
+def _check_paper(
+    drawn: Kind | Table, spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str
+) -> None:
+    """Refuse an item of the paper that is not known, that fits nothing shown, or that says two things of one result."""
+    file = paper_file(study, spec)
+    if file is None:
+        return
+    at = getattr(drawn, "at", "")
+    try:
+        found = read_beside(file, spec["paper"], drawn.metric, cells, drawn.shown(), axes, at=at)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if not any(one.values for one in found):
+        wanted = f"{drawn.metric}, at {at}" if at else drawn.metric
+        raise UserError(
+            f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result shown here ({wanted}); compare their labels"
+        )

@@ -152,7 +152,8 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
         fixed = text.get("settings", {}) | block.get("settings", {})
         cells = [fixed | combination for combination in combinations(block, where)]
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
-        shown = [facets(spec, axes, cells, f"{file}: {drawn}") for drawn, spec in (figures | tables).items() if spec["experiment"] == key]
+        mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
+        shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
         chosen = _seeds(cells, scale)
         if scale.get("thin"):
             chosen = thinned(chosen, shown)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 At = Literal["last", "max", "mean", "last-10"]
-FIXED = ("digest", "study", "experiment", "status", "metric", "round", "client", "value")
+FIXED = ("digest", "study", "experiment", "status", "generated", "metric", "round", "client", "value")
 STATUSES = ("done", "diverged", "unfinished", "missing")
 NO_VALUE = "\N{EN DASH}"
+GENERATED = "generated stand-in data: no reproduction of any paper"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,19 @@ def read_runs(file: str | Path) -> Runs:
     import pandas as pd
 
     return runs_behind(pd.read_parquet(file, columns=["digest", "status"]))
+
+
+def is_generated(metrics: DataFrame) -> bool:
+    """Whether any run used data that was made up in place of the real."""
+    return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
+
+
+def reads_generated(file: str | Path) -> bool:
+    """The same of a metrics file."""
+    import pandas as pd
+    from pyarrow.parquet import read_schema
+
+    return "generated" in read_schema(file).names and is_generated(pd.read_parquet(file, columns=["generated"]))
 
 
 def label_columns(metrics: DataFrame) -> list[str]:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from cohort.files import write_text
 from cohort.records.names import Names
-from cohort.records.summary import read_runs
+from cohort.records.summary import read_runs, reads_generated
 from cohort.report.style import CSS
-from cohort.tables.layout import DAGGER, Entry, lay_out
+from cohort.tables.layout import Entry, lay_out
 
 WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
 
@@ -25,7 +25,7 @@ def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
     studies = list(spec["studies"])
     title = "Cohort: which clients should train next?"
     body = [f"<h1>{escape(title)}</h1>", _scale(spec["scale"]), _list(spec["notes"]), _contents(studies)]
-    body += [_study(study, folder, spec.get("titles", {})) for study in studies]
+    body += [_study(study, folder, spec) for study in studies]
     write_text(output, PAGE.format(title=escape(title), css=CSS, body="\n".join(part for part in body if part)))
 
 
@@ -67,11 +67,11 @@ def _contents(studies: list[Mapping[str, Any]]) -> str:
     return f"<nav><ul>{links}</ul></nav>"
 
 
-def _study(study: Mapping[str, Any], folder: Path, titles: Mapping[str, str]) -> str:
+def _study(study: Mapping[str, Any], folder: Path, spec: Mapping[str, Any]) -> str:
     name, description = study["name"], study.get("description", "")
     parts = [f"<h2>{escape(study['title'])}</h2>", f"<p>{escape(description)}</p>" if description else ""]
     parts += [_item(name, figure, _image(figure), folder) for figure in study["figures"]]
-    parts += [_item(name, table, _table(table, titles), folder) for table in study["tables"]]
+    parts += [_item(name, table, _table(table, spec), folder) for table in study["tables"]]
     return f'<section id="{escape(name)}">{"".join(parts)}</section>'
 
 
@@ -94,9 +94,10 @@ def _image(figure: Mapping[str, Any]) -> str:
     return f'<img alt="{escape(_title(figure))}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
 
 
-def _table(table: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+def _table(table: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     numbers = _read_numbers(_with_ending(table, ".csv"))
-    layout = lay_out(numbers, Names(orders=_orders(numbers), titles=dict(titles)))
+    names = Names(orders=_orders(numbers), titles=dict(spec.get("titles", {})))
+    layout = lay_out(numbers, names, scale=spec["scale"], generated=reads_generated(table["metrics"]))
     head = "".join(f"<th>{escape(word)}</th>" for word in layout.heads)
     head += "".join(f'<th class="number">{escape(word)}</th>' for word in layout.columns)
     lines = ["".join([*(f"<th>{escape(word)}</th>" for word in words), *map(_entry, entries)]) for words, entries in layout.lines]
@@ -107,19 +108,20 @@ def _table(table: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 def _entry(entry: Entry) -> str:
     value = f"<strong>{escape(entry.value)}</strong>" if entry.best else escape(entry.value)
-    dagger = f"<sup>{DAGGER}</sup>" if entry.diverged else ""
+    mark = f"<sup>{escape(entry.mark)}</sup>" if entry.mark else ""
     count = f' <span class="count">({escape(entry.count)})</span>' if entry.count else ""
-    return f'<td class="number">{value}{dagger}{count}</td>'
+    return f'<td class="number">{value}{mark}{count}</td>'
 
 
 def _read_numbers(file: Path) -> Any:
     import pandas as pd
 
+    from cohort.tables.compare import PAPER_NUMBERS
     from cohort.tables.measure import NUMBERS
 
     header = pd.read_csv(file, nrows=0).columns
-    text = {column: str for column in header if column not in NUMBERS}
-    return pd.read_csv(file, dtype=text, keep_default_na=False, na_values={"mean": [""], "sd": [""]})
+    text = {column: str for column in header if column not in (*NUMBERS, *PAPER_NUMBERS)}
+    return pd.read_csv(file, dtype=text, keep_default_na=False, na_values={column: [""] for column in ("mean", "sd", *PAPER_NUMBERS)})
 
 
 def _orders(numbers: Any) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cohort.records.summary import NO_VALUE
-from cohort.tables.layout import DAGGER, Entry, Layout
+from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -21,6 +21,7 @@ LATEX = {
     "±": r"$\pm$",
     NO_VALUE: "--",
     DAGGER: r"$^\dagger$",
+    DOUBLE_DAGGER: r"$^\ddagger$",
 }
 
 
@@ -72,13 +73,13 @@ def escape_latex(text: str) -> str:
 
 
 def _markdown_entry(entry: Entry) -> str:
-    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, DAGGER)
+    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, entry.mark)
 
 
 def _latex_entry(entry: Entry) -> str:
     value = escape_latex(entry.value)
-    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, LATEX[DAGGER])
+    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex(entry.mark))
 
 
-def _entry(value: str, entry: Entry, dagger: str) -> str:
-    return value + (dagger if entry.diverged else "") + (f" ({entry.count})" if entry.count else "")
+def _entry(value: str, entry: Entry, mark: str) -> str:
+    return value + mark + (f" ({entry.count})" if entry.count else "")

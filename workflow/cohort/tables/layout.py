@@ -1,4 +1,7 @@
-"""A table as a person reads it: wide, in words and rounded numbers. Markdown, LaTeX and the report's HTML are written from it."""
+"""A table as a person reads it, in words and rounded numbers. Markdown, LaTeX and the report's HTML are written from it.
+
+It is wide, one label's values across; where the paper's values stand beside ours it is long, a line for each result.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,27 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cohort.records.names import METRICS, Metric, Names
-from cohort.records.summary import NO_VALUE
+from cohort.records.summary import GENERATED, NO_VALUE
+from cohort.tables.compare import PAPER_NUMBERS, PAPER_WORDS
 from cohort.tables.measure import NUMBERS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 AT = {"last": "last evaluation", "max": "highest evaluation", "mean": "mean of all evaluations", "last-10": "mean of the last ten rounds"}
-DAGGER = "†"
+DAGGER, DOUBLE_DAGGER = "†", "‡"
 NO_RESULT = "no result yet"
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: `value` may be printed bold, `count` follows it in parentheses."""
+    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses."""
 
     value: str
     count: str = ""
     best: bool = False
-    diverged: bool = False
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,37 +42,64 @@ class Layout:
     notes: list[str] = field(default_factory=list)
 
 
-def lay_out(numbers: DataFrame, names: Names) -> Layout:
+def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated: bool = False) -> Layout:
     """Lay out the numbers of a table (see measure.py), in the order in which they come."""
-    labels = [column for column in numbers.columns if column not in NUMBERS]
-    rows, across = labels[:-1], labels[-1]
+    labels = [column for column in numbers.columns if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)]
     records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
     metric = METRICS[records[0]["metric"]]
     best = _best(records, labels, metric)
-    columns = names.ordered(across, (record[across] for record in records))
-    lines: dict[tuple[str, ...], dict[str, Entry]] = {}
-    for place, record in enumerate(records):
-        lines.setdefault(tuple(record[row] for row in rows), {})[record[across]] = _entry(record, metric, place in best)
-    layout = Layout([names.title(row) for row in rows], [names.value(across, column) for column in columns])
-    for key, entries in lines.items():
-        words = [names.value(row, value) for row, value in zip(rows, key, strict=True)]
-        layout.lines.append((words, [entries.get(column, Entry(NO_VALUE)) for column in columns]))
-    layout.notes.extend(_notes(records, layout, metric))
+    entries = [_entry(record, metric, place in best) for place, record in enumerate(records)]
+    layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names)
+    layout.notes.append(f"{metric.label}, {AT[records[0]['at']]}: mean ± standard deviation over seeds (number of runs).")
+    layout.notes.extend(_notes(entries))
+    layout.notes.extend(_paper_notes(records, metric, scale) if "paper" in numbers else _wide_notes(layout))
+    layout.notes.extend([GENERATED.capitalize() + "."] if generated else [])
     return layout
 
 
-def _entry(record: dict[str, Any], metric: Metric, best: bool) -> Entry:
+def _wide(records: list[Record], entries: list[Entry], labels: list[str], names: Names) -> Layout:
+    *rows, across = labels
+    columns = names.ordered(across, (record[across] for record in records))
+    lines: dict[tuple[str, ...], dict[str, Entry]] = {}
+    for record, entry in zip(records, entries, strict=True):
+        lines.setdefault(tuple(record[row] for row in rows), {})[record[across]] = entry
+    layout = Layout([names.title(row) for row in rows], [names.value(across, column) for column in columns])
+    for key, found in lines.items():
+        words = [names.value(row, value) for row, value in zip(rows, key, strict=True)]
+        layout.lines.append((words, [found.get(column, Entry(NO_VALUE)) for column in columns]))
+    return layout
+
+
+def _long(records: list[Record], entries: list[Entry], labels: list[str], names: Names) -> Layout:
+    judged = any(record["verdict"] for record in records)
+    columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
+    layout = Layout([names.title(label) for label in labels], columns)
+    for record, entry in zip(records, entries, strict=True):
+        metric = METRICS[record["metric"]]
+        paper = Entry(NO_VALUE)
+        if _known(record["paper"]):
+            deviation = f" ± {_rounded(record['paper_sd'], metric)}" if _known(record["paper_sd"]) else ""
+            paper = Entry(_rounded(record["paper"], metric) + deviation, mark=DOUBLE_DAGGER if record["doubtful"] else "")
+        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0  # which makes -0.0 a plain 0
+        difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
+        line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
+        layout.lines.append(([names.value(label, record[label]) for label in labels], line))
+    return layout
+
+
+def _entry(record: Record, metric: Metric, best: bool) -> Entry:
     n, planned = record["n"], record["planned"]
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
     if record["diverged"] == planned and not n:
         return Entry("diverged", count)
+    mark = DAGGER if record["diverged"] else ""
     if not n:
-        return Entry(NO_RESULT, count, diverged=bool(record["diverged"]))
+        return Entry(NO_RESULT, count, mark=mark)
     deviation = f" ± {_rounded(record['sd'], metric)}" if n > 1 else ""
-    return Entry(_rounded(record["mean"], metric) + deviation, count, best, bool(record["diverged"]))
+    return Entry(_rounded(record["mean"], metric) + deviation, count, best, mark)
 
 
-def _best(records: list[dict[str, Any]], labels: list[str], metric: Metric) -> set[int]:
+def _best(records: list[Record], labels: list[str], metric: Metric) -> set[int]:
     """The places of the best means among those that differ in their strategy only; in each row where the table has no strategies."""
     if not metric.better:
         return set()
@@ -82,16 +114,36 @@ def _best(records: list[dict[str, Any]], labels: list[str], metric: Metric) -> s
     return {place for means, top in winners for place, mean in means.items() if mean == top}
 
 
-def _notes(records: list[dict[str, Any]], layout: Layout, metric: Metric) -> list[str]:
-    entries = [entry for _, line in layout.lines for entry in line]
-    notes = [f"{metric.label}, {AT[records[0]['at']]}: mean ± standard deviation over seeds (number of runs)."]
+def _notes(entries: list[Entry]) -> list[str]:
+    notes = []
     if any(entry.best for entry in entries):
         notes.append("Bold: the best mean.")
-    if any(entry.diverged for entry in entries):
+    if any(entry.mark for entry in entries):
         notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
-    if any(entry.value == NO_VALUE for entry in entries):
-        notes.append(f"{NO_VALUE}: not planned.")
     return notes
+
+
+def _wide_notes(layout: Layout) -> list[str]:
+    return [f"{NO_VALUE}: not planned."] if any(entry.value == NO_VALUE for _, line in layout.lines for entry in line) else []
+
+
+def _paper_notes(records: list[Record], metric: Metric, scale: str) -> list[str]:
+    sources = dict.fromkeys(f"{record['item']} ({record['source']})" for record in records if record["item"])
+    notes = [f"Paper: {', '.join(sources)}." if sources else "", "Difference: measured minus paper."]
+    if _known(tolerance := records[0]["tolerance"]):
+        unit = ("point" if tolerance == 1 else "points") if metric.unit == "%" else metric.unit
+        notes.append(f"Agrees: at most {tolerance:g} {unit}".rstrip() + " apart.")
+    if scale != "full":
+        notes.append(f"No verdict: scale {scale} is a cheaper version of the paper's runs.")
+    if any(not _known(record["paper"]) or not record["n"] for record in records):
+        notes.append(f"{NO_VALUE}: no value.")
+    reasons = dict.fromkeys(record["doubtful"] for record in records if record["doubtful"])
+    notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else []
+    return [note for note in notes if note]
+
+
+def _known(value: float) -> bool:
+    return value == value
 
 
 def _rounded(value: float, metric: Metric) -> str:

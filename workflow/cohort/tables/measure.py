@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.records.names import Names
-from cohort.records.summary import read_metric, value_per_cell
+from cohort.records.summary import is_generated, read_metric, value_per_cell
+from cohort.tables.compare import compare
 from cohort.tables.spec import Table
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
 
     n counts the values behind the mean. A diverged run counts with what it measured before it diverged, if anything; `diverged` says how
     many there are. An unfinished run is not counted: its latest value would pass for a final one. Standard deviations divide by n - 1.
+    Where the table names an item of the paper, the columns of compare.py follow, unless the runs were made with generated data.
     """
     metrics = read_metric(metrics_file, table.metric)
     labels = list(table.facets())
@@ -30,7 +32,8 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
     groups = counted.groupby(labels, sort=False)
     numbers = groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "sd", "count": "n"})
     numbers = numbers.assign(planned=groups.size(), diverged=groups["diverged"].sum(), metric=table.metric, at=table.at)
-    return _sorted(numbers.reset_index(), labels, Names.of(spec["look"]))[[*labels, *NUMBERS]]
+    numbers = _sorted(numbers.reset_index(), labels, Names.of(spec["look"]))[[*labels, *NUMBERS]]
+    return compare(numbers, table, spec, cells) if table.paper and not is_generated(metrics) else numbers
 
 
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cohort.components import Component, parameter
+from cohort.errors import UserError
 from cohort.records.names import BY_ROUND
 from cohort.records.summary import At
 
@@ -20,6 +21,10 @@ class Table(Component):
     at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
     rows: list[str] = parameter(items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows")
     columns: str = parameter("strategy", help="the label whose values are the columns")
+    paper: str = parameter(
+        "", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it"
+    )
+    tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result still agrees, in the unit as shown")
 
     def facets(self) -> tuple[str, ...]:
         """Every label that the table keeps apart."""
@@ -30,4 +35,6 @@ class Table(Component):
         return self.facets()
 
     def check(self) -> None:
-        """A table's fields always fit together."""
+        """Raise UserError when the fields do not fit together."""
+        if self.tolerance is not None and not self.paper:
+            raise UserError("tolerance needs paper, the item whose values it is held against")

@@ -1,0 +1,129 @@
+"""A paper's values over the measured ones: where they are drawn, in which color, and when they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cohort.components import schema_of
+from cohort.errors import UserError
+from cohort.figures.bars import Bars
+from cohort.figures.curves import Curves
+from cohort.figures.draw import make_figure
+from cohort.figures.look import COLORS, PAPER_GRAY
+from tests.figures.samples import sample
+
+Metrics = Callable[..., Path]
+Spec = dict[str, Any]
+CURVES = """\
+item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,40,40,0.9,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,1,1,0.25,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,12,12,0.5,
+Fig3,authors' log,unsure of the seed,digits,,iid,,fedavg,,test_accuracy,2,2,0.125,
+Fig3,authors' log,,digits,lenet5,iid,J4,loss,,test_accuracy,2,2,0.75,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_loss,2,2,3,
+"""
+ENDS = """\
+item,source,doubtful,partition,J,strategy,other,metric,at,round,value,sd
+Fig7,printed,,iid,J16,loss,,test_accuracy,last,,0.75,
+Fig7,printed,,dir-0.1,J16,fedavg,,test_accuracy,max,,0.125,
+"""
+
+
+@pytest.fixture
+def curves(spec: Spec, tmp_path: Path) -> Spec:
+    (tmp_path / "curves.csv").write_text(CURVES)
+    return spec | {"paper": "Fig3", "paper_values": str(tmp_path / "curves.csv"), "scale": "full"}
+
+
+@pytest.fixture
+def ends(bars: Spec, tmp_path: Path) -> Spec:
+    (tmp_path / "ends.csv").write_text(ENDS)
+    return bars | {"paper": "Fig7", "paper_values": str(tmp_path / "ends.csv")}
+
+
+def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
+    """The thin dashed lines with points, by the title of their panel."""
+    return {
+        axes.get_title(): [line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())] for axes in figure.axes
+    }
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_curve_lies_in_its_panel_in_the_color_of_its_hue(curves: Spec, metrics: Metrics) -> None:
+    figure = make_figure(curves, metrics())
+    lines = paper_lines(figure)
+    assert {title: len(found) for title, found in lines.items()} == {
+        "dir-0.1, J = 4 local steps": 1,
+        "iid, J = 4 local steps": 1,
+        "dir-0.1, J = 16 local steps": 0,
+        "iid, J = 16 local steps": 1,
+    }
+    line = lines["dir-0.1, J = 4 local steps"][0]
+    assert list(line.get_xdata()) == [1, 12, 40] and list(line.get_ydata()) == [25, 50, 90]
+    assert line.get_color() == COLORS[1] and line.is_dashed()
+    assert lines["iid, J = 16 local steps"][0].get_color() == COLORS[0]
+    assert legend(figure) == ["FedAvg (random)", "Highest loss", "FedEntOpt", "paper (authors' log)"]
+    assert "some of the paper's values are doubtful: unsure of the seed" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_a_single_hue_leaves_its_color_to_the_measured(curves: Spec, tmp_path: Path) -> None:
+    sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'").to_parquet(tmp_path / "one.parquet")
+    rest = {key: value for key, value in curves.items() if key not in ("columns", "rows")}
+    figure = make_figure(rest, tmp_path / "one.parquet")
+    assert [line.get_color() for line in paper_lines(figure)[""]] == [PAPER_GRAY]
+    assert figure.axes[0].lines[0].get_color() == COLORS[1]
+
+
+def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(curves: Spec, metrics: Metrics) -> None:
+    figure = make_figure(curves | {"scale": "smoke"}, metrics())
+    assert list(paper_lines(figure)["dir-0.1, J = 4 local steps"][0].get_xdata()) == [1, 12]
+    assert "scale smoke: a cheaper version of the paper's runs" in figure.get_supxlabel().replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", ["curves", "ends"])
+def test_generated_data_never_stands_beside_a_paper(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    frame = sample()
+    frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1]).to_parquet(tmp_path / "some.parquet")
+    figure = make_figure(request.getfixturevalue(kind), tmp_path / "some.parquet")
+    assert not any(paper_lines(figure).values()) and not [word for word in legend(figure) if "paper" in word]
+    assert figure.get_supxlabel().endswith("generated stand-in data: no reproduction of any paper")
+
+
+def test_a_bar_has_a_tick_at_the_papers_value(ends: Spec, metrics: Metrics) -> None:
+    figure = make_figure(ends, metrics())
+    assert {title: len(lines) for title, lines in paper_lines(figure).items()} == {"J = 4 local steps": 0, "J = 16 local steps": 1}
+    tick = paper_lines(figure)["J = 16 local steps"][0]
+    bar = figure.axes[1].patches[4]  # the second strategy's of the second partition: bars are drawn partition by partition
+    assert list(tick.get_ydata()) == [75, 75]
+    np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
+    assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition
+    assert legend(figure)[-1] == "paper"
+
+
+def test_clients_have_no_paper() -> None:
+    with pytest.raises(UserError, match="leave paper out"):
+        Bars(metric="selected", x="client", paper="Fig12").check()
+
+
+def test_which_kinds_may_name_a_paper() -> None:
+    jsonschema.validate({"metric": "test_loss", "paper": "Fig3"}, schema_of(Curves))
+    jsonschema.validate({"metric": "test_loss", "x": "J", "paper": "Fig3"}, schema_of(Bars))
+
+
+def test_a_label_called_generated_is_none(tmp_path: Path, spec: Spec) -> None:
+    sample().assign(generated=False).to_parquet(tmp_path / "metrics.parquet")
+    assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
+    assert make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"

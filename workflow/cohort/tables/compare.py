@@ -1,0 +1,65 @@
+"""The paper's value beside each number of a table, the difference, and what to make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cohort.records.beside import read_beside
+from cohort.records.names import METRICS
+from cohort.records.paper import PaperValue
+from cohort.records.summary import label_columns
+from cohort.tables.spec import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PAPER_NUMBERS = ["paper", "paper_sd", "difference", "tolerance"]
+PAPER_WORDS = ["verdict", "item", "source", "doubtful"]
+AGREES, DIFFERS, NOT_ENOUGH, NO_RESULT, DIVERGED, NO_PAPER = (
+    "agrees",
+    "differs",
+    "not enough runs",
+    "no result",
+    "diverged",
+    "no paper value",
+)
+
+
+def compare(numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: DataFrame) -> DataFrame:
+    """The numbers of a table with the paper's columns; `cells` are all planned cells behind them.
+
+    The tolerance is kept only where verdicts are given: at full scale.
+    """
+    labels = list(table.facets())
+    found = read_beside(
+        spec["paper_values"], table.paper, table.metric, cells.to_dict("records"), labels, label_columns(cells), at=table.at
+    )
+    places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
+    values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]
+    numbers = numbers.assign(
+        paper=[value.value if value else float("nan") for value in values],
+        paper_sd=[value.sd if value and value.sd is not None else float("nan") for value in values],
+        tolerance=float("nan") if table.tolerance is None or spec.get("scale", "full") != "full" else table.tolerance,
+        **{word: [getattr(value, word) if value else "" for value in values] for word in PAPER_WORDS[1:]},
+    )
+    numbers = numbers.assign(difference=numbers["mean"] - numbers["paper"])
+    records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
+    numbers = numbers.assign(verdict=[verdict(record, value) for record, value in zip(records, values, strict=True)])
+    return numbers[[column for column in numbers.columns if column not in (*PAPER_NUMBERS, *PAPER_WORDS)] + PAPER_NUMBERS + PAPER_WORDS]
+
+
+def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
+    """What a result says of the paper's value; nothing without a tolerance. A diverged run settles nothing, whatever its last value was."""
+    if record["tolerance"] != record["tolerance"]:
+        return ""
+    if value is None:
+        return NO_PAPER
+    if record["diverged"]:
+        return DIVERGED
+    if not record["n"]:
+        return NO_RESULT
+    if record["n"] < record["planned"]:
+        return NOT_ENOUGH
+    apart = abs(record["difference"]) * METRICS[record["metric"]].scale
+    return AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS  # 46.61 - 45.11 is 1.5, not a little more
