@@ -35,7 +35,7 @@ def by_hand(weights: Weights, indices: list[int]) -> tuple[float, float]:
 
 @pytest.mark.parametrize("indices", [list(range(23)), [4], [3, 1, 4, 15, 9, 2, 6], list(range(0, 23, 2))])
 def test_loss_and_accuracy_by_hand(indices: list[int]):
-    loss, accuracy = evaluate(linear(), CLIENTS[0], SAMPLES, torch.tensor(indices))
+    loss, accuracy, _ = evaluate(linear(), CLIENTS[0], SAMPLES, torch.tensor(indices))
     expected = by_hand(CLIENTS[0], indices)
     assert loss == pytest.approx(expected[0], rel=1e-12)
     assert accuracy == expected[1]
@@ -44,10 +44,32 @@ def test_loss_and_accuracy_by_hand(indices: list[int]):
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
 def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluation, "CHUNK", chunk)
-    loss, accuracy = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
+    loss, accuracy, _ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
     assert loss == pytest.approx(expected[0], rel=1e-12)
     assert accuracy == expected[1]
+
+
+def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
+    """Bins (0, 1/15], (1/15, 2/15], ...: the distance of mean confidence and accuracy in each, weighted by its samples."""
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for index in indices:
+        outputs = np.exp(weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy())
+        confidence = outputs.max() / outputs.sum()
+        place = next(number for number in range(15) if confidence <= (number + 1) / 15)
+        bins.setdefault(place, []).append((confidence, outputs.argmax() == LABELS[index]))
+    assert len(bins) > 3 or len(indices) < 23
+    gaps = [len(pairs) * abs(np.mean([pair[0] for pair in pairs]) - np.mean([pair[1] for pair in pairs])) for pairs in bins.values()]
+    return float(sum(gaps) / len(indices))
+
+
+@pytest.mark.parametrize("client", range(3))
+@pytest.mark.parametrize("chunk", [4, 1000])
+def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    for indices in (list(range(23)), [4]):
+        found = evaluate(linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)).calibration_error
+        assert found == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
 
 
 def test_accuracy_is_not_trivial_here():
@@ -57,7 +79,7 @@ def test_accuracy_is_not_trivial_here():
 def test_dropout_is_off():
     model = nn.Sequential(nn.Dropout(0.9), nn.Linear(5, 4).double()).train()
     weights = {f"1.{name}": tensor for name, tensor in CLIENTS[0].items()}
-    loss, _ = evaluate(model, weights, SAMPLES, torch.arange(23))
+    loss, _, _ = evaluate(model, weights, SAMPLES, torch.arange(23))
     assert loss == pytest.approx(by_hand(CLIENTS[0], list(range(23)))[0], rel=1e-12)
 
 

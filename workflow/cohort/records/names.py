@@ -32,6 +32,8 @@ METRICS = {
     "test_loss": Metric("Test loss", better="low"),
     "validation_accuracy": Metric("Validation accuracy", "%", 100, digits=2, better="high"),
     "validation_loss": Metric("Validation loss", better="low"),
+    "test_calibration_error": Metric("Calibration error on the test set", "%", 100, digits=2, better="low"),
+    "validation_calibration_error": Metric("Calibration error on validation samples", "%", 100, digits=2, better="low"),
     "train_loss": Metric("Training loss", better="low"),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),

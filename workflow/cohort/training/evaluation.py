@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 from cohort.data.samples import Samples
 from cohort.training.updates import Weights
 
 CHUNK = 1000
+BINS = 15  # of confidence, as is usual for the calibration error
+
+
+class Evaluation(NamedTuple):
+    """Mean cross-entropy, accuracy, and the expected calibration error: how far confidence and accuracy lie apart in the mean over samples,
+    compared within bins of equal width of the confidence."""
+
+    loss: float
+    accuracy: float
+    calibration_error: float
+
+    def of(self, split: str) -> dict[str, float]:
+        """The metrics of a split by name."""
+        return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
 @torch.inference_mode()
-def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torch.Tensor) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy over the samples with these indices."""
+def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torch.Tensor) -> Evaluation:
+    """How a model does on the samples with these indices."""
     model.load_state_dict(weights)
     model.eval()
     loss, right = 0.0, 0
+    excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)  # confidence less right answers, by bin
     for chunk in indices.split(CHUNK):
         outputs, targets = model(samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
-        right += int((outputs.argmax(dim=1) == targets).sum())
-    return loss / len(indices), right / len(indices)
+        confidence, answers = outputs.double().softmax(dim=1).max(dim=1)
+        hits = answers == targets
+        right += int(hits.sum())
+        bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
+        excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
+    return Evaluation(loss / len(indices), right / len(indices), float(excess.abs().sum()) / len(indices))
 
 
 def fingerprint(weights: Weights) -> str:

@@ -137,8 +137,8 @@ class Run:
         clients = {
             "size": task.sizes,
             "selected": np.bincount(np.concatenate(state.history.cohorts), minlength=task.settings.clients),
-            "loss": np.array([loss for loss, _ in results]),
-            "accuracy": np.array([accuracy for _, accuracy in results]),
+            "loss": np.array([result.loss for result in results]),
+            "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
         }
         return Record(header, state.history, clients)

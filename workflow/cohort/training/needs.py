@@ -34,7 +34,7 @@ class NeedCost:
 def reserved_loss(updates: Updates, lookout: Lookout) -> np.ndarray:
     """The loss of each local model on the reserved samples; the server has both, so nothing more is sent."""
     rows = range(len(updates.sizes))
-    return np.array([evaluate(lookout.model, updates.of_client(row), lookout.samples, lookout.reserved)[0] for row in rows])
+    return np.array([evaluate(lookout.model, updates.of_client(row), lookout.samples, lookout.reserved).loss for row in rows])
 
 
 NEEDS: dict[Need, NeedCost] = {

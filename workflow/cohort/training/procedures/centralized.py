@@ -54,11 +54,9 @@ class Centralized(Procedure):
             history.cohorts.append(np.array([0]))
             history.add(round, train_loss=float(losses.mean()))
             if len(task.validation):
-                loss, accuracy = evaluate(model, state.weights, task.train_samples, task.validation)
-                history.add(round, validation_loss=loss, validation_accuracy=accuracy)
+                history.add(round, **evaluate(model, state.weights, task.train_samples, task.validation).of("validation"))
             if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
-                loss, accuracy = evaluate(model, state.weights, task.test_samples, task.test)
-                history.add(round, test_loss=loss, test_accuracy=accuracy)
+                history.add(round, **evaluate(model, state.weights, task.test_samples, task.test).of("test"))
             if not task.schedule.by_batch:
                 schedule.step(*([history.last("validation_loss")] if task.schedule.watches else []))
             history.add_cost(round, client_steps=len(losses), seconds=time.perf_counter() - started)

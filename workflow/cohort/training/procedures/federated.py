@@ -58,11 +58,9 @@ class Federated(Procedure):
             pooled = task.shards.label_counts[cohort].sum(axis=0)
             history.add(round, train_loss=float(updates.losses.mean()), cohort_entropy=float(entropy_bits(pooled)))
             if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
-                loss, accuracy = evaluate(task.model, state.weights, task.test_samples, task.test)
-                history.add(round, test_loss=loss, test_accuracy=accuracy)
+                history.add(round, **evaluate(task.model, state.weights, task.test_samples, task.test).of("test"))
                 if len(task.validation):
-                    loss, accuracy = evaluate(task.model, state.weights, task.train_samples, task.validation)
-                    history.add(round, validation_loss=loss, validation_accuracy=accuracy)
+                    history.add(round, **evaluate(task.model, state.weights, task.train_samples, task.validation).of("validation"))
             history.add_cost(
                 round,
                 bytes_down=len(cohort) * model_bytes,
