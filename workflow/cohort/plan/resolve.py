@@ -122,7 +122,7 @@ class Resolver:
         left = scaled_count(facts["train"], samples) - scaled_count(validation, samples)
         try:
             scheme = parse_name(partition)
-            scheme.scaled(samples).check(facts["classes"], clients, left)
+            scheme.scaled(samples).check(facts["classes"], clients, left, facts.get("groups"))
         except ValueError as error:
             raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
         except UserError as error:
