@@ -58,7 +58,7 @@ def test_with_as_many_clients_as_classes_it_is_the_rule_of_niid_bench(classes: i
 
 
 def test_the_classes_after_the_block_are_equally_likely():
-    """Three clients of five classes, k = 3: client 0 has 0 and 1, and one of three others: each in 400 of 1,200 draws, give or take 16.3."""
+    """Three clients of five classes, k = 3: client 0 has 0 and 1, and one of three others, 400 times each in 1,200, give or take 16.3."""
     held = sum(label_counts(Covering(k=3), 5, 3, seed)[0] > 0 for seed in range(1200))
     assert held[:2].tolist() == [1200, 1200] and held.sum() == 3600
     assert np.abs(held[2:] - 400).max() < 4 * 16.4
