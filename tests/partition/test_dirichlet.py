@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.partition import dirichlet
+from cohort.partition import Pool, dirichlet
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)
@@ -159,14 +159,16 @@ def test_cuts_run_from_nothing_to_everything(cls: type[Dirichlet]):
 def test_draws_are_repeated_until_every_client_has_the_minimum():
     """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30 seeds would show it."""
     labels = np.zeros(100, dtype=int)
-    sizes = [[len(part) for part in Dirichlet(alpha=0.2, minimum=10).deal(labels, 2, np.random.default_rng(seed))] for seed in range(30)]
+    sizes = [
+        [len(part) for part in Dirichlet(alpha=0.2, minimum=10).deal(Pool(labels), 2, np.random.default_rng(seed))] for seed in range(30)
+    ]
     assert min(map(min, sizes)) >= 10
     single = [Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, np.random.default_rng(seed))[0, 1] for seed in range(30)]
     assert min(single) < 10
 
 
 def test_exactly_the_minimum_is_enough():
-    assert [len(part) for part in Dirichlet(alpha=0.5, minimum=10).deal(np.zeros(10, dtype=int), 1, np.random.default_rng(0))] == [10]
+    assert [len(part) for part in Dirichlet(alpha=0.5, minimum=10).deal(Pool(np.zeros(10, dtype=int)), 1, np.random.default_rng(0))] == [10]
 
 
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
@@ -177,7 +179,7 @@ def test_gives_up_after_so_many_draws_and_says_what_to_change(cls: type[Dirichle
     draw = cls.draw_cuts
     monkeypatch.setattr(cls, "draw_cuts", lambda *arguments: draws.append(1) or draw(*arguments))
     with pytest.raises(ValueError, match="none of 7 draws") as caught:
-        cls(alpha=0.05, minimum=10).deal(np.repeat(np.arange(4), 1428), 40, np.random.default_rng(0))
+        cls(alpha=0.05, minimum=10).deal(Pool(np.repeat(np.arange(4), 1428)), 40, np.random.default_rng(0))
     assert len(draws) == 7
     for words in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
         assert words in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.partition import parse_name
+from cohort.partition import Pool, parse_name
 from cohort.partition.overlap import evenly
 from cohort.partition.scheme import Scheme
 
@@ -22,10 +22,9 @@ Parts = list[np.ndarray]
 
 
 def dealt(name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12) -> tuple[Scheme, Parts, Parts]:
-    """The scheme, what it deals and what it lets clients borrow."""
+    """The scheme, what clients keep of what it deals, and what it lets them borrow."""
     scheme, rng = parse_name(name), np.random.default_rng(seed)
-    own = scheme.deal(labels, clients, rng)
-    return scheme, own, scheme.borrow(own, rng)
+    return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
 
 
 def test_figure_1_of_peco():

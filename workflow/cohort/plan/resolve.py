@@ -124,7 +124,7 @@ class Resolver:
             raise UserError(f"{where}: validation is {validation}, but {dataset} has only {facts['train']} training samples to share")
         try:
             scheme = parse_name(partition)
-            scheme.scaled(samples).check(facts["classes"], clients, left)
+            scheme.scaled(samples).check(facts["classes"], clients, left, facts.get("groups"))
         except ValueError as error:
             raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
         except UserError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ class Evaluation(NamedTuple):
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torch.Tensor) -> Evaluation:
-    """How a model does on the samples with these indices."""
+    """How a model does on the samples with these indices; on no samples it is NaN."""
     model.load_state_dict(weights)
     model.eval()
     loss, right = 0.0, 0
@@ -44,7 +45,8 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torc
         right += int(hits.sum())
         bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
         excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
-    return Evaluation(loss / len(indices), right / len(indices), float(excess.abs().sum()) / len(indices))
+    count = len(indices) or math.nan
+    return Evaluation(loss / count, right / count, float(excess.abs().sum()) / count)
 
 
 def fingerprint(weights: Weights) -> str:

@@ -29,7 +29,8 @@ class SerialTrainer:
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
 
     def train(self, weights: Weights, cohort: np.ndarray, round: int) -> Updates:
-        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter."""
+        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter. A client without samples
+        takes no step and has no loss (NaN)."""
         models, steps, losses = [], [], []
         for client in cohort:
             self.model.load_state_dict(weights)
@@ -44,6 +45,8 @@ class SerialTrainer:
 
     def epochs(self, client: int, round: int, optimizer: Optimizer, after_step: Callable[[], None] | None = None) -> Tensor:
         """The local work of a client in a round, from the model's present weights: the loss of each step."""
+        if not len(self.shards[client]):
+            return self.samples.std.new_empty(0)
         settings = self.settings
         start = [parameter.detach().clone() for parameter in self.model.parameters()] if self.objective.pulls else []
         indices = torch.from_numpy(self.shards[client])
