@@ -137,7 +137,7 @@ def of_server(server: ServerRule) -> list[Number]:
         local = {name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape))) for name, tensor in weights.items()}
         losses = torch.from_numpy(rng.random(3))
         updates = Updates(local, torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64), torch.tensor([4, 12, 2]), losses)
-        weights, memory = server.apply(weights, updates, memory)
+        weights, memory, _ = server.apply(weights, updates, memory)
         for name in sorted(weights):
             numbers += weights[name].flatten().tolist()
     return numbers

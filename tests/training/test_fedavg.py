@@ -50,7 +50,7 @@ def test_unweighted_averaging_would_be_seen():
     trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
     start = task.initial_weights()
     updates = trainer.train(start, np.arange(4), 1)
-    weighted, _ = Average().apply(start, updates, {})
+    weighted, _, _ = Average().apply(start, updates, {})
     plain = {key: rows.mean(dim=0) for key, rows in updates.weights.items()}
     assert max(float((weighted[key] - plain[key]).abs().max()) for key in plain) > 1e-4
 
@@ -95,7 +95,7 @@ def test_two_steps_of_three_clients_by_hand():
     assert updates.sizes.tolist() == [1, 2, 3]
     assert updates.steps.tolist() == [2, 2, 2]
     assert updates.losses[0].item() == pytest.approx(1.81, abs=1e-12)
-    merged, memory = Average().apply(start, updates, {})
+    merged, memory, _ = Average().apply(start, updates, {})
     assert merged["weight"].item() == pytest.approx((1.38 + 2.35 + 113 / 30) / 6, abs=1e-12)
     assert memory == {}
 
@@ -122,7 +122,7 @@ def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, l
     exact = Fraction(1)
     for round in range(1, 5):
         updates = trainer.train(weights, np.array([0, 1, 2]), round)
-        weights, _ = Average().apply(weights, updates, {})
+        weights, _, _ = Average().apply(weights, updates, {})
         lr = Fraction(1, 16) * Fraction(lr_decay) ** (round - 1)
         local = [descend(exact, pairs, 3, lr, Fraction(momentum), Fraction(decay)) for pairs in CLIENTS]
         exact = sum(len(pairs) * weight for pairs, weight in zip(CLIENTS, local, strict=True)) / Fraction(6)
@@ -143,7 +143,7 @@ def updates_of(models: list[dict[str, Tensor]], sizes: list[int]) -> Updates:
 def test_size_weights():
     """Sizes 1, 3 and 4: (1 * 8 + 3 * 0 + 4 * 2) / 8 = 2 and (1 * 0 + 3 * 16 + 4 * -4) / 8 = 4."""
     models = [{"a": torch.tensor([8.0, 0.0])}, {"a": torch.tensor([0.0, 16.0])}, {"a": torch.tensor([2.0, -4.0])}]
-    merged, _ = Average().apply({}, updates_of(models, [1, 3, 4]), {})
+    merged, _, _ = Average().apply({}, updates_of(models, [1, 3, 4]), {})
     assert merged["a"].tolist() == [2.0, 4.0]
     assert merged["a"].dtype == torch.float32
 
@@ -151,7 +151,7 @@ def test_size_weights():
 def test_whole_number_buffers_come_back_as_whole_numbers():
     """A batch counter: (1 * 4 + 3 * 8) / 4 = 7."""
     models = [{"count": torch.tensor(4), "weight": torch.tensor([1.0])}, {"count": torch.tensor(8), "weight": torch.tensor([2.0])}]
-    merged, _ = Average().apply({}, updates_of(models, [1, 3]), {})
+    merged, _, _ = Average().apply({}, updates_of(models, [1, 3]), {})
     assert merged["count"].dtype == torch.int64
     assert merged["count"].item() == 7
     assert merged["weight"].tolist() == [1.75]

@@ -20,7 +20,7 @@ class Skewed(Selector):
     """
 
     name: ClassVar[str] = "skewed"
-    gamma: float = parameter(exclusiveMinimum=0, help="the smaller, the fewer clients have most of the probability")
+    gamma: float = parameter(1.0, exclusiveMinimum=0, help="the smaller, the fewer clients have most of the probability")
     redraw: bool = parameter(True, help="draw new probabilities in every round (as run) or once (as written)")
 
     def begin(self, view: View, rng: np.random.Generator) -> State:

@@ -23,6 +23,21 @@ class Updates:
         """The weighted sum over clients; whole-number buffers (a batch counter) come back as whole numbers."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
 
+    def distances(self, weights: Weights) -> Tensor:
+        """How far each client went from these weights: the norm over all of them together."""
+        moves = ((stack - weights[name]).double().flatten(1) for name, stack in self.weights.items() if stack.is_floating_point())
+        return torch.stack([move.square().sum(dim=1) for move in moves]).sum(dim=0).sqrt()
+
+    def shortened(self, weights: Weights, factors: Tensor) -> Updates:
+        """The same with each client's way from these weights multiplied by its factor; where that is 1, it is as it was."""
+
+        def short(start: Tensor, stack: Tensor) -> Tensor:
+            factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
+            return torch.where(factor < 1, start + factor * (stack - start), stack)
+
+        changed = {name: short(weights[name], stack) for name, stack in self.weights.items() if stack.is_floating_point()}
+        return Updates(self.weights | changed, self.sizes, self.steps, self.losses)
+
     def of_rows(self, rows: list[int]) -> Updates:
         """The updates of some of the clients."""
         weights = {name: stack[rows] for name, stack in self.weights.items()}

@@ -52,8 +52,8 @@ class Federated(Procedure):
             trained = np.flatnonzero(task.sizes[cohort]).tolist()
             if trained:  # clients without samples have no say, and a cohort of them alone changes nothing
                 heard = updates if len(trained) == len(cohort) else updates.of_rows(trained)
-                state.weights, state.server = task.server.apply(state.weights, heard, state.server)
-                history.add(round, train_loss=float(heard.losses.mean()))
+                state.weights, state.server, facts = task.server.apply(state.weights, heard, state.server)
+                history.add(round, train_loss=float(heard.losses.mean()), **facts)
             measured, looks = reports(selector.needs, updates, lookout)
             state.selector = selector.observe(state.selector, cohort, measured, view)
             state.round, state.diverged = round, not all_finite(state.weights)

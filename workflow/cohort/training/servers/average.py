@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.training.servers.server import ServerRule
+from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
     from cohort.training.updates import Updates, Weights
@@ -17,5 +17,5 @@ class Average(ServerRule):
 
     name: ClassVar[str] = "average"
 
-    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
-        return updates.mean(updates.sizes / updates.sizes.sum()), memory
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        return Merged(updates.mean(updates.sizes / updates.sizes.sum()), memory, {})

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cohort.components import Component
 
 if TYPE_CHECKING:
     from cohort.training.updates import Updates, Weights
+
+
+class Merged(NamedTuple):
+    """New global weights, what the rule remembers, and what it measured on the way."""
+
+    weights: Weights
+    memory: Weights
+    measured: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +27,6 @@ class ServerRule(Component):
         """What it remembers before the first round."""
         return {}
 
-    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         """The new global weights, and what it remembers."""
         raise NotImplementedError
