@@ -34,6 +34,7 @@ from cohort.shards import Shards
 from cohort.training.needs import NEEDS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.procedures import PROCEDURES, Procedure
+from cohort.training.schedules import parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
@@ -195,6 +196,7 @@ def _digits_task() -> Task:
         objective=SquaredError(),
         server=PlainMean(),
         model=model,
+        schedule=parse_schedule("constant"),
         classes=10,
         train_samples=train,
         test_samples=test,

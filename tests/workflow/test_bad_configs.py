@@ -31,7 +31,7 @@ EDITS = {
         "- classes-20",
         "partition 'classes-20' of digits is impossible: a client cannot hold 20 classes where there are only 10",
     ),
-    "unknown partition": (STUDY, "- classes-2", "- class-2", "partition 'class-2' has no known scheme; did you mean 'classes-K'?"),
+    "unknown partition": (STUDY, "- classes-2", "- class-2", "partition 'class-2' is not known; did you mean 'classes-K'?"),
     "selector's parameter": (
         STRATEGIES,
         "buffer: 0.5",

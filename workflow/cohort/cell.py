@@ -42,6 +42,7 @@ class Settings:
     weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
     optimizer: Literal["sgd", "adam"] = parameter("sgd", help="what takes the clients' steps, fresh each round")
     clip: float = parameter(0.0, minimum=0, help="norm to which the gradient of a step is shortened, 0 if it is not")
+    schedule: str = parameter("constant", help="how a centralized run's learning rate changes, e.g. onecycle, step-30, plateau-patience3")
     lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
     procedure: str = parameter("federated", help="how a run goes")
     validation: int = parameter(0, minimum=0, help="training samples set aside before dealing, on which the global model is evaluated too")

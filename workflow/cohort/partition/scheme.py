@@ -1,19 +1,13 @@
-"""What a partition scheme is, and how its name is read and printed."""
+"""What a partition scheme is."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-import re
-import typing
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import Component
-from cohort.errors import UserError, suggest
+from cohort.named import Named
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
@@ -34,19 +28,10 @@ class Pool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme(Component):
-    """A rule that deals samples to clients. Its name in a config is its word, its values in order, then the options that differ
-    from their defaults: `dir-0.1-minimum1`."""
+class Scheme(Named):
+    """A rule that deals samples to clients."""
 
     exact: ClassVar[bool] = True  # every sample is dealt to one client; a scheme that is not exact shares samples or leaves some out
-
-    @classmethod
-    def form(cls) -> str:
-        """How the names of a scheme look: `dir-ALPHA[-minimumN]`."""
-        words = [cls.name]
-        for field in dataclasses.fields(cls):
-            words.append(field.name.upper() if field.default is dataclasses.MISSING else f"[{field.name}N]")
-        return "-".join(words).replace("-[", "[-")
 
     def versions(self) -> dict[str, int]:
         """The science versions that its numbers depend on."""
@@ -69,59 +54,6 @@ class Scheme(Component):
         """For each client what it keeps of its part, and further samples, which lie at another client too: everything and none, unless a
         name declares an overlap."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
-
-    def __str__(self) -> str:
-        words = [self.name]
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.default is dataclasses.MISSING:
-                words.append(f"{value:g}")
-            elif value != field.default:
-                words.append(f"{field.name}{value:g}")
-        return "-".join(words)
-
-
-def parse(text: str, schemes: Mapping[str, type[Scheme]]) -> Scheme:
-    """Read a partition's name; what it means prints back as the same name."""
-    word, *values = text.split("-")
-    if word not in schemes:
-        raise UserError(f"partition '{text}' has no known scheme{suggest(text, (cls.form() for cls in schemes.values()))}")
-    cls = schemes[word]
-    try:
-        scheme = cls(**_arguments(cls, values))
-    except ValueError as error:
-        raise UserError(f"partition '{text}' is not of the form {cls.form()}: {error}") from None
-    if str(scheme) != text:
-        raise UserError(f"partition '{text}' is written '{scheme}'")
-    return scheme
-
-
-def _arguments(cls: type[Scheme], values: list[str]) -> dict[str, Any]:
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    hints = typing.get_type_hints(cls)
-    required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
-    if len(values) < len(required):
-        raise ValueError(f"{required[len(values)].upper()} is missing")
-    arguments = {name: _number(hints[name], fields[name], value) for name, value in zip(required, values, strict=False)}
-    for value in values[len(required) :]:
-        match = re.fullmatch(r"([a-z]+)([0-9.]+)", value)
-        if match is None or match[1] not in fields or match[1] in required:
-            raise ValueError(f"'{value}' has no place in it")
-        arguments[match[1]] = _number(hints[match[1]], fields[match[1]], match[2])
-    return arguments
-
-
-def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:
-    if hint not in (int, float):  # the scheme under an overlap, which no number can mean
-        raise ValueError(f"'{text}' is no {field.name}")
-    try:
-        value: float = hint(text)
-    except ValueError:
-        raise ValueError(f"{field.name} is '{text}', which is no {'whole ' if hint is int else ''}number") from None
-    least, above = (field.metadata["schema"].get(key, -math.inf) for key in ("minimum", "exclusiveMinimum"))
-    if not (least <= value < math.inf and above < value):
-        raise ValueError(f"{field.name} is {text}, but must be {'at least' if least > above else 'above'} {max(least, above)}")
-    return value
 
 
 def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.plan.expand import Values
+from cohort.training.schedules import parse_schedule
 
 FULL = "full"
 
@@ -18,6 +19,7 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
         rounds = max(1, round(values["rounds"] * scale["rounds"]))
         changed["rounds"] = rounds
         changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
+        changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(rounds / values["rounds"]))
         changed["evaluate_every"] = _shrunk(values["evaluate_every"], rounds / values["rounds"])
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]

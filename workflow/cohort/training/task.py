@@ -19,6 +19,7 @@ from cohort.models import MODELS
 from cohort.randomness import torch_seed
 from cohort.selection import SELECTORS, Selector
 from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.schedules import Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.updates import Weights
 
@@ -31,6 +32,7 @@ class Task:
     selector: Selector
     objective: Objective
     server: ServerRule
+    schedule: Schedule
     model: nn.Module
     classes: int
     train_samples: Samples
@@ -69,6 +71,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         selector=build(SELECTORS, planned.settings["selector"]),
         objective=build(OBJECTIVES, planned.settings["objective"]),
         server=build(SERVERS, planned.settings["server"]),
+        schedule=parse_schedule(settings.schedule),
         model=model,
         classes=classes,
         train_samples=train_samples,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from cohort.cell import is_evaluated
 from cohort.training.procedures.procedure import Procedure
+from cohort.training.schedules import parse_schedule
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -26,6 +27,12 @@ class Centralized(Procedure):
     """A round is an epoch of the only client, whose optimizer goes on from epoch to epoch and follows a schedule."""
 
     name: ClassVar[str] = "centralized"
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        if (settings["clients"], settings["cohort"]) != (1, 1):
+            raise ValueError("trains one client that holds everything: clients and cohort must be 1")
+        if parse_schedule(settings["schedule"]).watches and not settings["validation"]:
+            raise ValueError(f"schedule '{settings['schedule']}' watches the loss on validation samples: validation must be at least 1")
 
     def begin(self, task: Task) -> RunState:
         from cohort.training.state import RunState

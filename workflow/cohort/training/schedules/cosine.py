@@ -29,7 +29,7 @@ class Cosine(Schedule):
 class WarmRestarts(Schedule):
     """Down along half a wave, up again at once, and each next wave so many times as long (CosineAnnealingWarmRestarts)."""
 
-    name: ClassVar[str] = "warm-restarts"
+    name: ClassVar[str] = "restarts"
     first: int = parameter(minimum=1, help="epochs of the first wave")
     factor: int = parameter(2, minimum=1, help="how much longer each wave is than the one before")
 
@@ -46,7 +46,7 @@ class WarmRestarts(Schedule):
 class OneCycle(Schedule):
     """Up to the learning rate for three tenths of all batches, then down to almost nothing, and momentum the other way (OneCycleLR)."""
 
-    name: ClassVar[str] = "one-cycle"
+    name: ClassVar[str] = "onecycle"
     by_batch: ClassVar[bool] = True
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:

@@ -46,7 +46,7 @@ class Step(Schedule):
 class MultiStep(Schedule):
     """At two epochs (MultiStepLR)."""
 
-    name: ClassVar[str] = "multi-step"
+    name: ClassVar[str] = "steps"
     first: int = parameter(minimum=1, help="epochs before the first step")
     second: int = parameter(minimum=1, help="epochs before the second step")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="of each step")

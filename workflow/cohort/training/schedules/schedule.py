@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.components import Component
+from cohort.named import Named
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(Component):
+class Schedule(Named):
     """Changes the learning rate after every epoch, or after every batch. It keeps nothing that its past calls do not give back."""
 
     by_batch: ClassVar[bool] = False
