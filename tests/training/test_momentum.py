@@ -19,9 +19,7 @@ START = {"a": torch.tensor([1.0, 2.0], dtype=torch.float64), "b": torch.tensor([
 
 def updates(*moves: tuple[float, float, float], sizes: tuple[float, ...] = (1, 3)) -> Updates:
     """Clients that went from the start by these amounts."""
-    clients = [
-        {"a": START["a"] + torch.tensor(move[:2]).double(), "b": START["b"] + move[2], "count": torch.tensor(9)} for move in moves
-    ]
+    clients = [{"a": START["a"] + torch.tensor(move[:2]).double(), "b": START["b"] + move[2], "count": torch.tensor(9)} for move in moves]
     return Updates(stack(clients), torch.tensor(sizes, dtype=torch.float64), torch.tensor([1, 1]), torch.zeros(2))
 
 
