@@ -25,6 +25,7 @@ class View:
     clients: int
     cohort: int
     sizes: np.ndarray
+    rounds: int = 1
     label_counts: np.ndarray | None = None
 
 
@@ -40,6 +41,18 @@ class Selector(Component):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """What it remembers before the first round."""
         return {}
+
+    def probing(self) -> int:
+        """How many local batches the clients of a pool are to train before it chooses; 0 if it needs no such probe."""
+        return 0
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        """Whom to probe."""
+        raise NotImplementedError
+
+    def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
+        """What it remembers once the pool was probed: how far each client's model moved."""
+        raise NotImplementedError
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         """The cohort: `view.cohort` distinct clients of the candidates."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -18,6 +20,22 @@ from cohort.training.objectives import Objective
 from cohort.training.optimizers import optimizer_for
 from cohort.training.updates import Updates, Weights, stack
 
+Part = Callable[[int], tuple[int, int | None]]
+"""From how many samples a client has: from which of its steps to which it is trained."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The clients that were probed, what became of them, and in how many batches."""
+
+    pool: np.ndarray
+    updates: Updates
+    batches: int
+
+    def of(self, client: int) -> Weights:
+        """A client's model after its probe."""
+        return self.updates.of_client(int(np.flatnonzero(self.pool == client)[0]))
+
 
 class SerialTrainer:
     """Trains a cohort from the global weights, each client on its own samples."""
@@ -28,38 +46,56 @@ class SerialTrainer:
         self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
 
-    def train(self, weights: Weights, cohort: np.ndarray, round: int) -> Updates:
-        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter. A client without samples
-        takes no step and has no loss (NaN)."""
+    def train(self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None) -> Updates:
+        """Every client of the cohort starts from `weights`, or where its probe ended; the order in which they are trained does not matter.
+        A client without samples takes no step and has no loss (NaN)."""
+        return self._train(weights, cohort, round, probed, lambda size: (first_after_probe(size, self.settings, probed), None))
+
+    def probe(self, weights: Weights, pool: np.ndarray, round: int, batches: int) -> Probed:
+        """What becomes of each client of the pool in its first local batches of the round."""
+        return Probed(pool, self._train(weights, pool, round, None, lambda size: (0, batches)), batches)
+
+    def _train(self, weights: Weights, clients: np.ndarray, round: int, probed: Probed | None, part: Part) -> Updates:
         models, steps, losses = [], [], []
-        for client in cohort:
-            self.model.load_state_dict(weights)
+        anchor = [weights[name] for name, _ in self.model.named_parameters()]
+        for client in map(int, clients):
+            self.model.load_state_dict(weights if probed is None else probed.of(client))
             optimizer = optimizer_for(self.settings, self.model.parameters(), self.settings.lr * self.settings.lr_decay ** (round - 1))
-            batch_losses = self.epochs(int(client), round, optimizer)
+            begin, end = part(len(self.shards[client]))
+            batch_losses = self.steps(client, round, optimizer, begin, end, anchor)
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
             steps.append(len(batch_losses))
             losses.append(batch_losses.mean())
         device = self.samples.labels.device
-        sizes = torch.tensor([len(self.shards[client]) for client in cohort], dtype=torch.float64, device=device)
+        sizes = torch.tensor([len(self.shards[client]) for client in clients], dtype=torch.float64, device=device)
         return Updates(stack(models), sizes, torch.tensor(steps), torch.stack(losses))
 
-    def epochs(self, client: int, round: int, optimizer: Optimizer, after_step: Callable[[], None] | None = None) -> Tensor:
-        """The local work of a client in a round, from the model's present weights: the loss of each step."""
+    def steps(
+        self,
+        client: int,
+        round: int,
+        optimizer: Optimizer,
+        begin: int = 0,
+        end: int | None = None,
+        anchor: Sequence[Tensor] = (),
+        after_step: Callable[[], None] | None = None,
+    ) -> Tensor:
+        """The local work of a client in a round, from the model's present weights, or the part of it from one step to another: the loss of
+        each step. `anchor` is what the objective may pull the weights to."""
         if not len(self.shards[client]):
             return self.samples.std.new_empty(0)
         settings = self.settings
-        start = [parameter.detach().clone() for parameter in self.model.parameters()] if self.objective.pulls else []
         indices = torch.from_numpy(self.shards[client])
         inputs, targets = self._inputs(indices, client, round), self.samples.labels[indices]
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
         self.model.train()
         losses = []
         rng = generator(settings.seed, "batches", round=round, client=client)
-        for step, batch in enumerate(batches(len(indices), settings, rng)):
+        for step, batch in islice(enumerate(batches(len(indices), settings, rng)), begin, end):
             optimizer.zero_grad()
             loss = self.objective.loss(self.model(inputs(step, batch)), targets[batch])
             if self.objective.pulls:
-                loss = loss + self.objective.pull(self.model.parameters(), start)
+                loss = loss + self.objective.pull(self.model.parameters(), anchor)
             loss.backward()
             if settings.clip:
                 clip_grad_norm_(self.model.parameters(), settings.clip)
@@ -67,7 +103,7 @@ class SerialTrainer:
             if after_step is not None:
                 after_step()
             losses.append(loss.detach())
-        return torch.stack(losses)
+        return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, Tensor], Tensor]:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""
@@ -81,6 +117,13 @@ class SerialTrainer:
         numbers = torch.from_numpy(drawn).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
         return lambda step, batch: standardized(augment(images[batch], numbers[step // per_epoch][batch]))
+
+
+def first_after_probe(size: int, settings: Settings, probed: Probed | None) -> int:
+    """The step with which a client goes on: after its probe, or, where J counts epochs, with the second of them."""
+    if probed is None:
+        return 0
+    return local_steps(size, settings)[1] if local_work(settings.J)[1] else probed.batches
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:

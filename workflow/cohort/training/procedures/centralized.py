@@ -53,7 +53,7 @@ class Centralized(Procedure):
         for round in range(state.round + 1, settings.rounds + 1):
             started = time.perf_counter()
             history.add(round, lr=optimizer.param_groups[0]["lr"])
-            losses = trainer.epochs(0, round, optimizer, schedule.step if task.schedule.by_batch else None)
+            losses = trainer.steps(0, round, optimizer, after_step=schedule.step if task.schedule.by_batch else None)
             state.weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
             state.server = memory(optimizer, model)
             state.round, state.diverged = round, not all_finite(state.weights)

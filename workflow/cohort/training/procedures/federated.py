@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cohort.training.task import Task
 
 
+NORM_BYTES = 8  # of the one number that a probed client sends
+
+
 @dataclass(frozen=True, kw_only=True)
 class Federated(Procedure):
     """The loop that the papers' algorithm boxes print."""
@@ -47,8 +50,14 @@ class Federated(Procedure):
 
         for round in range(state.round + 1, settings.rounds + 1):
             started = time.perf_counter()
+            probed = None
+            if selector.probing():
+                pool = selector.draw_pool(candidates, view, generator(settings.seed, "pool", round=round))
+                probed = trainer.probe(state.weights, pool, round, selector.probing())
+                norms = probed.updates.distances(state.weights).cpu().numpy()
+                state.selector = selector.look(state.selector, pool, norms)
             cohort = selector.select(state.selector, candidates, view, generator(settings.seed, "selection", round=round))
-            updates = trainer.train(state.weights, cohort, round)
+            updates = trainer.train(state.weights, cohort, round, probed)
             trained = np.flatnonzero(task.sizes[cohort]).tolist()
             if trained:  # clients without samples have no say, and a cohort of them alone changes nothing
                 heard = updates if len(trained) == len(cohort) else updates.of_rows(trained)
@@ -67,9 +76,9 @@ class Federated(Procedure):
                     history.add(round, **evaluate(task.model, state.weights, task.train_samples, task.validation).of("validation"))
             history.add_cost(
                 round,
-                bytes_down=len(cohort) * model_bytes,
-                bytes_up=len(cohort) * model_bytes + (once if round == 1 else 0),
-                client_steps=int(updates.steps.sum()),
+                bytes_down=(len(cohort) if probed is None else len(probed.pool)) * model_bytes,
+                bytes_up=len(cohort) * model_bytes + (once if round == 1 else 0) + (0 if probed is None else NORM_BYTES * len(probed.pool)),
+                client_steps=int(updates.steps.sum()) + (0 if probed is None else int(probed.updates.steps.sum())),
                 selection_samples=looks,
                 seconds=time.perf_counter() - started,
             )
@@ -80,4 +89,6 @@ class Federated(Procedure):
 
 def _view(task: Task) -> View:
     counts = task.shards.label_counts if "label_counts" in task.selector.needs else None
-    return View(clients=task.settings.clients, cohort=task.settings.cohort, sizes=task.sizes, label_counts=counts)
+    return View(
+        clients=task.settings.clients, cohort=task.settings.cohort, rounds=task.settings.rounds, sizes=task.sizes, label_counts=counts
+    )

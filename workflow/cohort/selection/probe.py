@@ -1,0 +1,77 @@
+"""AML's probing: some clients train for a moment, and those whose models move most are trained on, with fairness and exploration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.components import parameter
+from cohort.selection.selector import Need, Selector, State, View
+
+NEVER = -999_999  # the round in which a client was last chosen that never was
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Selector):
+    """A pool of clients is drawn evenly and trains for a few batches. A client's score mixes how far its model moved and how long and how
+    often it was passed over. Chosen are those that were passed over for too long, then the highest scores, then some at random in
+    proportion to the exponential of their score. What the pool trained is not lost: the cohort goes on from there.
+    """
+
+    name: ClassVar[str] = "probe"
+    pool: float = parameter(2.0, minimum=1, help="clients that are probed, as a multiple of the cohort")
+    batches: int = parameter(2, minimum=1, help="local batches of a probe")
+    beta: float = parameter(0.3, minimum=0, maximum=1, help="fairness (1) against movement (0)")
+    epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
+    temperature: float = parameter(0.7, exclusiveMinimum=0, help="of the exploration; the higher, the more even")
+    patience: float = parameter(0.25, exclusiveMinimum=0, help="share of all rounds after which a client that was not chosen must be")
+    rarity: float = parameter(0.6, minimum=0, maximum=1, help="in fairness, how rarely (1) against how long ago (0) a client was chosen")
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {"count": np.zeros(view.clients, dtype=np.int64), "last": np.full(view.clients, NEVER), "round": np.array(0)}
+
+    def probing(self) -> int:
+        return self.batches
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice(candidates, min(round(self.pool * view.cohort), len(candidates)), replace=False)
+
+    def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
+        return state | {"pool": pool, "norm": norms, "round": state["round"] + 1}
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        pool, gap = state["pool"], state["round"] - state["last"][state["pool"]]
+        score = self.scores(state["norm"], state["count"][pool], gap, rng)
+        explored = min(round(self.epsilon * view.cohort), view.cohort - 1)
+        exploited = view.cohort - explored
+        waiting = np.flatnonzero(gap >= max(1, int(self.patience * view.rounds)))
+        forced = waiting[np.argsort(-gap[waiting], kind="stable")][:exploited]
+        best = np.setdiff1d(np.argsort(-score, kind="stable"), forced, assume_unique=True)
+        chosen = np.concatenate([forced, best])[:exploited]
+        if explored:
+            rest = np.setdiff1d(np.arange(len(pool)), chosen)
+            keys = score[rest] / self.temperature + rng.gumbel(size=len(rest))  # the largest are a draw without replacement
+            chosen = np.concatenate([chosen, rest[np.argsort(-keys)[:explored]]])
+        return pool[chosen]
+
+    def scores(self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Movement and fairness of each client of the pool, mixed."""
+        rare = minmax(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
+        fairness = minmax(self.rarity * rare + (1 - self.rarity) * minmax(gaps))
+        score = (1 - self.beta) * minmax(norms) + self.beta * fairness
+        return score if score.any() else 1e-6 * rng.random(len(score))
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+        count, last = state["count"].copy(), state["last"].copy()
+        count[cohort] += 1
+        last[cohort] = state["round"]
+        return {"count": count, "last": last, "round": state["round"]}
+
+
+def minmax(values: np.ndarray) -> np.ndarray:
+    """Moved and stretched to lie between 0 and 1; all zero where all are equal."""
+    spread = np.ptp(values)
+    return (values - values.min()) / spread if spread else np.zeros(len(values))
