@@ -107,7 +107,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _shards(options: argparse.Namespace) -> None:
-    from cohort.plan.resolve import SHARD_KEYS
+    from cohort.cell import SHARD_KEYS
     from cohort.show_shards import print_shards
 
     print_shards(_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
