@@ -85,6 +85,7 @@ def test_cost_is_near_what_was_measured():
         "batch": 16,
         "clients": 20,
         "samples": 1.0,
+        "validation": 0,
         "evaluate_every": 10,
     }
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
