@@ -24,7 +24,7 @@ from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
-from cohort.partition import SCHEMES, Scheme
+from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.iid import Iid
 from cohort.partition.overlap import Overlap
 from cohort.randomness import torch_seed
@@ -96,11 +96,12 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
-    """700 samples of five classes dealt to ten clients: sizes, and a hash of who holds what."""
+    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of who holds what."""
     labels = np.random.default_rng(1).permutation(np.repeat(np.arange(5), [200, 150, 150, 100, 100]))
+    groups = np.random.default_rng(11).integers(0, 4, 700)
     rng = np.random.default_rng(2)
-    own = scheme.deal(labels, 10, rng)
-    parts = [np.concatenate(both) for both in zip(own, scheme.borrow(own, rng), strict=True)]
+    own, borrowed = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
+    parts = [np.concatenate(both) for both in zip(own, borrowed, strict=True)]
     return [*(len(part) for part in parts), _hash(*parts)]
 
 

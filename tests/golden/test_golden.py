@@ -127,7 +127,7 @@ def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pyt
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("partition:") and "borrow" in vars(component(key))])
 def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same samples, each one client further on."""
-    perturb(monkeypatch, key, "borrow", lambda borrowed: [borrowed[-1], *borrowed[:-1]])
+    perturb(monkeypatch, key, "borrow", lambda both: (both[0], [both[1][-1], *both[1][:-1]]))
     assert complaint(key, read()) == MOVED.format(key)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from cohort.partition import Pool
 from cohort.partition.classes import Classes
 
 PER_CLASS = [500, 437, 250, 501, 333]
@@ -14,7 +15,7 @@ CASES = [(k, clients) for k in (1, 2, 3, 5) for clients in (5, 12, 20)]
 
 
 def label_counts(labels: np.ndarray, k: int, clients: int, seed: int) -> np.ndarray:
-    parts = Classes(k=k).deal(labels, clients, np.random.default_rng(seed))
+    parts = Classes(k=k).deal(Pool(labels), clients, np.random.default_rng(seed))
     return np.stack([np.bincount(labels[part], minlength=labels.max() + 1) for part in parts])
 
 
@@ -57,7 +58,7 @@ def test_which_samples_of_a_class_a_holder_gets_is_chance():
     """Two holders of ten samples: each sample lies at client 0 in half of 1,000 draws."""
     held = np.zeros(10)
     for seed in range(1000):
-        held[Classes(k=1).deal(np.zeros(10, dtype=int), 2, np.random.default_rng(seed))[0]] += 1
+        held[Classes(k=1).deal(Pool(np.zeros(10, dtype=int)), 2, np.random.default_rng(seed))[0]] += 1
     assert held.sum() == 5000
     assert chisquare(held).pvalue > 1e-3
 
@@ -65,4 +66,4 @@ def test_which_samples_of_a_class_a_holder_gets_is_chance():
 def test_a_class_with_too_few_samples_is_named():
     labels = np.array([0] * 20 + [1] * 3)
     with pytest.raises(ValueError, match="class 1 has 3 samples for 4 clients that hold it"):
-        Classes(k=2).deal(labels, 4, np.random.default_rng(0))
+        Classes(k=2).deal(Pool(labels), 4, np.random.default_rng(0))

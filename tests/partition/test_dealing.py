@@ -1,6 +1,6 @@
-"""What holds for every scheme: each sample is dealt to exactly one client, and chance comes from the generator alone.
+"""What holds for every scheme: what is dealt to whom is as its `exact` declares, and chance comes from the generator alone.
 
-What an overlap adds to that is in test_overlap.
+Who holds what under an overlap and with roles, which are not exact, is in test_overlap and test_roles.
 """
 
 from __future__ import annotations
@@ -10,108 +10,165 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.partition import SCHEMES, parse_name
+from cohort.partition import SCHEMES, Pool, parse_name
 from cohort.partition.scheme import Scheme
 
-NAMES = [
-    *("iid", "classes-1", "classes-2", "classes-4", "sampled-1-1", "sampled-1-3", "sampled-4-4", "quantity-5-minimum2"),
-    *("dir-0.3", "dir-5-minimum2", "dirplain-0.5", "dirplain-5", "classes-2-overlap0.2x2"),
+EXACT = [
+    *("iid", "classes-1", "classes-2", "classes-4", "covering-1", "covering-3", "sampled-1-1", "sampled-1-3", "sampled-4-4"),
+    *("quantity-5-minimum2", "dir-5-minimum2", "dirplain-0.5", "dirplain-5", "dirplain-0.1-minimum0", "dirdomains-5-minimum2"),
+    *("domains-1", "domains-2", "domains-3", "onedomain-0", "onedomain-2", "classes-2-overlap0.2x2", "domains-1-overlap0.2x2-replace"),
 ]
-LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100]))
+SKEWED = ["dir-0.3", "dirdomains-0.5"]  # whose minimum of 10 takes more samples than the small federations have
+SHARING = ["roles-1", "roles-2", "roles-3"]
+UNDRAWN = ["roles-1", "roles-2", "roles-3"]  # the same for every seed
+NAMES = [*EXACT, *SKEWED, *SHARING]
+CHANCE = np.random.default_rng(5)
+POOL = Pool(CHANCE.permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100])), CHANCE.permutation(np.arange(1200) % 15 // 4))
 
 
 @st.composite
-def federations(draw: st.DrawFn) -> tuple[np.ndarray, int, int]:
-    """Shuffled labels of 4 to 6 classes, enough samples of each, a number of clients, a seed."""
+def federations(draw: st.DrawFn) -> tuple[Pool, int, int]:
+    """Shuffled labels of 4 to 6 classes and 3 or 4 groups, enough samples of each, a number of clients, a seed."""
     clients = draw(st.integers(6, 12))
     per_class = draw(st.lists(st.integers(clients, 80), min_size=4, max_size=6))
-    seed = draw(st.integers(0, 10_000))
-    return np.random.default_rng(seed).permutation(np.repeat(np.arange(len(per_class)), per_class)), clients, seed
+    seed, groups = draw(st.integers(0, 10_000)), draw(st.integers(3, 4))
+    rng, count = np.random.default_rng(seed), sum(per_class)
+    extra = rng.integers(0, groups, count - groups * clients)
+    return Pool(
+        rng.permutation(np.repeat(np.arange(len(per_class)), per_class)),
+        rng.permutation(np.concatenate([np.repeat(np.arange(groups), clients), extra])),
+    ), clients, seed  # fmt: skip
 
 
 def test_names_exercise_every_scheme():
     assert {type(parse_name(name)) for name in NAMES} == set(SCHEMES.values())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "dir-0.3"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scheme_declares_whether_it_is_exact(name: str):
+    assert getattr(parse_name(name), "base", parse_name(name)).exact == (name not in SHARING)
+
+
+@pytest.mark.parametrize("name", EXACT)
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(federation=federations())
-def test_each_sample_goes_to_exactly_one_client(name: str, federation: tuple[np.ndarray, int, int]):
-    labels, clients, seed = federation
-    assert_deals(parse_name(name), labels, clients, seed)
+def test_each_sample_goes_to_exactly_one_client(name: str, federation: tuple[Pool, int, int]):
+    assert_deals(parse_name(name), *federation)
 
 
+@pytest.mark.parametrize("name", SKEWED)
 @pytest.mark.parametrize("seed", range(10))
-def test_each_sample_goes_to_exactly_one_client_at_strong_skew(seed: int):
-    assert_deals(parse_name("dir-0.3"), LABELS, 8, seed)
+def test_each_sample_goes_to_exactly_one_client_at_strong_skew(name: str, seed: int):
+    assert_deals(parse_name(name), POOL, 8, seed)
 
 
-def assert_deals(scheme: Scheme, labels: np.ndarray, clients: int, seed: int) -> None:
-    parts = scheme.deal(labels, clients, np.random.default_rng(seed))
+def assert_deals(scheme: Scheme, pool: Pool, clients: int, seed: int) -> None:
+    parts = scheme.deal(pool, clients, np.random.default_rng(seed))
     assert len(parts) == clients
-    assert min(len(part) for part in parts) >= getattr(scheme, "minimum", 1)
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
+    assert min(len(part) for part in parts) >= getattr(getattr(scheme, "base", scheme), "minimum", 1)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(pool.labels)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_parts_other_seed_other_parts(name: str):
-    once, again, other = (parse_name(name).deal(LABELS, 8, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    once, again, other = (parse_name(name).deal(POOL, 8, np.random.default_rng(seed)) for seed in (1, 1, 2))
     for part, same in zip(once, again, strict=True):
         np.testing.assert_array_equal(part, same)
-    assert any(not np.array_equal(np.sort(part), np.sort(changed)) for part, changed in zip(once, other, strict=True))
+    moved = any(not np.array_equal(np.sort(part), np.sort(changed)) for part, changed in zip(once, other, strict=True))
+    assert moved == (name not in UNDRAWN)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_labels_are_left_alone_and_global_chance_has_no_say(name: str):
-    labels = LABELS.copy()
-    once = parse_name(name).deal(labels, 8, np.random.default_rng(1))
+def test_the_pool_is_left_alone_and_global_chance_has_no_say(name: str):
+    assert POOL.groups is not None
+    pool = Pool(POOL.labels.copy(), POOL.groups.copy())
+    once = parse_name(name).deal(pool, 8, np.random.default_rng(1))
     np.random.seed(99)
-    again = parse_name(name).deal(labels, 8, np.random.default_rng(1))
+    again = parse_name(name).deal(pool, 8, np.random.default_rng(1))
     np.testing.assert_array_equal(np.concatenate(once), np.concatenate(again))
-    np.testing.assert_array_equal(labels, LABELS)
+    np.testing.assert_array_equal(pool.labels, POOL.labels)
+    np.testing.assert_array_equal(pool.groups, POOL.groups)
+
+
+GROUPED = ["roles-2", "domains-2", "onedomain-0", "dirdomains-0.5", "domains-2-overlap0.2x2"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schemes_that_deal_by_labels_do_not_look_at_groups(name: str):
+    if any(name.startswith(grouped.partition("-")[0]) for grouped in GROUPED):
+        return
+    with_groups, without = (parse_name(name).deal(pool, 8, np.random.default_rng(1)) for pool in (POOL, Pool(POOL.labels)))
+    np.testing.assert_array_equal(np.concatenate(with_groups), np.concatenate(without))
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_schemes_that_deal_by_groups_refuse_data_without(name: str):
+    words = r"^it deals samples by their groups \(domains, roles\), and this data set has none$"
+    with pytest.raises(ValueError, match=words):
+        parse_name(name).check(10, 20, 1000)
+    with pytest.raises(ValueError, match=words):
+        parse_name(name).deal(Pool(POOL.labels), 8, np.random.default_rng(0))
 
 
 IMPOSSIBLE = {
-    "more clients than samples": ("iid", 10, 11, 10, "10 samples cannot be dealt to 11 clients"),
-    "more classes per client than there are": ("classes-11", 10, 100, 1000, "11 classes where there are only 10"),
-    "fewer clients than classes": ("classes-2", 10, 9, 1000, "9 clients leave some of the 10 classes unheld"),
-    "classes: more clients than samples": ("classes-1", 2, 11, 10, "10 samples cannot be dealt to 11 clients"),
-    "minimum cannot be reached": ("dir-0.1", 10, 100, 999, "999 samples cannot give 100 clients 10 each"),
-    "more classes drawn than there are": ("sampled-1-11", 10, 100, 1000, "cannot draw 11 classes where there are only 10"),
-    "numbers of classes in the wrong order": ("sampled-3-2", 10, 100, 1000, "3 is more than 2; the smaller number"),
-    "sampled: more clients than samples": ("sampled-1-2", 2, 11, 10, "10 samples cannot be dealt to 11 clients"),
-    "quantity minimum cannot be reached": ("quantity-1", 10, 100, 999, "999 samples cannot give 100 clients 10 each"),
-    "plain minimum cannot be reached": ("dirplain-0.1", 10, 100, 99, "99 samples cannot give 100 clients 1 each"),
+    "more clients than samples": ("iid", 10, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
+    "more classes per client than there are": ("classes-11", 10, 100, 1000, None, "11 classes where there are only 10"),
+    "fewer clients than classes": ("classes-2", 10, 9, 1000, None, "9 clients leave some of the 10 classes unheld"),
+    "classes: more clients than samples": ("classes-1", 2, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
+    "fewer places than classes": ("covering-9", 100, 11, 1000, None, "11 clients that hold 9 each cannot hold all 100 classes"),
+    "covering: more classes than there are": ("covering-11", 10, 100, 1000, None, "11 classes where there are only 10"),
+    "minimum cannot be reached": ("dir-0.1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
+    "more classes drawn than there are": ("sampled-1-11", 10, 100, 1000, None, "cannot draw 11 classes where there are only 10"),
+    "numbers of classes in the wrong order": ("sampled-3-2", 10, 100, 1000, None, "3 is more than 2; the smaller number"),
+    "sampled: more clients than samples": ("sampled-1-2", 2, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
+    "quantity minimum cannot be reached": ("quantity-1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
+    "plain minimum cannot be reached": ("dirplain-0.1", 10, 100, 99, None, "99 samples cannot give 100 clients 1 each"),
+    "more roles than there are": ("roles-5", 80, 100, 1000, 4, "a client cannot hold 5 roles where there are only 4"),
+    "more domains than there are": ("domains-5", 7, 10, 1000, 4, "a client cannot hold 5 domains where there are only 4"),
+    "fewer clients than domains": ("domains-2", 7, 3, 1000, 4, "3 clients leave some of the 4 domains unheld"),
+    "a domain that is not there": ("onedomain-4", 7, 10, 1000, 4, "no domain 4: the 4 domains are numbered from 0 to 3"),
+    "nobody for the other domains": ("onedomain-0", 7, 1, 1000, 4, "need two clients"),
+    "domains: more clients than samples": ("domains-1", 2, 11, 10, 2, "10 samples cannot be dealt to 11 clients"),
+    "domain minimum cannot be reached": ("dirdomains-0.5", 7, 100, 999, 4, "999 samples cannot give 100 clients 10 each"),
+    "an overlap on what shares already": ("roles-2-overlap0.2x2", 80, 10, 1000, 4, "'roles-2' lets clients share samples as it is"),
 }
 
 
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_impossible_partitions_are_refused(case: str):
-    name, classes, clients, samples, words = IMPOSSIBLE[case]
+    name, classes, clients, samples, groups, words = IMPOSSIBLE[case]
     with pytest.raises(ValueError, match=words):
-        parse_name(name).check(classes, clients, samples)
+        parse_name(name).check(classes, clients, samples, groups)
 
 
 POSSIBLE = [
-    ("iid", 10, 10, 10),
-    ("classes-10", 10, 10, 1000),
-    ("classes-2", 10, 10, 1000),
-    ("dir-0.1", 10, 100, 1000),
-    ("dirplain-0.1", 2, 5, 5),
-    ("sampled-10-10", 10, 10, 10),
-    ("quantity-1", 10, 100, 1000),
+    ("iid", 10, 10, 10, None),
+    ("classes-10", 10, 10, 1000, None),
+    ("classes-2", 10, 10, 1000, None),
+    ("covering-10", 100, 10, 1000, None),
+    ("dir-0.1", 10, 100, 1000, None),
+    ("dirplain-0.1", 2, 5, 5, None),
+    ("dirplain-0.1-minimum0", 2, 6, 5, None),
+    ("sampled-10-10", 10, 10, 10, None),
+    ("quantity-1", 10, 100, 1000, None),
+    ("roles-4", 80, 100, 1000, 4),
+    ("domains-4", 7, 4, 1000, 4),
+    ("onedomain-3", 7, 2, 1000, 4),
+    ("dirdomains-0.5", 7, 100, 1000, 4),
 ]
 
 
-@pytest.mark.parametrize(("name", "classes", "clients", "samples"), POSSIBLE)
-def test_the_last_possible_partition_is_not_refused(name: str, classes: int, clients: int, samples: int):
-    parse_name(name).check(classes, clients, samples)
+@pytest.mark.parametrize(("name", "classes", "clients", "samples", "groups"), POSSIBLE)
+def test_the_last_possible_partition_is_not_refused(name: str, classes: int, clients: int, samples: int, groups: int | None):
+    parse_name(name).check(classes, clients, samples, groups)
 
 
 def test_limits_that_count_samples_shrink_with_the_share():
     assert str(parse_name("dir-0.1").scaled(0.5)) == "dir-0.1-minimum5"
     assert str(parse_name("dir-0.1").scaled(0.01)) == "dir-0.1-minimum1"
     assert str(parse_name("dir-0.1").scaled(1.0)) == "dir-0.1"
+    assert str(parse_name("dirplain-0.1-minimum0").scaled(0.5)) == "dirplain-0.1-minimum0"
     assert str(parse_name("quantity-0.5").scaled(0.5)) == "quantity-0.5-minimum5"
+    assert str(parse_name("dirdomains-0.5").scaled(0.5)) == "dirdomains-0.5-minimum5"
     assert str(parse_name("classes-2").scaled(0.5)) == "classes-2"
     assert str(parse_name("iid").scaled(0.5)) == "iid"

@@ -7,18 +7,22 @@ import time
 import numpy as np
 import pytest
 
-from cohort.partition import parse_name
+from cohort.partition import Pool, parse_name
 
 pytestmark = pytest.mark.alone
-NAMES = ["iid", "classes-2", "dirplain-0.5", "dir-0.5-minimum1", "quantity-5", "sampled-1-5", "iid-overlap0.2x20"]
+NAMES = [
+    *("iid", "classes-2", "covering-2", "dirplain-0.5", "dir-0.5-minimum1", "quantity-5", "sampled-1-5", "iid-overlap0.2x20"),
+    *("roles-5", "domains-2", "onedomain-3", "iid-overlap0.2x20-replace"),
+]
 
 
 def seconds(name: str, clients: int, samples: int) -> float:
     """The fastest of three deals."""
-    labels, scheme, times = np.random.default_rng(0).integers(0, 10, samples), parse_name(name), []
+    rng = np.random.default_rng(0)
+    pool, scheme, times = Pool(rng.integers(0, 10, samples), rng.integers(0, clients // 2, samples)), parse_name(name), []
     for seed in range(3):
         start, rng = time.perf_counter(), np.random.default_rng(seed)
-        scheme.borrow(scheme.deal(labels, clients, rng), rng)
+        scheme.borrow(scheme.deal(pool, clients, rng), rng)
         times.append(time.perf_counter() - start)
     return min(times)
 
@@ -35,5 +39,5 @@ def test_a_minimum_that_few_draws_reach():
     """CINIC-10 with 200 clients: one draw in 25 gives everyone ten samples. Measured on one core: 0.05 s."""
     labels = np.repeat(np.arange(10), 9000)
     start = time.perf_counter()
-    parse_name("dir-0.1").deal(labels, 200, np.random.default_rng(0))
+    parse_name("dir-0.1").deal(Pool(labels), 200, np.random.default_rng(0))
     assert time.perf_counter() - start < 5

@@ -7,10 +7,13 @@ import pytest
 from cohort.errors import UserError
 from cohort.partition import SCHEMES, parse_name
 from cohort.partition.classes import Classes
+from cohort.partition.covering import Covering
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
+from cohort.partition.domains import DirichletDomains, Domains, OneDomain
 from cohort.partition.iid import Iid
 from cohort.partition.overlap import Overlap
 from cohort.partition.quantity import Quantity
+from cohort.partition.roles import Roles
 from cohort.partition.sampled import Sampled
 
 MEANINGS = {
@@ -22,10 +25,20 @@ MEANINGS = {
     "dir-0.1-minimum1": Dirichlet(alpha=0.1, minimum=1),
     "dirplain-0.5": PlainDirichlet(alpha=0.5, minimum=1),
     "dirplain-0.5-minimum10": PlainDirichlet(alpha=0.5, minimum=10),
+    "dirplain-0.1-minimum0": PlainDirichlet(alpha=0.1, minimum=0),
     "sampled-1-50": Sampled(low=1, high=50),
     "sampled-2-2": Sampled(low=2, high=2),
     "quantity-0.5": Quantity(alpha=0.5, minimum=10),
     "quantity-0.5-minimum1": Quantity(alpha=0.5, minimum=1),
+    "covering-10": Covering(k=10),
+    "roles-50": Roles(k=50),
+    "domains-1": Domains(d=1),
+    "onedomain-0": OneDomain(domain=0),
+    "onedomain-3": OneDomain(domain=3),
+    "dirdomains-0.5": DirichletDomains(alpha=0.5, minimum=10),
+    "dirdomains-0.5-minimum1": DirichletDomains(alpha=0.5, minimum=1),
+    "iid-overlap0.2x2-replace": Overlap(base=Iid(), ratios=(0.2, 0.2), replace=True),
+    "dirplain-0.1-minimum0-overlap0.1+0.3-replace": Overlap(base=PlainDirichlet(alpha=0.1, minimum=0), ratios=(0.1, 0.3), replace=True),
     "dir-0.1-overlap0.2x2": Overlap(base=Dirichlet(alpha=0.1), ratios=(0.2, 0.2)),
     "dir-0.1-minimum1-overlap0.2x1": Overlap(base=Dirichlet(alpha=0.1, minimum=1), ratios=(0.2,)),
     "iid-overlap0.1+0.3": Overlap(base=Iid(), ratios=(0.1, 0.3)),
@@ -33,7 +46,11 @@ MEANINGS = {
 }
 
 
-OVERLAP = "SCHEME-overlapRATIOxCLIENTS or SCHEME-overlapRATIO+RATIO"
+OVERLAP = "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
+FORMS = [
+    *("classes-K", "covering-K", "dir-ALPHA[-minimumN]", "dirdomains-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]", "domains-D", "iid"),
+    *("onedomain-DOMAIN", OVERLAP, "quantity-ALPHA[-minimumN]", "roles-K", "sampled-LOW-HIGH"),
+]
 
 
 @pytest.mark.parametrize("text", MEANINGS)
@@ -45,7 +62,7 @@ def test_name_is_read_and_printed_back(text: str):
 
 
 def test_every_scheme_is_found():
-    assert list(SCHEMES) == ["classes", "dir", "dirplain", "iid", "overlap", "quantity", "sampled"]
+    assert [scheme.form() for scheme in SCHEMES.values()] == FORMS
 
 
 @pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1", "overlap0.2x2", "iid_overlap0.2x2"])
@@ -55,27 +72,38 @@ def test_unknown_scheme_lists_all_forms(text: str):
     message = str(caught.value)
     assert "\n" not in message
     assert f"partition '{text}'" in message
-    for form in ("iid", "classes-K", "dir-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]", "sampled-LOW-HIGH", "quantity-ALPHA[-minimumN]",
-                 OVERLAP):  # fmt: skip
-        assert form in message
+    assert message.endswith(f"(allowed: {', '.join(FORMS)})")
 
 
 WRONG = {
-    "classes": "classes-K",
-    "classes-": "classes-K",
-    "classes-0": "classes-K",
-    "classes-2.5": "classes-K",
+    "classes": "classes-K: K is missing",
+    "classes-": "classes-K: k is '', which is no whole number",
+    "classes-0": "classes-K: k is 0, but must be at least 1",
+    "classes-2.5": "classes-K: k is '2.5', which is no whole number",
     "classes--2": "classes-K",
     "classes-02": "is written 'classes-2'",
-    "classes-2-3": "classes-K",
-    "classes-2-minimum1": "classes-K",
-    "iid-3": "iid",
-    "dir": "dir-ALPHA[-minimumN]",
-    "dir-0": "dir-ALPHA[-minimumN]",
-    "dir-x": "dir-ALPHA[-minimumN]",
+    "classes-2-3": "classes-K: '3' has no place in it",
+    "classes-2-minimum1": "classes-K: 'minimum1' has no place in it",
+    "classes-2-k3": "classes-K: 'k3' has no place in it",
+    "iid-3": "of the form iid: '3' has no place in it",
+    "dir": "dir-ALPHA[-minimumN]: ALPHA is missing",
+    "dir-0": "dir-ALPHA[-minimumN]: alpha is 0, but must be above 0",
+    "dir-x": "dir-ALPHA[-minimumN]: alpha is 'x', which is no number",
     "dir-0.1-": "dir-ALPHA[-minimumN]",
     "dir-0.1-minimum": "dir-ALPHA[-minimumN]",
-    "dir-0.1-minimum0": "dir-ALPHA[-minimumN]",
+    "dir-0.1-minimum0": "dir-ALPHA[-minimumN]: minimum is 0, but must be at least 1",
+    "dirplain-0.1-minimum1": "is written 'dirplain-0.1'",
+    "dirplain-0.1-minimum00": "is written 'dirplain-0.1-minimum0'",
+    "dirplain-0.1-minimum-1": "dirplain-ALPHA[-minimumN]",
+    "quantity-0.1-minimum0": "minimum is 0, but must be at least 1",
+    "roles": "roles-K: K is missing",
+    "roles-0": "roles-K: k is 0, but must be at least 1",
+    "domains-0": "domains-D: d is 0, but must be at least 1",
+    "onedomain": "onedomain-DOMAIN: DOMAIN is missing",
+    "onedomain-photo": "onedomain-DOMAIN: domain is 'photo', which is no whole number",
+    "onedomain-00": "is written 'onedomain-0'",
+    "dirdomains-0.5-minimum0": "dirdomains-ALPHA[-minimumN]",
+    "covering-": "covering-K",
     "dir-0.1-minimum1.5": "dir-ALPHA[-minimumN]",
     "dir-0.1-maximum5": "dir-ALPHA[-minimumN]",
     "dir-0.1-minimum1-minimum2": "is written 'dir-0.1-minimum2'",
@@ -106,6 +134,11 @@ WRONG = {
     "iid-overlap0.2+": OVERLAP,
     "iid-overlap0.2x2-minimum1": OVERLAP,
     "iid-overlap0.2x2-overlap0.2x2": OVERLAP,
+    "iid-overlap-replace": OVERLAP,
+    "iid-overlap0.2x2-replaced": OVERLAP,
+    "iid-overlap0.2x2-replace-replace": OVERLAP,
+    "iid-replace": "'replace' has no place in it",
+    "iid-overlap0.3+0.1-replace": "is written 'iid-overlap0.1+0.3-replace'",
     "iid-overlap0.2": "is written 'iid-overlap0.2x1'",
     "iid-overlap0.2+0.2": "is written 'iid-overlap0.2x2'",
     "iid-overlap0.3+0.1": "is written 'iid-overlap0.1+0.3'",
@@ -123,7 +156,7 @@ def test_wrong_values_say_the_form(text: str):
     assert WRONG[text] in message
 
 
-@pytest.mark.parametrize("text", ["dir-0.10", "dir-0.1-minimum10", "classes-2.0", "dirplain-0.5-minimum1"])
+@pytest.mark.parametrize("text", ["dir-0.10", "dir-0.1-minimum10", "classes-2.0", "dirplain-0.5-minimum1", "onedomain-0.0"])
 def test_one_partition_has_one_name(text: str):
     """A second spelling would be a second path and a second digest for the same shards."""
     with pytest.raises(UserError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cohort.partition import Pool
 from cohort.partition.sampled import Sampled
 from cohort.randomness import generator
 
@@ -15,7 +16,7 @@ def cifar100(seed: int) -> np.ndarray:
 
 
 def label_counts(scheme: Sampled, labels: np.ndarray, clients: int, seed: int) -> np.ndarray:
-    parts = scheme.deal(labels, clients, generator(seed, "partition"))
+    parts = scheme.deal(Pool(labels), clients, generator(seed, "partition"))
     return np.stack([np.bincount(labels[part], minlength=labels.max() + 1) for part in parts])
 
 

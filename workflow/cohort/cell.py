@@ -56,6 +56,10 @@ class Settings:
     precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
 
 
+SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
+"""The settings that shards depend on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
     """A named bundle: who is chosen, what they minimize, what becomes of their updates. Each part is `{name: ..., parameter: ...}`."""

@@ -15,14 +15,15 @@ from cohort.data.sampling import scaled_count, share_of
 from cohort.data.store import read_labels
 from cohort.errors import UserError
 from cohort.files import replacing
-from cohort.partition import parse_name
+from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 
 
 @dataclass(frozen=True)
 class Shards:
-    """For each client the indices of its training samples, how many it has of each class, and which share of its samples it borrows from
-    others that keep them (None where the partition declares no overlap). `validation` was set aside, by the server or by clients."""
+    """For each client the indices of its training samples, how many it has of each class, and which share of its samples lies at another
+    client too: of those that it was dealt, or, under an overlap, only those that it borrows (None where there are none). `validation` was
+    set aside, by the server or by clients."""
 
     indices: list[np.ndarray]
     label_counts: np.ndarray
@@ -46,7 +47,7 @@ def deal(plan: str | Path, output: str | Path) -> None:
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """The shards of these settings, from prepared data."""
-    labels, _, classes = read_labels(data)
+    labels, groups, classes = read_labels(data)
     used = share_of(labels, settings["samples"], "train share")
     if len(np.unique(labels[used])) < len(np.unique(labels)):
         raise UserError(f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; take a larger share")
@@ -55,12 +56,15 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     scheme = parse_name(settings["partition"]).scaled(settings["samples"])
     rng = generator(seed, "partition")
     try:
-        own = scheme.deal(labels[used], settings["clients"], rng)
-        borrowed = scheme.borrow(own, rng)
+        parts = scheme.deal(Pool(labels[used], None if groups is None else groups[used]), settings["clients"], rng)
+        own, borrowed = scheme.borrow(parts, rng)
     except ValueError as error:
         raise UserError(f"partition {settings['partition']} of {settings['dataset']}: {error}") from None
     held = [used[np.concatenate(both)] for both in zip(own, borrowed, strict=True)]
-    shares = np.array([len(extra) / len(part) for extra, part in zip(borrowed, held, strict=True)])
+    shares = np.array([len(extra) / max(len(part), 1) for extra, part in zip(borrowed, held, strict=True)])
+    if not scheme.exact:
+        holders = np.bincount(np.concatenate(held), minlength=len(labels))
+        shares = np.array([(holders[part] > 1).mean() for part in held])
     set_aside = [validation]
     for client, part in enumerate(held if settings["holdout"] else []):
         held[client], aside = _set_aside(part, int(settings["holdout"] * len(part)), generator(seed, "holdout", client=client))

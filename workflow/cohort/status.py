@@ -98,7 +98,7 @@ def print_record(path: str) -> None:
 
 def _clients(record: Record) -> str:
     accuracy, selected = record.clients["accuracy"], record.clients["selected"]
-    low, middle, high = np.percentile(accuracy, [10, 50, 90])
+    low, middle, high = np.nanpercentile(accuracy, [10, 50, 90])
     return (
         f"{len(accuracy)} clients: chosen {selected.min()} to {selected.max()} times; accuracy on their own samples "
         f"{low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)"

@@ -1,12 +1,12 @@
-"""How samples are dealt to clients: one file per scheme, each a pure function of labels, clients and a generator."""
+"""How samples are dealt to clients: one file per scheme, each a pure function of a pool of samples, clients and a generator."""
 
 from cohort.components import catalog
 from cohort.partition.overlap import read_overlap
-from cohort.partition.scheme import Scheme, parse
+from cohort.partition.scheme import Pool, Scheme, parse
 
 SCHEMES = catalog("cohort.partition", Scheme)
 
-__all__ = ["SCHEMES", "Scheme", "parse_name"]
+__all__ = ["SCHEMES", "Pool", "Scheme", "parse_name"]
 
 
 def parse_name(text: str) -> Scheme:

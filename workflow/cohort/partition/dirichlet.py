@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.components import parameter
-from cohort.partition.scheme import Scheme, by_owner
+from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
 
 TRIES = 1000
 
@@ -28,15 +28,15 @@ class Dirichlet(Scheme):
     alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
     minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
 
-    def check(self, classes: int, clients: int, samples: int) -> None:
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         if clients * self.minimum > samples:
             raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
 
     def scaled(self, share: float) -> Scheme:
-        return dataclasses.replace(self, minimum=max(1, round(self.minimum * share)))
+        return dataclasses.replace(self, minimum=min(self.minimum, max(1, round(self.minimum * share))))
 
-    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        per_class = np.bincount(labels)
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        per_class = np.bincount(pool.labels)
         for _ in range(TRIES):
             cuts = self.draw_cuts(per_class, clients, rng)
             if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
@@ -47,7 +47,7 @@ class Dirichlet(Scheme):
                 f"none of {TRIES} draws gave each of {clients} clients at least {self.minimum} samples; "
                 f"try fewer clients, a larger alpha{relaxed}"
             )
-        samples = [rng.permutation(np.flatnonzero(labels == label)) for label in range(len(cuts))]
+        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))]
         owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
         return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
@@ -74,4 +74,4 @@ class PlainDirichlet(Dirichlet):
 
     name: ClassVar[str] = "dirplain"
     balanced: ClassVar[bool] = False
-    minimum: int = parameter(1, minimum=1, help="samples that every client gets at least")
+    minimum: int = parameter(1, minimum=0, help="samples that every client gets at least; 0 lets clients go without any")

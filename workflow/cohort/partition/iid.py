@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.partition.scheme import Scheme
+from cohort.partition.scheme import Parts, Pool, Scheme
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,5 +16,5 @@ class Iid(Scheme):
 
     name: ClassVar[str] = "iid"
 
-    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        return np.array_split(rng.permutation(len(labels)), clients)
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return np.array_split(rng.permutation(len(pool.labels)), clients)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.errors import UserError
-from cohort.partition.scheme import Scheme
+from cohort.partition.scheme import Parts, Pool, Scheme
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,48 +20,55 @@ class Overlap(Scheme):
 
     They borrow from clients that were not chosen: would they borrow from one another, more of their samples than set would overlap. The
     paper does not say how many each lends; here all lend the same, as far as that divides and their samples reach.
+
+    With `replace` they keep their size: what they borrow takes the place of samples of their own, which nobody holds then.
     """
 
     name: ClassVar[str] = "overlap"
     base: Scheme
     ratios: tuple[float, ...]
+    replace: bool = False
 
     @classmethod
     def form(cls) -> str:
-        return "SCHEME-overlapRATIOxCLIENTS or SCHEME-overlapRATIO+RATIO"
+        return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 
     def versions(self) -> dict[str, int]:
         return self.base.versions() | super().versions()
 
-    def check(self, classes: int, clients: int, samples: int) -> None:
-        self.base.check(classes, clients, samples)
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        self.base.check(classes, clients, samples, groups)
+        if not self.base.exact:
+            raise ValueError(f"'{self.base}' lets clients share samples as it is; only what deals each sample once can have an overlap")
         if len(self.ratios) >= clients:
             raise ValueError(f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from")
 
     def scaled(self, share: float) -> Scheme:
         return dataclasses.replace(self, base=self.base.scaled(share))
 
-    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        return self.base.deal(labels, clients, rng)
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return self.base.deal(pool, clients, rng)
 
-    def borrow(self, parts: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
         chosen, donors = np.split(rng.permutation(len(parts)), [len(self.ratios)])
         sizes = np.array([len(part) for part in parts])
-        borrowed = super().borrow(parts, rng)
+        kept, borrowed = (list(both) for both in super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
-            amount = round(ratio / (1 - ratio) * sizes[client])
+            amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
             if amount > sizes[donors].sum():
                 raise ValueError(f"a client of {sizes[client]} samples should borrow {amount}, but the others hold {sizes[donors].sum()}")
             donors = rng.permutation(donors)
             lent = evenly(amount, sizes[donors])
             pieces = [rng.choice(parts[donors[place]], lent[place], replace=False) for place in np.flatnonzero(lent)]
             borrowed[client] = np.concatenate([borrowed[client], *pieces])
-        return borrowed
+            if self.replace:
+                kept[client] = rng.permutation(parts[client])[amount:]
+        return kept, borrowed
 
     def __str__(self) -> str:
-        if len(set(self.ratios)) == 1:
-            return f"{self.base}-overlap{self.ratios[0]:g}x{len(self.ratios)}"
-        return f"{self.base}-overlap" + "+".join(f"{ratio:g}" for ratio in self.ratios)
+        one = f"{self.ratios[0]:g}x{len(self.ratios)}"
+        ratios = one if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
+        return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
 
 
 def evenly(total: int, available: np.ndarray) -> np.ndarray:
@@ -74,8 +81,10 @@ def evenly(total: int, available: np.ndarray) -> np.ndarray:
 
 
 def read_overlap(base: Scheme, ratios: str) -> Overlap:
-    """The scheme that `{base}-overlap{ratios}` means; the ratios are `0.2x2`, two clients, or `0.1+0.3`, one client each."""
+    """The scheme that `{base}-overlap{ratios}` means; the ratios are `0.2x2`, two clients, or `0.1+0.3`, one client each, and perhaps
+    `-replace`."""
     text = f"{base}-overlap{ratios}"
+    ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
     try:
         repeated = re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios)
         read = (float(repeated[1]),) * int(repeated[2]) if repeated else tuple(sorted(map(float, ratios.split("+"))))
@@ -83,7 +92,7 @@ def read_overlap(base: Scheme, ratios: str) -> Overlap:
             raise ValueError
     except ValueError:
         raise UserError(f"partition '{text}' is not of the form {Overlap.form()} with ratios between 0 and 1") from None
-    scheme = Overlap(base=base, ratios=read)
+    scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")
     return scheme

@@ -9,6 +9,7 @@ import numpy as np
 
 from cohort.components import parameter
 from cohort.partition.dirichlet import PlainDirichlet
+from cohort.partition.scheme import Parts, Pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,5 +19,5 @@ class Quantity(PlainDirichlet):
     name: ClassVar[str] = "quantity"
     minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
 
-    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        return super().deal(np.zeros_like(labels), clients, rng)
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return super().deal(Pool(np.zeros_like(pool.labels)), clients, rng)

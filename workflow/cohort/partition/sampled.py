@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.components import parameter
-from cohort.partition.scheme import Scheme, by_owner
+from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +24,17 @@ class Sampled(Scheme):
     low: int = parameter(minimum=1, help="the fewest classes that a client draws")
     high: int = parameter(minimum=1, help="the most classes that a client draws")
 
-    def check(self, classes: int, clients: int, samples: int) -> None:
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
         if self.low > self.high:
             raise ValueError(f"{self.low} is more than {self.high}; the smaller number of classes comes first")
         if self.high > classes:
             raise ValueError(f"a client cannot draw {self.high} classes where there are only {classes}")
 
-    def deal(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         order = rng.permutation(clients)
-        counts = self.draw_counts(np.bincount(labels), order, rng)
-        samples = [rng.permutation(np.flatnonzero(labels == label)) for label in range(counts.shape[1])]
+        counts = self.draw_counts(np.bincount(pool.labels), order, rng)
+        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(counts.shape[1])]
         owners = [np.repeat(order, column) for column in counts[order].T]
         return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 

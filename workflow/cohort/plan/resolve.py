@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cohort.cell import Planned, Settings, digest_of
+from cohort.cell import SHARD_KEYS, Planned, Settings, digest_of
 from cohort.components import build, canonical, in_type
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.facts import USUAL, given
@@ -25,7 +25,6 @@ DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "ave
 HINTS = typing.get_type_hints(Settings)
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
-SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
 Check = Callable[[Any, str, str], None]
 
 
@@ -124,7 +123,7 @@ class Resolver:
             raise UserError(f"{where}: validation is {validation}, but {dataset} has only {facts['train']} training samples to share")
         try:
             scheme = parse_name(partition)
-            scheme.scaled(samples).check(facts["classes"], clients, left)
+            scheme.scaled(samples).check(facts["classes"], clients, left, facts.get("groups"))
         except ValueError as error:
             raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
         except UserError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import torch
 from torch import nn
@@ -16,7 +17,9 @@ CHUNK = 1000
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torch.Tensor) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy over the samples with these indices."""
+    """Mean cross-entropy and accuracy over the samples with these indices; of no samples both are NaN."""
+    if not len(indices):
+        return math.nan, math.nan
     model.load_state_dict(weights)
     model.eval()
     loss, right = 0.0, 0

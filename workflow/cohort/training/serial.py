@@ -26,19 +26,23 @@ class SerialTrainer:
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
 
     def train(self, weights: Weights, cohort: np.ndarray, round: int) -> Updates:
-        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter."""
+        """Every client of the cohort starts from `weights`; the order in which they are trained does not matter. A client without samples
+        takes no step and has no loss (NaN)."""
         models, steps, losses = [], [], []
         for client in cohort:
             self.model.load_state_dict(weights)
             batch_losses = self._train_client(int(client), round)
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
             steps.append(len(batch_losses))
-            losses.append(torch.stack(batch_losses).mean())
+            losses.append(batch_losses.mean())
         device = self.samples.labels.device
         sizes = torch.tensor([len(self.shards[client]) for client in cohort], dtype=torch.float64, device=device)
         return Updates(stack(models), sizes, torch.tensor(steps), torch.stack(losses))
 
-    def _train_client(self, client: int, round: int) -> list[Tensor]:
+    def _train_client(self, client: int, round: int) -> Tensor:
+        """The loss of each step."""
+        if not len(self.shards[client]):
+            return self.samples.std.new_empty(0)
         settings = self.settings
         optimizer = torch.optim.SGD(
             self.model.parameters(),
@@ -58,7 +62,7 @@ class SerialTrainer:
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
-        return losses
+        return torch.stack(losses)
 
     def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, Tensor], Tensor]:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""

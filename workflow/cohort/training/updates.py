@@ -23,6 +23,11 @@ class Updates:
         """The weighted sum over clients; whole-number buffers (a batch counter) come back as whole numbers."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
 
+    def of_rows(self, rows: list[int]) -> Updates:
+        """The updates of some of the clients."""
+        weights = {name: stack[rows] for name, stack in self.weights.items()}
+        return Updates(weights, self.sizes[rows], self.steps[rows], self.losses[rows])
+
     def of_client(self, row: int) -> Weights:
         """One client's model."""
         return {name: stack[row] for name, stack in self.weights.items()}

@@ -49,14 +49,18 @@ class Federated(Procedure):
             started = time.perf_counter()
             cohort = selector.select(state.selector, candidates, view, generator(settings.seed, "selection", round=round))
             updates = trainer.train(state.weights, cohort, round)
-            state.weights, state.server = task.server.apply(state.weights, updates, state.server)
+            trained = np.flatnonzero(task.sizes[cohort]).tolist()
+            if trained:  # clients without samples have no say, and a cohort of them alone changes nothing
+                heard = updates if len(trained) == len(cohort) else updates.of_rows(trained)
+                state.weights, state.server = task.server.apply(state.weights, heard, state.server)
+                history.add(round, train_loss=float(heard.losses.mean()))
             measured, looks = reports(selector.needs, updates, lookout)
             state.selector = selector.observe(state.selector, cohort, measured, view)
             state.round, state.diverged = round, not all_finite(state.weights)
 
             history.cohorts.append(cohort)
             pooled = task.shards.label_counts[cohort].sum(axis=0)
-            history.add(round, train_loss=float(updates.losses.mean()), cohort_entropy=float(entropy_bits(pooled)))
+            history.add(round, cohort_entropy=float(entropy_bits(pooled)))
             if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
                 loss, accuracy = evaluate(task.model, state.weights, task.test_samples, task.test)
                 history.add(round, test_loss=loss, test_accuracy=accuracy)
