@@ -13,7 +13,7 @@ from typing import IO
 
 import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
-from cohort.errors import UserError
+from cohort.errors import UserError, explained
 from cohort.files import write_text
 from cohort.partial import draw_partial, partial_folder
 from cohort.plan import Plan
@@ -48,9 +48,10 @@ class Driver:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
         if self.plan is None:  # a job on a cluster
             return
-        self.lock = lock_directory()
-        freeze_plan(self.plan)
-        sweep(self.plan)
+        with explained("results"):
+            self.lock = lock_directory()
+            freeze_plan(self.plan)
+            sweep(self.plan)
 
     def finish(self) -> None:
         """Everything asked for was made: what was drawn from a part of it is out of date."""
