@@ -39,7 +39,10 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
         number = int(told[1])
     if number not in MENDS:
         return None
-    return f"{getattr(error, 'filename', None) or path}: {MENDS[number]}"
+    place = Path(getattr(error, "filename", None) or path)
+    if number in (errno.ENOTDIR, errno.EEXIST):
+        place = next((part for part in (place, *place.parents) if part.is_file()), place)
+    return f"{place}: {MENDS[number]}"
 
 
 @contextlib.contextmanager
