@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import resource
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +40,13 @@ def hdf5(path: Path, parts: int, size: int) -> None:
         file.attrs["parts"] = parts
 
 
+def copy(path: Path) -> None:
+    with replacing(path) as temporary:
+        shutil.copyfile(subprocess.__file__, temporary)
+
+
 WRITERS = {
+    "a copy": lambda path: copy(path),
     "text": lambda path: write_text(path, "x" * 100_000),
     "one large HDF5 array": lambda path: hdf5(path, 1, 50_000),
     "many small HDF5 arrays": lambda path: hdf5(path, 300, 100),

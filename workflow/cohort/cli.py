@@ -48,12 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     show = add("show", _show, "what a record says")
     show.add_argument("record", metavar="RECORD", help="the path of a record")
-    shards = add("shards", _shards, "what a partition of a data set looks like: sizes, classes, label entropy, overlap")
+    shards = add("shards", _shards, "what a partition of a data set looks like: sizes, classes, groups, label entropy, overlap")
     shards.add_argument("partition", metavar="PARTITION", help="as in a study, e.g. classes-2 or dir-0.1-overlap0.2x2")
     shards.add_argument("--dataset", required=True, metavar="NAME", help="a data set of config/datasets.yaml")
     shards.add_argument("--clients", required=True, type=int, metavar="N", help="how many clients there are")
     shards.add_argument("--seed", default=0, type=int, metavar="N", help="the seed of the cells that would train on it (0)")
     shards.add_argument("--samples", default=1.0, type=float, metavar="SHARE", help="share of the data set that is dealt (1.0)")
+    shards.add_argument("--validation", default=0, type=int, metavar="N", help="samples set aside before dealing (0)")
+    shards.add_argument(
+        "--holdout", default=0.0, type=float, metavar="SHARE", help="share of its samples that each client sets aside (0.0)"
+    )
     prune = add("prune", _prune, "records, shards and checkpoints that no study names at any scale, and the disk they use")
     prune.add_argument("--delete", action="store_true", help="delete them")
     return parser

@@ -14,7 +14,7 @@ from typing import IO
 import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
 from cohort.errors import UserError, explained
-from cohort.files import write_text
+from cohort.files import check_writable, write_text
 from cohort.partial import draw_partial, partial_folder
 from cohort.plan import Plan
 from cohort.records.record import is_valid
@@ -41,6 +41,7 @@ class Driver:
         gc.set_threshold(100_000)
         paths = [str(Path(cohort.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        check_writable("results")  # Snakemake would say it in its own words, or not at all
         for note in self.plan.notes if self.plan is not None else []:
             print(note, file=sys.stderr)
 

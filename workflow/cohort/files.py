@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -32,7 +33,7 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
             if sync:
                 _sync(path.parent)
         except OSError as error:
-            if str(error.filename) == str(temporary):
+            if str(temporary) in (str(error.filename), str(error.filename2)):
                 error.filename = str(path)  # the name that a reader knows
             raise
         finally:
@@ -77,6 +78,16 @@ class _Quiet(io.FileIO):
         except OSError as error:
             self.error = self.error or error
             return size or 0
+
+
+def check_writable(folder: str | Path) -> None:
+    """Raise where a folder is there, but no file can be made in it."""
+    folder = Path(folder)
+    if not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK)):
+        return
+    read_only = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
+    with explained():
+        raise OSError(read_only if folder.is_dir() else errno.ENOTDIR, "", str(folder))
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
