@@ -15,23 +15,11 @@ from cohort.data.parsers.table import SIZES, Covtype
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data.publishers import gz
+from tests.data.row_publishers import FOREST, forest, lines
 
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["covtype"]
 FOLDER = Path("resources/raw/covtype")
 pytestmark = pytest.mark.usefixtures("empty_folder")
-
-
-def forest(*sizes: int, seed: int = 0) -> np.ndarray:
-    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40 soils, the kind."""
-    rng = np.random.default_rng(seed)
-    kinds = rng.permutation(np.repeat(np.arange(1, len(sizes) + 1), sizes))
-    numbers = rng.integers([1859, 0, 0, 0, -173, 0, 0, 0, 0, 0], [3859, 361, 67, 1398, 602, 7118, 255, 255, 255, 7174], (len(kinds), 10))
-    areas, soils = (np.eye(count, dtype=int)[rng.integers(0, count, len(kinds))] for count in (4, 40))
-    return np.column_stack([numbers, areas, soils, kinds])
-
-
-def lines(rows: np.ndarray) -> list[str]:
-    return [",".join(map(str, row)) + "\n" for row in rows.tolist()]
 
 
 def written(content: bytes) -> Path:
@@ -73,6 +61,7 @@ def test_the_store_standardizes_the_first_ten_columns_of_the_training_split(monk
 def test_declared_sizes_are_a_fifth_and_the_rest_of_the_two_largest_kinds():
     assert sum(SIZES.values()) == 495_141 == FACTS["train"] + FACTS["test"]
     assert FACTS["test"] == round(495_141 / 5) == 99_028
+    assert (FOREST[0], FOREST[1], sum(FOREST)) == (SIZES[1], SIZES[2], 581_012)
 
 
 ROWS = lines(forest(3, 4, 1))

@@ -18,7 +18,7 @@ from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.parsers.text import CHARACTERS
 from cohort.errors import UserError
 from tests.conftest import ROOT
-from tests.data import texts
+from tests.data import row_publishers as texts
 
 TEMPEST = [
     "  PROSPERO. Now does my project   gather to a head;",
@@ -260,3 +260,11 @@ def size_of_rows(user: str, text: str) -> int:
 def test_sizes_of_rows():
     rows = texts.samples({"A_B": LONG["THE_TEMPEST_SON"]})
     assert size_of_rows("A_B", LONG["THE_TEMPEST_SON"]) == len(texts.table(rows)) - len(texts.table([]))
+
+
+@pytest.mark.parametrize("dataset", ["shakespeare", "shakespeare-csv"])
+def test_what_is_generated_is_read(dataset: str):
+    ((name, content),) = texts.row_contents(dataset).items()
+    found = PARSERS[dataset]().parse(written(name, content).parent)
+    assert {part: len(split.labels) for part, split in zip(("train", "test"), found, strict=True)} == texts.row_counts(dataset)
+    assert sum(len(split.labels) for split in found) == 3 * 57 - 80 + 14 * 10 - 80

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from cohort.records.record import read
-from tests.data import publishers, texts
-from tests.data.test_covtype import forest, lines
+from tests.data import publishers
+from tests.data.row_publishers import forest, lines, samples, table
 from tests.data.test_image_sets import Foreign
 from tests.workflow.conftest import Project
 from tests.workflow.test_kill import assert_same_numbers, one_cell
@@ -150,8 +150,8 @@ def broken_row(project: Project) -> str:
 
 
 def broken_sample(project: Project) -> str:
-    rows = texts.samples({"CYMBELINE_SON": 'He says "no", and no one more than he says it ' * 3})
-    content = texts.table([*rows[:6], (*rows[6][:2], "no"), *rows[7:]]).encode()
+    rows = samples({"CYMBELINE_SON": 'He says "no", and no one more than he says it ' * 3})
+    content = table([*rows[:6], (*rows[6][:2], "no"), *rows[7:]]).encode()
     declare(project, "shakespeare-csv", {"shakespeare.csv": content}, {}, train=50, test=3)
     return (
         "shakespeare-csv resources/raw/shakespeare-csv/shakespeare.csv: line 8 is broken (a user, 80 characters and one more are expected)"
