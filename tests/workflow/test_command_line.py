@@ -171,7 +171,7 @@ def test_shards_of_data_that_is_not_there_yet(fresh: Project):
     [
         ("iid", ["--clients", "0"], "cohort shards: clients is 0, but must be at least 1"),
         ("iid", ["--samples", "2"], "cohort shards: samples is 2.0, but must be at most 1"),
-        ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known (allowed: digits, "),
+        ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known"),
         ("iid", ["--holdout", "1"], "cohort shards: holdout is 1.0, but must be below 1"),
         ("idd", [], "partition 'idd' has no known scheme; did you mean 'iid'?"),
         (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cohort.errors import UserError
+from cohort.errors import UserError, explained
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.reading import parse_override
 
@@ -17,7 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        options.command(options)
+        with explained("this folder"):
+            options.command(options)
     except UserError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

@@ -13,8 +13,8 @@ from typing import IO
 
 import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
-from cohort.errors import UserError
-from cohort.files import write_text
+from cohort.errors import UserError, explained
+from cohort.files import check_writable, write_text
 from cohort.partial import draw_partial, partial_folder
 from cohort.plan import Plan
 from cohort.records.record import is_valid
@@ -41,6 +41,7 @@ class Driver:
         gc.set_threshold(100_000)
         paths = [str(Path(cohort.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        check_writable("results")  # Snakemake would say it in its own words, or not at all
         for note in self.plan.notes if self.plan is not None else []:
             print(note, file=sys.stderr)
 
@@ -48,9 +49,10 @@ class Driver:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
         if self.plan is None:  # a job on a cluster
             return
-        self.lock = lock_directory()
-        freeze_plan(self.plan)
-        sweep(self.plan)
+        with explained("results"):
+            self.lock = lock_directory()
+            freeze_plan(self.plan)
+            sweep(self.plan)
 
     def finish(self) -> None:
         """Everything asked for was made: what was drawn from a part of it is out of date."""

@@ -19,7 +19,7 @@ from cohort import files
 from cohort.data.fetch import fetch
 from cohort.data.raw import RawFile, check_content, check_packed
 from cohort.data.unpack import unpack
-from cohort.errors import UserError
+from cohort.errors import Refused, UserError
 
 PACKED = Path("resources/raw/packed")
 
@@ -36,11 +36,15 @@ def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "") -> No
             _take(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
             return
+        except Refused:
+            raise
         except UserError as error:
             print(f"not taken from the mirror: {error}")
             refused.append(str(error))
     try:
         _from_publisher(file, target)
+    except Refused:
+        raise
     except UserError as error:
         raise UserError(f"{_about_mirror(mirror, target.name, refused)}{error}") from None
 

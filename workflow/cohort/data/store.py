@@ -19,7 +19,7 @@ from cohort.data.facts import USUAL
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Blocks, Split
 from cohort.errors import UserError
-from cohort.files import replacing
+from cohort.files import new_hdf5
 
 FORMAT = 2
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
@@ -32,7 +32,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     splits = dict(zip(SPLITS, PARSERS[settings["dataset"]]().parse(Path("resources/raw", settings["dataset"])), strict=True))
     for name, split in splits.items():
         _check(settings, name, split)
-    with replacing(output) as temporary, h5py.File(temporary, "w") as file:
+    with new_hdf5(output) as file:
         facts = {key: settings[key] for key in ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")}
         file.attrs.update({"format": FORMAT} | {key: value for key, value in facts.items() if value is not None})
         moments = Moments(settings["shape"][0]) if settings["scale"] and not settings["mean"] else None

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from cohort.errors import UserError
+from cohort.errors import UserError, refusal
 
 LIMIT = 4 << 30  # bytes of a whole archive once unpacked: a small file can hold endless zeros
 BLOCK = 1 << 20
@@ -25,6 +25,8 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
             with tarfile.open(fileobj=limited, mode="r|") as archive:
                 _copy(_find(archive, member, called), size, target, f"{member} in {called}")
     except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
+        if refusal(error):  # there is no room, or no permission, for what is in it
+            raise
         raise UserError(f"{called}: cannot be unpacked ({error})") from None
 
 
