@@ -33,7 +33,9 @@ def collect(plan: str | Path, output: str | Path, *, result_of: Callable[[str], 
         result = (result_of or from_record)(cell["path"])
         labels = {"study": experiment["study"], "experiment": experiment["experiment"], "digest": cell["digest"], **cell["labels"]}
         rows = result.values if len(result.values) else EMPTY
-        parts.append(pd.DataFrame(labels | {"status": result.status}, index=rows.index).join(rows))
+        parts.append(
+            pd.DataFrame(labels | {"status": result.status, "generated": cell.get("generated", False)}, index=rows.index).join(rows)
+        )
     table = pd.concat(parts, ignore_index=True).astype({"metric": "string", "round": "Int64", "client": "Int64", "value": "float64"})
     with replacing(output) as temporary:
         table.to_parquet(temporary, index=False)
