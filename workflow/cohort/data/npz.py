@@ -58,6 +58,6 @@ def _head(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any
         shape, by_columns, dtype = HEADS[np.lib.format.read_magic(stream)](stream)
     except (KeyError, ValueError, SyntaxError, TypeError) as error:
         raise UserError(f"{called} is no array of NumPy ({' '.join(str(error).split())})") from None
-    if dtype.kind not in "iu" or by_columns or not shape:
+    if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 0:
         raise UserError(f"{called} is of {dtype}{' by columns' if by_columns else ''}, not a list of whole numbers")
     return shape, dtype

@@ -37,9 +37,8 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all of them have a checksum that is declared
     with replacing(output) as temporary, h5py.File(temporary, "w") as file:
         facts = {key: settings[key] for key in ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")}
-        file.attrs.update(
-            {"format": FORMAT, "raw_sha256": json.dumps(raw)} | {key: value for key, value in facts.items() if value is not None}
-        )
+        facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
+        file.attrs.update({key: value for key, value in facts.items() if value is not None})
         moments = Moments(settings["shape"][0]) if settings["scale"] and not settings["mean"] else None
         _write(file, "train", splits["train"], TYPES[settings["kind"]], moments)
         _write(file, "test", splits["test"], TYPES[settings["kind"]])

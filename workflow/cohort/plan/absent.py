@@ -38,7 +38,7 @@ class Absent:
         for dataset, path in self.paths.items():
             if dataset not in self._logins:
                 raise UserError(
-                    f"config/config.yaml or --config: data_paths.{dataset} is given, but only data sets behind a login are taken from there "
+                    f"config/config.yaml or --config: data_paths.{dataset} is given, but only what is behind a login is taken from there "
                     f"({', '.join(self._logins) or 'none'}); name a folder with its files as data_mirror"
                 )
             check_given(dataset, path)
