@@ -120,7 +120,12 @@ def test_a_wrong_md5_alone(server: Server):
 
 def test_mirrors_are_asked_in_turn(server: Server):
     """One lacks the file, one has another of that name."""
-    urls = [f"{server.url}/nothing.zip", server.offer("wrong.zip", b"wrong"), server.offer("right.zip", ZIP), server.offer("never.zip", ZIP)]
+    urls = [
+        f"{server.url}/nothing.zip",
+        server.offer("wrong.zip", b"wrong"),
+        server.offer("right.zip", ZIP),
+        server.offer("never.zip", ZIP),
+    ]
     download(ARCHIVE | {"source": urls[0], "mirrors": urls[1:]}, TARGET)
     assert TARGET.read_bytes() == ZIP
     assert server.asked == ["/nothing.zip", "/wrong.zip", "/right.zip"]
