@@ -83,8 +83,8 @@ def _from_publisher(file: RawFile, target: Path) -> None:
         try:
             return _from_url(file, url, target)
         except UserError as error:
-            print(f"not fetched: {error}")
             failures.append(str(error))
+            print(f"not fetched: {error}")
     raise UserError("; and ".join(failures))
 
 
