@@ -12,6 +12,7 @@ import yaml
 from cohort.errors import UserError
 from cohort.plan import Plan
 from cohort.stages import experiment_plan, page_spec
+from cohort.status import print_cost, print_status
 from tests.data.picture_publishers import zip_of
 
 PlanOf = Callable[..., Plan]
@@ -32,6 +33,12 @@ def test_cells_without_data_are_skipped_with_one_line(plan_of: PlanOf):
     assert datasets_of(plan) == ["cifar10"] * 3
     assert plan.notes == [NOTE]
     assert page_spec(plan, ["study"])["notes"] == [NOTE]
+
+
+@pytest.mark.parametrize("show", [print_status, print_cost])
+def test_status_and_cost_say_so(plan_of: PlanOf, show: Callable[[Plan], None], capsys: pytest.CaptureFixture[str]):
+    show(plan_of(MIXED, settings=SETTINGS))
+    assert NOTE in capsys.readouterr().out.splitlines()
 
 
 def test_two_sets_share_the_line(plan_of: PlanOf):
