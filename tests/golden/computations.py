@@ -22,6 +22,7 @@ from cohort.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
+from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
@@ -210,13 +211,20 @@ def of_dataset(parser: Parser) -> list[Number]:
     and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder:
-        if parser.name in publishers.CLASSES:
+        if parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
             publishers.write(parser.name, Path(folder))
         else:
             _take_bundled(parser.name, Path(folder))
         for split in parser.parse(Path(folder)):
-            numbers += [*np.bincount(split.labels).tolist(), int(split.values.sum()), _hash(split.values, split.labels.astype(np.int64))]
+            values, whole = all_values(split), split.labels.astype(np.int64)
+            numbers += [*np.bincount(whole).tolist(), int(values.sum()), _hash(values, whole)]
+            numbers += [_hash(split.groups.astype(np.int64))] if split.groups is not None else []
     return numbers
+
+
+def all_values(split: Split) -> np.ndarray:
+    """Also of a split that is read block by block."""
+    return np.concatenate(list(split.values.read())) if isinstance(split.values, Blocks) else split.values
 
 
 def _take_bundled(dataset: str, folder: Path) -> None:

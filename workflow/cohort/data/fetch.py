@@ -13,7 +13,7 @@ from cohort.errors import UserError, refusal
 WAITS = (2.0, 8.0, 30.0)  # seconds before the second and each later try
 TIMEOUT = 30.0  # seconds without a byte
 PROGRESS_SECONDS = 5.0
-LIMIT = 4 << 30  # bytes; a server that never stops shall not fill the disk
+LIMIT = 20 << 30  # bytes, more than the largest data set has; a server that never stops shall not fill the disk
 BLOCK = 1 << 20
 WORTH_ANOTHER_TRY = (408, 425, 429)  # of the statuses below 500, which otherwise say that asking again is of no use
 

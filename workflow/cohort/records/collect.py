@@ -35,7 +35,8 @@ def collect(plan: str | Path, output: str | Path, *, result_of: Callable[[str], 
         result = (result_of or from_record)(cell["path"])
         labels = {"study": experiment["study"], "experiment": experiment["experiment"], "digest": cell["digest"], **cell["labels"]}
         rows = result.values if len(result.values) else EMPTY
-        parts.append(pd.DataFrame(labels | {"status": result.status}, index=rows.index).join(rows))
+        known = {"status": result.status, "generated": cell.get("generated", False)}
+        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
     table = pd.concat(parts, ignore_index=True).astype(
         {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64", "value": "float64"}
     )
