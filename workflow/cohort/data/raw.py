@@ -14,7 +14,7 @@ from cohort.errors import UserError
 class RawFile:
     """What a parser reads: from `source`, else from one of the `mirrors`; or from a user who got it from the page behind a `login`.
 
-    `sha256` and `bytes` are those of the content. Where `md5` or a `member` stands beside `sha256`, what comes is packed: a .gz, or a .tar.gz
+    `sha256` and `bytes` are those of the content. Where `md5` or a `member` stands beside `sha256`, it comes packed: a .gz, or a .tar.gz
     or .zip that holds the file as its `member`. So it makes no difference whether it came packed. Where `md5` stands alone, it is that of
     the file itself, which the parser reads as it is. An MD5 keeps away what is damaged, not what was made to deceive: parsers and unpacking
     trust nothing.
