@@ -30,6 +30,7 @@ from tests.data import publishers
 
 PAGE = ROOT / "docs" / "data.md"
 BEGIN, END = "<!-- data: made by `python -m tests.data_table` -->", "<!-- end of data -->"
+MOST_PRINTED = 20  # classes
 PLAN = "k0123456789ab"
 SETS = (
     "data set",
@@ -130,7 +131,7 @@ def row_of(dataset: str, declared: Facts, folder: Path, seconds: float, loading:
     """A data set as it was stored."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
-        means, deviations = ("-", "-") if declared.get("kind") == "text" else moments(file["train/values"][:], file.attrs["scale"])
+        means, deviations = moments(file["train/values"][:], file.attrs["scale"]) if file.attrs["kind"] == "images" else ("-", "-")
     raw = list((folder / "resources/raw" / dataset).iterdir())
     return (
         dataset,
@@ -164,8 +165,10 @@ def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
 
 
 def each_class(counts: np.ndarray) -> str:
-    """One number where all classes are of one size."""
-    return f"{counts[0]:,} each" if len(set(counts)) == 1 else " ".join(map(str, counts))
+    """One number where all classes are of one size, the smallest and the largest where there are too many to print."""
+    if len(set(counts)) == 1:
+        return f"{counts[0]:,} each"
+    return " ".join(map(str, counts)) if len(counts) <= MOST_PRINTED else f"{counts.min():,} to {counts.max():,}"
 
 
 def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:

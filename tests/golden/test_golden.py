@@ -89,9 +89,9 @@ def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
 
 
 def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
-    images = all_values(splits[1]).copy()
-    images[0, 0, 0, 0] += 1
-    return splits[0], Split(images, splits[1].labels, splits[1].groups)
+    values = all_values(splits[1]).copy()
+    values.flat[0] += 1
+    return splits[0], Split(values, splits[1].labels, splits[1].groups)
 
 
 PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
