@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import h5py
 import numpy as np
@@ -34,6 +35,7 @@ MOST_PRINTED = 20  # classes
 PLAN = "k0123456789ab"
 SETS = (
     "data set",
+    "source",
     "files",
     "raw bytes",
     "samples",
@@ -135,6 +137,7 @@ def row_of(dataset: str, declared: Facts, folder: Path, seconds: float, loading:
     raw = list((folder / "resources/raw" / dataset).iterdir())
     return (
         dataset,
+        publisher(next(iter(declared["files"].values()))),
         str(len(raw)),
         f"{sum(file.stat().st_size for file in raw):,}",
         " + ".join(f"{len(part):,}" for part in labels),
@@ -149,6 +152,12 @@ def row_of(dataset: str, declared: Facts, folder: Path, seconds: float, loading:
         f"{loading[1]:.0f}",
         origin,
     )
+
+
+def publisher(file: Facts) -> str:
+    """Where a file comes from."""
+    source = file.get("source") or file["login"]
+    return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
 def whole(declared: Facts) -> int:
