@@ -20,10 +20,10 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
+    driver, stages = Driver(plan), Stages(plan)
+    driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))
-driver, stages = Driver(plan), Stages(plan)
-driver.set_up()
 
 
 wildcard_constraints:

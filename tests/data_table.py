@@ -1,11 +1,13 @@
 """What is in the data sets, measured: `python -m tests.data_table [MIRROR]` writes it into docs/data.md.
 
-The publishers' files come from MIRROR or from the publishers; where neither has them the row is of generated files, and says so.
+The publishers' files come from MIRROR, or, where none is named, from the publishers; where they are not to be had, the row is of generated
+files, and says so. What a whole set takes when it is prepared is worked out from its declared samples and shape.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import multiprocessing
 import os
 import sys
@@ -14,23 +16,26 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import h5py
 import numpy as np
 import yaml
 
 from cohort.cell import Planned, freeze, plan_file
+from cohort.data import download as stage
 from cohort.data import fetch, store
-from cohort.data.download import download
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import publishers
 
 PAGE = ROOT / "docs" / "data.md"
 BEGIN, END = "<!-- data: made by `python -m tests.data_table` -->", "<!-- end of data -->"
+MOST_PRINTED = 20  # classes
 PLAN = "k0123456789ab"
 SETS = (
     "data set",
+    "source",
     "files",
     "raw bytes",
     "samples",
@@ -39,6 +44,7 @@ SETS = (
     "channel means",
     "channel deviations",
     "prepared MB",
+    "whole set MB",
     "prepare s",
     "load s",
     "load MB",
@@ -57,7 +63,7 @@ def main(mirror: str = "") -> None:
         with tempfile.TemporaryDirectory() as folder:
             origin = alone(get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else "")
             seconds = alone(prepare, dataset, declared | (publishers.counts(dataset) if origin == "generated" else {}), folder)
-            sets.append(row_of(dataset, Path(folder), seconds, alone(load, folder), origin))
+            sets.append(row_of(dataset, declared, Path(folder), seconds, alone(load, folder), origin))
             files += rows_of_files(dataset, Path(folder), origin)
         print(*sets[-1], sep=" | ")
     text = PAGE.read_text(encoding="utf-8")
@@ -75,15 +81,22 @@ def get(dataset: str, declared: Facts, folder: str, mirror: str) -> str:
     """The raw files into resources/raw: real, or generated where there are none to be had."""
     os.chdir(folder)
     fetch.WAITS = ()
+    if mirror:
+        stage.fetch = not_asked
     raw = Path("resources/raw", dataset)
     try:
         for name, file in declared["files"].items():
-            download(file, raw / name, mirror)
+            stage.download(file, raw / name, mirror)
     except UserError as error:
         print(f"{dataset} is generated: {error}", file=sys.stderr)
         publishers.write(dataset, raw)
         return "generated"
     return "real"
+
+
+def not_asked(url: str, target: Path) -> None:
+    """In place of fetching: whole sets of many gigabytes are not wanted here."""
+    raise UserError(f"{url} is not asked, because a mirror is named")
 
 
 def prepare(dataset: str, declared: Facts, folder: str) -> float:
@@ -116,14 +129,15 @@ def peak_mb() -> float:
     return float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 
-def row_of(dataset: str, folder: Path, seconds: float, loading: tuple[float, float], origin: str) -> tuple[str, ...]:
+def row_of(dataset: str, declared: Facts, folder: Path, seconds: float, loading: tuple[float, float], origin: str) -> tuple[str, ...]:
     """A data set as it was stored."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
-        means, deviations = moments(file["train/values"][:], file.attrs["scale"])
+        means, deviations = moments(file["train/values"][:], file.attrs["scale"]) if file.attrs["kind"] == "images" else ("-", "-")
     raw = list((folder / "resources/raw" / dataset).iterdir())
     return (
         dataset,
+        publisher(next(iter(declared["files"].values()))),
         str(len(raw)),
         f"{sum(file.stat().st_size for file in raw):,}",
         " + ".join(f"{len(part):,}" for part in labels),
@@ -132,11 +146,25 @@ def row_of(dataset: str, folder: Path, seconds: float, loading: tuple[float, flo
         means,
         deviations,
         f"{(folder / 'data.h5').stat().st_size / 1e6:.1f}",
+        f"{whole(declared) / 1e6:,.1f}",
         f"{seconds:.2f}",
         f"{loading[0]:.2f}",
         f"{loading[1]:.0f}",
         origin,
     )
+
+
+def publisher(file: Facts) -> str:
+    """Where a file comes from."""
+    source = file.get("source") or file["login"]
+    return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
+
+
+def whole(declared: Facts) -> int:
+    """Bytes of all values, and two of each label and of each group's number."""
+    numbers = 2 if declared.get("groups") else 1
+    wide = np.dtype(store.TYPES[declared.get("kind", "images")]).itemsize
+    return (declared["train"] + declared["test"]) * (math.prod(declared["shape"]) * wide + 2 * numbers)
 
 
 def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
@@ -146,8 +174,10 @@ def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
 
 
 def each_class(counts: np.ndarray) -> str:
-    """One number where all classes are of one size."""
-    return f"{counts[0]:,} each" if len(set(counts)) == 1 else " ".join(map(str, counts))
+    """One number where all classes are of one size, the smallest and the largest where there are too many to print."""
+    if len(set(counts)) == 1:
+        return f"{counts[0]:,} each"
+    return " ".join(map(str, counts)) if len(counts) <= MOST_PRINTED else f"{counts.min():,} to {counts.max():,}"
 
 
 def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:

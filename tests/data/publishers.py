@@ -1,4 +1,5 @@
-"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and both as they are packed."""
+"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and both as they are packed; archives of
+pictures and of arrays (picture_publishers.py), texts and tables (row_publishers.py)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tests.data.picture_publishers import PICTURE_SETS, picture_contents, picture_counts
+from tests.data.row_publishers import ROW_SETS, row_contents, row_counts
+
 CLASSES = {"mnist": 10, "fashion-mnist": 10, "cifar10": 10, "cifar100": 100, "cifar100-coarse": 20}
 IDX_FOLDERS = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}
 CIFAR_FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python", "cifar100-coarse": "cifar-100-python"}
@@ -21,6 +25,10 @@ CIFAR_FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
     """The files that a data set's parser reads, by name: each class twice as often for training as for testing."""
     rng = np.random.default_rng([seed, *dataset.encode()])
+    if dataset in PICTURE_SETS:
+        return picture_contents(dataset)
+    if dataset in ROW_SETS:
+        return row_contents(dataset)
     return _idx_files(rng) if dataset in IDX_FOLDERS else _cifar10_files(rng) if dataset == "cifar10" else _cifar100_files(rng)
 
 
@@ -33,6 +41,10 @@ def write(dataset: str, folder: Path) -> None:
 
 def counts(dataset: str) -> dict[str, int]:
     """How many samples they hold."""
+    if dataset in PICTURE_SETS:
+        return picture_counts(dataset)
+    if dataset in ROW_SETS:
+        return row_counts(dataset)
     test = 100 if dataset.startswith("cifar100") else 10
     return {"train": 2 * test, "test": test}
 

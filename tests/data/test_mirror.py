@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,21 @@ def test_a_member_or_its_archive_is_found_wherever_it_lies(path: str, content: b
     put(path, content)
     download(declared(f"{NOWHERE}/set.tar.gz", packed=ARCHIVE, member="folder/values"), TARGET, "mirror")
     assert TARGET.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("path", ["folder/values", "a/set.zip"], ids=["member", "zip"])
+def test_a_member_of_a_zip_of_unknown_checksum_has_one_of_its_own(path: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cohort.data.fetch.WAITS", ())
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("folder/other", b"other")
+        file.writestr("folder/values", CONTENT)
+    put(path, archive.getvalue() if path.endswith(".zip") else CONTENT)
+    raw = declared(f"{NOWHERE}/set.zip", member="folder/values")
+    download(raw, TARGET, "mirror")
+    assert TARGET.read_bytes() == CONTENT
+    TARGET.unlink()
+    assert f"{path}: SHA-256 is " in refusal(raw | {"sha256": "0" * 64}, "mirror")
 
 
 def test_publishers_that_share_names_are_told_apart_by_checksums(capsys: pytest.CaptureFixture[str]):

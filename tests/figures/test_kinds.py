@@ -11,11 +11,12 @@ from cohort.errors import UserError
 from cohort.figures import KINDS
 from cohort.figures.bars import Bars
 from cohort.figures.curves import Curves
+from cohort.figures.shards import Shards
 from cohort.records.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:
-    assert {"bars": Bars, "curves": Curves} == KINDS
+    assert {"bars": Bars, "curves": Curves, "shards": Shards} == KINDS
 
 
 def test_planning_needs_neither_pandas_nor_matplotlib() -> None:
@@ -29,6 +30,7 @@ def test_planning_needs_neither_pandas_nor_matplotlib() -> None:
     [
         (Curves, {"metric": "test_accuracy", "smoothing": 3, "columns": "partition", "rows": None, "limits": [0, 100], "band": "none"}),
         (Bars, {"metric": "selected", "x": "client", "at": "last-10", "reference": 0.5, "limits": None}),
+        (Shards, {"columns": "partition"}),
     ],
 )
 def test_a_schema_accepts_what_a_kind_can_do(kind: type, fields: dict[str, object]) -> None:
@@ -45,6 +47,8 @@ def test_a_schema_accepts_what_a_kind_can_do(kind: type, fields: dict[str, objec
         (Curves, {"metric": "accuracy"}),
         (Curves, {}),
         (Bars, {"metric": "test_accuracy"}),
+        (Bars, {"metric": "label_count", "x": "J"}),
+        (Shards, {"metric": "size"}),
         (Bars, {"metric": "test_accuracy", "x": "J", "at": "median"}),
     ],
 )

@@ -127,3 +127,13 @@ def test_a_label_called_generated_is_none(tmp_path: Path, spec: Spec) -> None:
     sample().assign(generated=False).to_parquet(tmp_path / "metrics.parquet")
     assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
     assert make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"
+
+
+def test_only_the_first_rounds_of_both_are_shown(curves: Spec, metrics: Metrics) -> None:
+    """The paper's curve has the rounds 1, 12 and 40."""
+    figure = make_figure(curves | {"until": 12}, metrics())
+    rounds = {round for axes in figure.axes for line in axes.lines for round in line.get_xdata()}
+    assert max(rounds) == 12
+    (line,) = paper_lines(figure)["dir-0.1, J = 4 local steps"]
+    assert list(line.get_xdata()) == [1, 12]
+    assert max(round for axes in make_figure(curves, metrics()).axes for line in axes.lines for round in line.get_xdata()) > 12

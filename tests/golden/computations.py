@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ from cohort.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
+from cohort.data.parsers import table as covertype
+from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
@@ -39,7 +42,7 @@ from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT
-from tests.data import publishers
+from tests.data import publishers, row_publishers
 
 Number = int | float | str
 SHAPES = [(1, 8, 8), (3, 32, 32)]
@@ -211,14 +214,29 @@ def of_dataset(parser: Parser) -> list[Number]:
     """Both splits of the publisher's files, or of generated ones where they would have to be downloaded: samples per class, pixel sum,
     and a hash of every byte."""
     numbers: list[Number] = []
-    with tempfile.TemporaryDirectory() as folder:
-        if parser.name in publishers.CLASSES:
+    with tempfile.TemporaryDirectory() as folder, small_forest():
+        if parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
             publishers.write(parser.name, Path(folder))
         else:
             _take_bundled(parser.name, Path(folder))
         for split in parser.parse(Path(folder)):
-            numbers += [*np.bincount(split.labels).tolist(), int(split.values.sum()), _hash(split.values, split.labels.astype(np.int64))]
+            values, whole = all_values(split), split.labels.astype(np.int64)
+            numbers += [*np.bincount(whole).tolist(), int(values.sum()), _hash(values, whole)]
+            numbers += [_hash(split.groups.astype(np.int64))] if split.groups is not None else []
     return numbers
+
+
+@contextlib.contextmanager
+def small_forest() -> Iterator[None]:
+    """UCI's covertype with a hundred rows: its real size takes ten seconds to write."""
+    sizes = (37, 50, 6, 1, 2, 3, 4)
+    with patch.object(row_publishers, "FOREST", sizes), patch.dict(covertype.SIZES, {1: sizes[0], 2: sizes[1]}):
+        yield
+
+
+def all_values(split: Split) -> np.ndarray:
+    """Also of a split that is read block by block."""
+    return np.concatenate(list(split.values.read())) if isinstance(split.values, Blocks) else split.values
 
 
 def _take_bundled(dataset: str, folder: Path) -> None:

@@ -20,7 +20,7 @@ from cohort.data.parsers.parser import Split
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
 from tests.golden import golden
-from tests.golden.computations import CATALOGS, KEYS, component, numbers_of
+from tests.golden.computations import CATALOGS, KEYS, all_values, component, numbers_of
 from tests.golden.golden import complaint, read, record, same
 
 MOVED = "the numbers of {} moved without a new science version; bump its `science` or undo the change"
@@ -89,9 +89,9 @@ def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
 
 
 def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
-    images = splits[1].values.copy()
-    images[0, 0, 0, 0] += 1
-    return splits[0], Split(images, splits[1].labels)
+    values = all_values(splits[1]).copy()
+    values.flat[0] += 1
+    return splits[0], Split(values, splits[1].labels, splits[1].groups)
 
 
 PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -115,7 +115,7 @@ IMPOSSIBLE = {
     "more classes per client than there are": ("classes-11", 10, 100, 1000, None, "11 classes where there are only 10"),
     "fewer clients than classes": ("classes-2", 10, 9, 1000, None, "9 clients leave some of the 10 classes unheld"),
     "classes: more clients than samples": ("classes-1", 2, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
-    "fewer places than classes": ("covering-9", 100, 11, 1000, None, "11 clients of 9 classes each cannot hold all 100 classes"),
+    "fewer places than classes": ("covering-9", 100, 11, 1000, None, "11 clients that hold 9 each cannot hold all 100 classes"),
     "covering: more classes than there are": ("covering-11", 10, 100, 1000, None, "11 classes where there are only 10"),
     "minimum cannot be reached": ("dir-0.1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
     "more classes drawn than there are": ("sampled-1-11", 10, 100, 1000, None, "cannot draw 11 classes where there are only 10"),

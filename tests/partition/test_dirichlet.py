@@ -9,6 +9,8 @@ from cohort.partition import Pool, dirichlet
 from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)
+PATHMNIST = np.array([9366, 9509, 10360, 10401, 8006, 12182, 7886, 9401, 12885])
+BRAIN = np.array([1321, 1339, 1595, 1457])  # scans of four kinds, 5,712 for training
 
 
 def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: int) -> float:
@@ -30,6 +32,7 @@ def test_acceptance_without_the_balance_rule_is_another():
 OTHER_RATES = {
     "CINIC-10, 200 clients": (0.1, np.full(10, 9000), 200, 0.04, 0.04),
     "CIFAR-100 coarse, 100 clients": (0.1, np.full(20, 2500), 100, 0.96, 0.96),
+    "PathMNIST, 100 clients": (0.1, PATHMNIST, 100, 0.29, 0.31),
     "CIFAR-10, 20 clients": (0.1, CIFAR10, 20, 0.97, 0.97),
     "CIFAR-10, 20 clients, stronger skew": (0.05, CIFAR10, 20, 0.57, 0.61),
 }
@@ -42,6 +45,28 @@ def test_acceptance_of_other_federations(case: str):
     rate = acceptance(Dirichlet(alpha=alpha, minimum=10), per_class, clients, 1000)
     slack = 0.005 + 3 * np.sqrt(low * (1 - low) / 1000)
     assert low - slack <= rate <= high + slack
+
+
+def test_brain_scans_of_forty_clients_need_a_lower_minimum():
+    """2.8 clients are empty on average, so no draw gives everyone ten samples; one sample 5 to 6.5 % do, so that a deal is found."""
+    slack = 0.005 + 3 * np.sqrt(0.05 * 0.95 / 4000)
+    assert acceptance(Dirichlet(alpha=0.1, minimum=10), BRAIN, 40, 4000) == 0
+    assert 0.05 - slack <= acceptance(Dirichlet(alpha=0.1, minimum=1), BRAIN, 40, 4000) <= 0.065 + slack
+    draws = [Dirichlet(alpha=0.1).draw_cuts(BRAIN, 40, np.random.default_rng(seed)) for seed in range(1000)]
+    assert np.mean([(np.diff(cuts, axis=1).sum(axis=0) == 0).sum() for cuts in draws]) == pytest.approx(2.8, abs=0.2)
+    pool = Pool(np.repeat(np.arange(4), BRAIN))
+    sizes = [len(part) for seed in range(5) for part in Dirichlet(alpha=0.1, minimum=1).deal(pool, 40, np.random.default_rng(seed))]
+    assert min(sizes) >= 1 and sum(sizes) == 5 * 5712
+
+
+def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: pytest.MonkeyPatch):
+    """Where one draw in a thousand million would give everyone a sample: 60 clients and one class, alpha 0.01."""
+    monkeypatch.setattr(dirichlet, "TRIES", 1)
+    for seed in range(20):
+        sizes = [
+            len(part) for part in PlainDirichlet(alpha=0.01, minimum=0).deal(Pool(np.zeros(100, int)), 60, np.random.default_rng(seed))
+        ]
+        assert sum(sizes) == 100 and sizes.count(0) > 40
 
 
 def slow_cuts(rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int, balanced: bool) -> list[list[int]]:

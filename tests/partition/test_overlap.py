@@ -148,3 +148,50 @@ def test_both_science_versions_count(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(type(scheme), "science", 3)
     assert scheme.versions() == {"partition:dir": 1, "partition:overlap": 3}
     assert parse_name("dir-0.1").versions() == {"partition:dir": 1}
+
+
+REPLACING = [f"{name}-replace" for name in NAMES]
+
+
+@pytest.mark.parametrize("name", REPLACING)
+@pytest.mark.parametrize("seed", range(3))
+def test_with_replace_a_client_keeps_its_size(name: str, seed: int):
+    """It borrows its ratio of what it was dealt, from clients that borrow nothing and keep all they have, and gives up as many samples."""
+    scheme, kept, borrowed = dealt(name, seed)
+    whole = dealt(name.partition("-overlap")[0], seed)[1]
+    unmatched = list(scheme.ratios)
+    for part, rest, extra in zip(whole, kept, borrowed, strict=True):
+        assert len(rest) + len(extra) == len(part)
+        assert np.isin(rest, part).all() and len(np.unique(rest)) == len(rest)
+        if len(extra):
+            fits = [ratio for ratio in unmatched if len(extra) == round(ratio * len(part))]
+            unmatched.remove(fits[0])
+    assert not unmatched
+    regular = np.concatenate([part for part, extra in zip(whole, borrowed, strict=True) if not len(extra)])
+    assert all(np.isin(extra, regular).all() and len(np.unique(extra)) == len(extra) for extra in borrowed)
+
+
+@pytest.mark.parametrize("name", REPLACING)
+def test_with_replace_nobody_holds_what_was_given_up(name: str):
+    _, kept, borrowed = dealt(name, 1)
+    held = np.unique(np.concatenate([*kept, *borrowed]))
+    assert len(LABELS) - len(held) == sum(map(len, borrowed)) > 0
+
+
+def test_with_replace_the_overlapping_clients_are_those_without():
+    for seed in range(5):
+        with_it, without = (dealt(name, seed)[2] for name in ("iid-overlap0.2x3-replace", "iid-overlap0.2x3"))
+        assert [len(extra) > 0 for extra in with_it] == [len(extra) > 0 for extra in without]
+
+
+def test_which_samples_are_given_up_is_chance():
+    """A client gives up half of its six samples, each of them in half of the deals."""
+    kept_by_first, times = np.zeros(12), 0
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        kept, borrowed = parse_name("iid-overlap0.5x1-replace").borrow([np.arange(6), np.arange(6, 12)], rng)
+        if len(borrowed[0]):
+            kept_by_first[kept[0]] += 1
+            times += 1
+    assert kept_by_first[6:].sum() == 0 and kept_by_first.sum() == 3 * times
+    assert np.abs(kept_by_first[:6] - times / 2).max() < 4 * np.sqrt(times / 4)

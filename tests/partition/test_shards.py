@@ -14,10 +14,14 @@ from cohort.data.sampling import share_of
 from cohort.data.store import FORMAT
 from cohort.errors import UserError
 from cohort.shards import Shards, deal, read
+from cohort.show_shards import print_shards
 
 PER_CLASS = [120, 80, 100, 60, 140]
 LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))
+GROUPS = np.random.default_rng(6).permutation(np.repeat(np.arange(4), [50, 200, 70, 180]))
 NAMES = ["iid", "classes-2", "dir-0.5", "dirplain-0.5"]
+
+SETTINGS = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0, "validation": 0, "holdout": 0.0}
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +31,13 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with h5py.File("data.h5", "w") as file:
         file["train/labels"] = LABELS.astype(np.uint16)
         file.attrs.update({"classes": 6, "format": FORMAT})
+    with h5py.File("grouped.h5", "w") as file:
+        file["train/labels"], file["train/groups"] = LABELS.astype(np.uint16), GROUPS.astype(np.uint16)
+        file.attrs.update({"classes": 6, "groups": 4, "format": FORMAT})
 
 
-def dealt(**changes: Any) -> Shards:
-    settings = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0, "validation": 0, "holdout": 0.0} | changes
-    freeze(Planned("shards.h5", "k0123456789ab", settings, {}, {"data": "data.h5"}))
+def dealt(data: str = "data.h5", **changes: Any) -> Shards:
+    freeze(Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": data}))
     deal(plan_file("k0123456789ab"), "shards.h5")
     return read("shards.h5")
 
@@ -131,3 +137,95 @@ def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
     with pytest.raises(UserError, match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$"):
         dealt(partition="classes-5", clients=200)
     assert not [path for path in Path().iterdir() if "shards" in path.name]
+
+
+def test_clients_that_hold_a_role_together_share_all_of_it():
+    """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing is shared and the last is left out; five
+    hold 200, 180, 70, 50 and the first again. Two of two each hold 200 + 70 and 180 + 50."""
+    three, five, two = (
+        dealt("grouped.h5", partition=name, clients=clients) for name, clients in (("roles-1", 3), ("roles-1", 5), ("roles-2", 2))
+    )
+    assert three.overlap is None and three.label_counts.sum(axis=1).tolist() == [200, 180, 70]
+    np.testing.assert_array_equal(np.sort(np.concatenate(three.indices)), np.flatnonzero(GROUPS != 0))
+    assert five.overlap.tolist() == [1, 0, 0, 0, 1]
+    np.testing.assert_array_equal(np.sort(five.indices[0]), np.sort(five.indices[4]))
+    assert two.overlap is None and two.label_counts.sum(axis=1).tolist() == [270, 230]
+
+
+def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold_too():
+    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first, the third and second."""
+    shards = dealt("grouped.h5", partition="roles-2", clients=3)
+    assert shards.label_counts.sum(axis=1).tolist() == [250, 380, 250]
+    assert shards.overlap.tolist() == pytest.approx([200 / 250, 380 / 380, 180 / 250])
+
+
+@pytest.mark.parametrize("name", ["domains-2", "onedomain-3", "dirdomains-0.5", "roles-2"])
+def test_groups_are_those_of_the_samples_that_are_left(name: str):
+    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by their own groups."""
+    shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
+    left = np.setdiff1d(share_of(LABELS, 0.5, "train share"), shards.validation)
+    assert len(shards.validation) == 30
+    np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), left)
+    groups = [set(GROUPS[part].tolist()) for part in shards.indices]
+    if name == "onedomain-3":
+        assert groups[0] == {3} and set.union(*groups[1:]) == {0, 1, 2}
+    elif name != "dirdomains-0.5":
+        assert all(len(held) == 2 for held in groups)
+
+
+def test_groups_that_are_not_there_are_one_sentence():
+    with pytest.raises(
+        UserError, match=r"^partition roles-2 of toy: it deals samples by their groups \(domains, roles\), and this data set"
+    ):
+        dealt(partition="roles-2")
+
+
+def test_a_client_without_samples_has_an_empty_shard():
+    shards = dealt(partition="dirplain-0.01-minimum0", clients=60)
+    sizes = [len(indices) for indices in shards.indices]
+    assert min(sizes) == 0 and sum(sizes) == len(LABELS)
+    assert shards.label_counts.sum(axis=1).tolist() == sizes
+    lent = dealt(partition="dirplain-0.01-minimum0-overlap0.1x30-replace", clients=60)
+    assert [len(indices) for indices in lent.indices] == sizes and np.isfinite(lent.overlap).all()
+
+
+def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
+    """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds then."""
+    plain, shards = (dealt(partition=name) for name in ("iid", "iid-overlap0.2x2-replace"))
+    assert np.sort(shards.overlap).tolist() == [0] * 8 + [0.2] * 2
+    left_out = np.setdiff1d(np.arange(len(LABELS)), np.concatenate(shards.indices))
+    assert len(left_out) == 20
+    for client, (own, held) in enumerate(zip(plain.indices, shards.indices, strict=True)):
+        assert len(held) == len(np.unique(held)) == 50
+        assert len(np.intersect1d(own, left_out)) == len(np.setdiff1d(held, own)) == (10 if shards.overlap[client] else 0)
+
+
+def print_grouped(**changes: Any) -> None:
+    """As `cohort shards` does, of data that is there."""
+    planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
+
+    class Plan:
+        def shards_of(self, settings: dict[str, Any], where: str) -> Planned:
+            return planned
+
+    print_shards(Plan(), planned.settings)
+
+
+def test_what_the_command_prints_of_roles(capsys: pytest.CaptureFixture[str]):
+    print_grouped(partition="roles-2", clients=3, validation=10)
+    lines = capsys.readouterr().out.splitlines()
+    shards = dealt("grouped.h5", partition="roles-2", clients=3, validation=10)
+    sizes = np.sort(shards.label_counts.sum(axis=1))
+    assert lines[0] == "roles-2 of toy, seed 0: 3 clients, 6 classes"
+    assert lines[2].split()[-3:] == [str(size) for size in sizes]
+    assert lines[4].split() == ["groups", "per", "client", "2", "2", "2"]
+    assert lines[6] == f"overlapping clients: 3, sharing {shards.overlap.min():.1%} to 100.0% of their samples"
+    assert lines[7] == "samples set aside for validation: 10"
+    assert lines[9].startswith("client samples   shared")
+
+
+def test_what_the_command_prints_of_roles_that_are_left_out(capsys: pytest.CaptureFixture[str]):
+    """The two largest roles are dealt: the other two, 70 + 50 samples, are nobody's."""
+    print_grouped(partition="roles-1", clients=2)
+    out = capsys.readouterr().out
+    assert "\noverlapping clients: 0\nsamples that nobody holds: 120\n\n" in out

@@ -113,6 +113,22 @@ WRONG_FILES = {
         "      member: x\n",
         "'md5' is a dependency of 'member'",
     ),
+    "neither a checksum nor a login": (
+        "      bytes: 687544992\n      md5: 6ee4d0c996905fe93221de577967a372\n",
+        "      bytes: 687544992\n",
+        "cinic10.files.CINIC-10.tar.gz lacks the key 'sha256'",
+    ),
+    "a mirror that is none": ("mirrors: [https://datashare.is", "mirrors: [file://datashare.is", "which does not look like a URL"),
+    "neither a source nor a login": (
+        "      login: https://www.kaggle",
+        "      bytes: 5 # ",
+        "brain-tumor-mri-dataset.zip lacks the key 'source'",
+    ),
+    "a login that has a source": (
+        "      login: https://www.kaggle",
+        "      source: https://example.org/x.zip\n      login: https://www.kaggle",
+        "brain-tumor-mri.files.brain-tumor-mri-dataset.zip.source does not go together with what stands beside it",
+    ),
 }
 
 

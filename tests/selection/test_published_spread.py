@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.partition import parse_name
+from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 from cohort.selection.entropy import Entropy
 from cohort.selection.selector import View
@@ -28,7 +28,7 @@ TABLE_VI = {
 
 def spread(partition: str, buffer: float, seed: int) -> float:
     """Entropy of the selection counts of 100 clients, ten a round, divided by log 100."""
-    parts = parse_name(partition).deal(CIFAR10, 100, generator(seed, "partition"))
+    parts = parse_name(partition).deal(Pool(CIFAR10), 100, generator(seed, "partition"))
     counts = np.stack([np.bincount(CIFAR10[part], minlength=10) for part in parts])
     view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=counts)
     selector, selected = Entropy(buffer=buffer), np.zeros(100)

@@ -85,6 +85,7 @@ def test_cost_is_near_what_was_measured():
         "batch": 16,
         "clients": 20,
         "samples": 1.0,
+        "validation": 0,
         "evaluate_every": 10,
     }
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
@@ -170,14 +171,34 @@ def test_shards_of_data_that_is_not_there_yet(fresh: Project):
     [
         ("iid", ["--clients", "0"], "cohort shards: clients is 0, but must be at least 1"),
         ("iid", ["--samples", "2"], "cohort shards: samples is 2.0, but must be at most 1"),
-        ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known (allowed: digits, "),
+        ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known"),
+        ("iid", ["--holdout", "1"], "cohort shards: holdout is 1.0, but must be below 1"),
         ("idd", [], "partition 'idd' is not known; did you mean 'iid'?"),
+        (
+            "roles-2",
+            [],
+            "partition 'roles-2' of digits is impossible: it deals samples by their groups (domains, roles), and this data set",
+        ),
+        ("covering-1", [], "5 clients that hold 1 each cannot hold all 10 classes"),
         ("classes-2", [], "5 clients leave some of the 10 classes unheld"),
         ("iid-overlap0.9x4", [], "should borrow 2592, but the others hold 287"),
     ],
 )
 def test_shards_that_cannot_be(fresh: Project, partition: str, options: list[str], message: str):
     assert message in cohort(fresh, "shards", partition, "--dataset", "digits", "--clients", "5", *options, fails=True)
+
+
+def test_shards_say_what_nobody_holds_and_what_is_set_aside(fresh: Project):
+    """1,437 samples less 137 are 260 for each of 5 clients. 52 are replaced by samples that others keep; each sets aside 26."""
+    options = ["--dataset", "digits", "--clients", "5", "--validation", "137"]
+    text = cohort(fresh, "shards", "iid-overlap0.2x1-replace", *options)
+    assert "overlapping clients: 1, borrowing 20.0% to 20.0% of their samples\n" in text
+    assert "samples that nobody holds: 52\nsamples set aside for validation: 137\n" in text
+    held_out = cohort(fresh, "shards", "iid", *options, "--holdout", "0.1")
+    assert f"samples set aside for validation: {137 + 5 * 26}\n" in held_out and "nobody holds" not in held_out
+    assert "\nsamples per client       234     234     234\n" in held_out
+    empty = cohort(fresh, "shards", "dirplain-0.01-minimum0", "--dataset", "digits", "--clients", "25")
+    assert "\nsamples per client         0  " in empty
 
 
 def test_run_of_no_cell(finished: Project):

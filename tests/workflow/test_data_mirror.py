@@ -37,7 +37,7 @@ def test_a_mirror_is_how_and_not_what(mirrored: Project):
     mirrored.snakemake("--config", "data_mirror=mirror")
     assert len(list((mirrored.root / "resources/raw/cifar10").iterdir())) == 6
     assert not (mirrored.root / "resources/raw/packed").exists()
-    assert json.loads((mirrored.root / "results/plan/run.json").read_text())["download"] == {"mirror": "mirror"}
+    assert json.loads((mirrored.root / "results/plan/run.json").read_text())["download"] == {"mirror": "mirror", "paths": {}}
     log = (mirrored.root / "results/logs/download/cifar10/test_batch.log").read_text()
     assert "taken from the mirror: mirror/cifar-10-python.tar.gz" in log
     assert mirrored.planned() == {}

@@ -59,6 +59,10 @@ class Settings:
     precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
 
 
+SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
+"""The settings that shards depend on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
     """A named bundle: who is chosen, what they minimize, what becomes of their updates. Each part is `{name: ..., parameter: ...}`."""
@@ -110,7 +114,7 @@ def frozen(file: str | Path) -> Planned:
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """How the stages are to work, by stage: what cannot change any number."""
     train = {key: config[key] for key in ("device", "checkpoint_seconds") if key in config}
-    return {"train": train, "download": {"mirror": config.get("data_mirror", "")}}
+    return {"train": train, "download": {"mirror": config.get("data_mirror", ""), "paths": config.get("data_paths", {})}}
 
 
 def run_options(stage: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cohort.errors import UserError
+from cohort.errors import UserError, explained
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.reading import parse_override
 
@@ -17,7 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        options.command(options)
+        with explained("this folder"):
+            options.command(options)
     except UserError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
@@ -47,12 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     show = add("show", _show, "what a record says")
     show.add_argument("record", metavar="RECORD", help="the path of a record")
-    shards = add("shards", _shards, "what a partition of a data set looks like: sizes, classes, label entropy, overlap")
+    shards = add("shards", _shards, "what a partition of a data set looks like: sizes, classes, groups, label entropy, overlap")
     shards.add_argument("partition", metavar="PARTITION", help="as in a study, e.g. classes-2 or dir-0.1-overlap0.2x2")
     shards.add_argument("--dataset", required=True, metavar="NAME", help="a data set of config/datasets.yaml")
     shards.add_argument("--clients", required=True, type=int, metavar="N", help="how many clients there are")
     shards.add_argument("--seed", default=0, type=int, metavar="N", help="the seed of the cells that would train on it (0)")
     shards.add_argument("--samples", default=1.0, type=float, metavar="SHARE", help="share of the data set that is dealt (1.0)")
+    shards.add_argument("--validation", default=0, type=int, metavar="N", help="samples set aside before dealing (0)")
+    shards.add_argument(
+        "--holdout", default=0.0, type=float, metavar="SHARE", help="share of its samples that each client sets aside (0.0)"
+    )
     prune = add("prune", _prune, "records, shards and checkpoints that no study names at any scale, and the disk they use")
     prune.add_argument("--delete", action="store_true", help="delete them")
     return parser
@@ -103,7 +108,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _shards(options: argparse.Namespace) -> None:
-    from cohort.plan.resolve import SHARD_KEYS
+    from cohort.cell import SHARD_KEYS
     from cohort.show_shards import print_shards
 
     print_shards(_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})

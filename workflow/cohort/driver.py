@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
-from cohort.errors import UserError
-from cohort.files import write_text
+from cohort.errors import UserError, explained
+from cohort.files import check_writable, write_text
 from cohort.partial import draw_partial, partial_folder
 from cohort.plan import Plan
 from cohort.records.record import is_valid
@@ -32,7 +33,7 @@ class Driver:
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
-        """Let the scripts of jobs import this package without installation; say what a scale left out.
+        """Let the scripts of jobs import this package without installation; say what was left out, and why.
 
         A graph of 20,000 jobs is millions of objects that stay: looking for garbage among them as often as Python does by default takes a
         sixth of the time of planning.
@@ -41,16 +42,20 @@ class Driver:
         gc.set_threshold(100_000)
         paths = [str(Path(cohort.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
-        for note in self.plan.notes if self.plan is not None else []:
-            print(note, file=sys.stderr)
+        check_writable("results")  # Snakemake would say it in its own words, or not at all
+        if self.plan is not None:
+            self.plan.tell = partial(print, file=sys.stderr)  # what is found out later, of a study that a target names
+            for note in self.plan.notes:
+                self.plan.tell(note)
 
     def start(self) -> None:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
         if self.plan is None:  # a job on a cluster
             return
-        self.lock = lock_directory()
-        freeze_plan(self.plan)
-        sweep(self.plan)
+        with explained("results"):
+            self.lock = lock_directory()
+            freeze_plan(self.plan)
+            sweep(self.plan)
 
     def finish(self) -> None:
         """Everything asked for was made: what was drawn from a part of it is out of date."""

@@ -9,25 +9,33 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from cohort.errors import UserError
+from cohort.errors import UserError, explained
 
 
 @contextlib.contextmanager
 def logged(path: str | Path) -> Iterator[None]:
     """Append what the block prints to a log. An error ends the process with status 1, its last line saying what happened."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a", encoding="utf-8", buffering=1) as file:
-        print(f"--- {datetime.now():%Y-%m-%d %H:%M:%S}", file=file)
-        try:
-            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-                yield
-        except (Exception, KeyboardInterrupt) as error:
+    try:
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below, where a full disk may refuse that too)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    try:
+        with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file), explained(path):
+            print(f"--- {datetime.now():%Y-%m-%d %H:%M:%S}")
+            yield
+    except (Exception, KeyboardInterrupt) as error:
+        message = f"error: {error if isinstance(error, UserError) else repr(error)}"
+        with contextlib.suppress(OSError):
             if not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)
-            message = f"error: {error if isinstance(error, UserError) else repr(error)}"
             print(message, file=file)
-            sys.exit(f"{message} (log: {path})")
+        sys.exit(f"{message} (log: {path})")
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 def last_line(path: str | Path) -> str:

@@ -14,7 +14,7 @@ from cohort.cell import frozen
 from cohort.data.sampling import scaled_count, share_of
 from cohort.data.store import read_labels
 from cohort.errors import UserError
-from cohort.files import replacing
+from cohort.files import new_hdf5
 from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 
@@ -35,7 +35,7 @@ def deal(plan: str | Path, output: str | Path) -> None:
     """Deal a data set to clients as its plan file says."""
     planned = frozen(plan)
     shards = dealt(planned.settings, planned.inputs["data"])
-    with replacing(output) as temporary, h5py.File(temporary, "w") as file:
+    with new_hdf5(output) as file:
         file["indices"] = np.concatenate(shards.indices)
         file["sizes"] = np.array([len(part) for part in shards.indices])
         file["label_counts"] = shards.label_counts
@@ -84,8 +84,12 @@ def _set_aside(samples: np.ndarray, count: int, rng: np.random.Generator) -> tup
 
 def read(path: str | Path) -> Shards:
     """Read dealt shards back."""
-    with h5py.File(path) as file:
-        cuts = np.cumsum(file["sizes"][:])[:-1]
-        overlap = file["overlap"][:] if "overlap" in file else None
-        validation = file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
-        return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation)
+    try:
+        with h5py.File(path) as file:
+            cuts = np.cumsum(file["sizes"][:])[:-1]
+            overlap = file["overlap"][:] if "overlap" in file else None
+            validation = file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
+            return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation)
+    except (OSError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read as shards ({reason}); delete it and start again: it is dealt anew") from None

@@ -121,14 +121,21 @@ class Stages:
 
     def _drawn_target(self, name: str, drawn: str, wildcards: Wildcards) -> Files:
         study = self.plan.study(name)
+        if drawn not in study.drawn():  # all of its cells are skipped, as a note says
+            return []
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
 
 
 def experiment_plan(plan: Plan, study: str, experiment: str) -> dict[str, Any]:
     """The cells of an experiment with their labels: what collecting needs to know."""
     rows = plan.study(study).experiments[experiment].rows
-    cells = [{"digest": row.digest, "path": plan.cells[row.digest].path, "labels": row.labels} for row in rows]
+    cells = [{"digest": row.digest, "path": plan.cells[row.digest].path, "labels": row.labels} | _mark(plan, row.digest) for row in rows]
     return {"study": study, "experiment": experiment, "cells": cells}
+
+
+def _mark(plan: Plan, digest: str) -> dict[str, bool]:
+    """That a cell is of generated data, where it is."""
+    return {"generated": True} if plan.cells[digest].settings.get("generated") else {}
 
 
 def experiment_file(content: dict[str, Any]) -> str:

@@ -62,6 +62,8 @@ def print_status(plan: Plan) -> None:
             absent = len(found) - counts["done"] - counts["diverged"]
             if drawn and absent:
                 print(f"  {', '.join(drawn)} was drawn, but {absent} of its records are not there: run snakemake again")
+    for note in plan.notes:
+        print(note)
     for planned in failed:
         print(f"\nfailed: {planned.path}\n  {last_line(log_of(planned)) or 'no log'}\n  more: less {log_of(planned)}")
 

@@ -1,7 +1,7 @@
 """The download stage: a publisher's file into resources/raw, checked before anything opens it.
 
-A local mirror is asked first, then the publisher. What came packed is kept in resources/raw/packed, where the other files of an archive
-are taken from; it can be deleted at any time.
+A local mirror is asked first, then the publisher, then whoever else offers the same file. What came packed is kept in resources/raw/packed,
+where the other files of an archive are taken from; it can be deleted at any time. What is behind a login lies where the config says.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib.util
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,30 +16,41 @@ from typing import Any
 
 from cohort import files
 from cohort.data.fetch import fetch
+from cohort.data.places import in_mirror, take_given
 from cohort.data.raw import RawFile, check_content, check_packed
 from cohort.data.unpack import unpack
-from cohort.errors import UserError
+from cohort.errors import Refused, UserError
 
 PACKED = Path("resources/raw/packed")
 
 
-def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "") -> None:
-    """Make one raw file, declared as in config/datasets.yaml. `package:NAME/PATH` is a file that an installed Python package bundles."""
+def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "", paths: Mapping[str, str] | None = None) -> None:
+    """Make one raw file, declared as in config/datasets.yaml. `package:NAME/PATH` is a file that an installed Python package bundles.
+
+    `paths` says for data sets behind a login where the user has them.
+    """
     file, target = RawFile(**raw), Path(target)
     if file.source.startswith("package:"):
         _take(file, _bundled(file.source), target, file.source)
         return
+    if file.login and (given := (paths or {}).get(target.parent.name)):
+        _take_given(file, given, target)
+        return
     refused = []
-    for path in _in_mirror(mirror, {target.name, file.source_name}):
+    for path in in_mirror(mirror, {target.name, file.source_name or target.name}):
         try:
             _take(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
             return
+        except Refused:
+            raise
         except UserError as error:
             print(f"not taken from the mirror: {error}")
             refused.append(str(error))
     try:
         _from_publisher(file, target)
+    except Refused:
+        raise
     except UserError as error:
         raise UserError(f"{_about_mirror(mirror, target.name, refused)}{error}") from None
 
@@ -48,7 +58,7 @@ def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "") -> No
 def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a file that is there."""
     with files.replacing(target) as temporary:
-        if file.md5 and path.name == file.source_name:
+        if file.is_packed and path.name == file.source_name:
             check_packed(file, path, called)
             unpack(path, file.member, file.bytes, temporary, called)
         else:
@@ -56,23 +66,50 @@ def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
         check_content(file, temporary, called)
 
 
+def _take_given(file: RawFile, given: str, target: Path) -> None:
+    """What a user names for a data set: a zip, or a folder, which becomes one."""
+    path = Path(given).expanduser()
+    if not path.exists():
+        raise UserError(f"data_paths.{target.parent.name} is '{given}', which does not exist")
+    with files.replacing(target) as temporary:
+        take_given(path, temporary)
+        check_content(file, temporary, given)
+    print(f"taken from data_paths: {path}")
+
+
 def _from_publisher(file: RawFile, target: Path) -> None:
-    if file.md5:
-        _take(file, _fetched(file), target, file.source)
+    """From the source, else from the first of its mirrors that has the file."""
+    if file.login:
+        dataset = target.parent.name
+        raise UserError(f"{dataset} is behind a login ({file.login}); fetch it by hand and name its zip or folder in data_paths.{dataset}")
+    failures = []
+    for url in (file.source, *file.mirrors):
+        try:
+            return _from_url(file, url, target)
+        except UserError as error:
+            failures.append(str(error))
+            print(f"not fetched: {error}")
+    raise UserError("; and ".join(failures))
+
+
+def _from_url(file: RawFile, url: str, target: Path) -> None:
+    if file.is_packed:
+        _take(file, _fetched(file, url), target, url)
         return
     with files.replacing(target) as temporary:
-        fetch(file.source, temporary)
-        check_content(file, temporary, file.source)
+        fetch(url, temporary)
+        check_content(file, temporary, url)
 
 
-def _fetched(file: RawFile) -> Path:
+def _fetched(file: RawFile, url: str) -> Path:
     """What a URL holds, fetched by one job while the jobs for other files of the same archive wait."""
-    path = PACKED / file.md5 / file.source_name  # MNIST's and Fashion-MNIST's files are called the same
-    with _locked(PACKED / f"{file.md5}.lock"):
+    folder = PACKED / (file.md5 or file.sha256)  # MNIST's and Fashion-MNIST's files are called the same
+    path = folder / file.source_name
+    with _locked(folder.with_suffix(".lock")):
         if not _is_whole(file, path):
             with files.replacing(path) as temporary:
-                fetch(file.source, temporary)
-                check_packed(file, temporary, file.source)
+                fetch(url, temporary)
+                check_packed(file, temporary, url)
     return path
 
 
@@ -90,16 +127,6 @@ def _locked(path: Path) -> Iterator[None]:
     with open(path, "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _in_mirror(mirror: str, names: set[str]) -> list[Path]:
-    """Every file below the mirror that has one of these names: checksums tell which of them is meant."""
-    if not mirror:
-        return []
-    root = Path(mirror).expanduser()
-    if not root.is_dir():
-        raise UserError(f"data_mirror is '{mirror}', which is no folder")
-    return sorted(Path(folder, name) for folder, _, found in os.walk(root) for name in names.intersection(found))
 
 
 def _about_mirror(mirror: str, name: str, refused: list[str]) -> str:

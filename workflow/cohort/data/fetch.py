@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from cohort.errors import UserError
+from cohort.errors import UserError, refusal
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before the second and each later try
 TIMEOUT = 30.0  # seconds without a byte
 PROGRESS_SECONDS = 5.0
-LIMIT = 4 << 30  # bytes; a server that never stops shall not fill the disk
+LIMIT = 20 << 30  # bytes, more than the largest data set has; a server that never stops shall not fill the disk
 BLOCK = 1 << 20
 WORTH_ANOTHER_TRY = (408, 425, 429)  # of the statuses below 500, which otherwise say that asking again is of no use
 
@@ -24,6 +24,8 @@ def fetch(url: str, target: Path) -> None:
         try:
             return _fetch_once(url, target)
         except (OSError, HTTPException) as error:
+            if refusal(error):  # the disk's, not the network's
+                raise
             final = isinstance(error, HTTPError) and error.code < 500 and error.code not in WORTH_ANOTHER_TRY
             if final or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"

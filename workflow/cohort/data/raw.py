@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,17 +12,26 @@ from cohort.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """What a parser reads. Where `md5` is given, `source` holds it packed: in a .gz, or as the `member` of a .tar.gz.
+    """What a parser reads: from `source`, else from one of the `mirrors`; or from a user who got it from the page behind a `login`.
 
-    SHA-256 and size are those of the content, so that it makes no difference whether it came packed. For what they packed the publishers
-    give MD5, which keeps away what is damaged; what was made to deceive is found by the SHA-256, and unpacking trusts nothing.
+    `sha256` and `bytes` are those of the content. Where `md5` or a `member` stands beside `sha256`, it comes packed: a .gz, or a .tar.gz
+    or .zip that holds the file as its `member`. So it makes no difference whether it came packed. Where `md5` stands alone, it is that of
+    the file itself, which the parser reads as it is. An MD5 keeps away what is damaged, not what was made to deceive: parsers and unpacking
+    trust nothing.
     """
 
-    source: str
-    sha256: str
+    source: str = ""
+    mirrors: list[str] = field(default_factory=list)
+    login: str = ""
+    sha256: str = ""
     bytes: int = 0
     md5: str = ""
     member: str = ""
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether what comes from the publisher must be unpacked."""
+        return bool(self.sha256 and (self.md5 or self.member))
 
     @property
     def source_name(self) -> str:
@@ -35,7 +44,8 @@ def check_content(file: RawFile, path: Path, called: str) -> None:
     found = path.stat().st_size
     if file.bytes and found != file.bytes and not _is_page(path):
         raise UserError(f"{called}: {found} bytes, config/datasets.yaml expects {file.bytes}")
-    _check(path, "sha256", file.sha256, called)
+    algorithm = "sha256" if file.sha256 or not file.md5 else "md5"
+    _check(path, algorithm, file.sha256 or file.md5, called)
 
 
 def check_packed(file: RawFile, path: Path, called: str) -> None:
@@ -44,9 +54,10 @@ def check_packed(file: RawFile, path: Path, called: str) -> None:
 
 
 def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
+    """Nothing to compare with (a file behind a login) leaves the question whether it is a file at all."""
     with open(path, "rb") as stream:
-        found = hashlib.file_digest(stream, algorithm).hexdigest()
-    if found == expected:
+        found = hashlib.file_digest(stream, algorithm).hexdigest() if expected else ""
+    if found == expected and (expected or not _is_page(path)):
         return
     if _is_page(path):
         raise UserError(f"{called}: is a web page, not the file that config/datasets.yaml expects")

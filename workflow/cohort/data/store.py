@@ -6,6 +6,7 @@ of a machine share what was read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from cohort.data.facts import USUAL
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Blocks, Split
 from cohort.errors import UserError
-from cohort.files import replacing
+from cohort.files import new_hdf5, sha256
 
 FORMAT = 2
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
@@ -28,13 +29,16 @@ SPLITS = ("train", "test")
 
 def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse a data set's raw files and store them."""
-    settings = USUAL | frozen(plan).settings
+    planned = frozen(plan)
+    settings = USUAL | planned.settings
     splits = dict(zip(SPLITS, PARSERS[settings["dataset"]]().parse(Path("resources/raw", settings["dataset"])), strict=True))
     for name, split in splits.items():
         _check(settings, name, split)
-    with replacing(output) as temporary, h5py.File(temporary, "w") as file:
+    raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all of them have a checksum that is declared
+    with new_hdf5(output) as file:
         facts = {key: settings[key] for key in ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")}
-        file.attrs.update({"format": FORMAT} | {key: value for key, value in facts.items() if value is not None})
+        facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
+        file.attrs.update({key: value for key, value in facts.items() if value is not None})
         moments = Moments(settings["shape"][0]) if settings["scale"] and not settings["mean"] else None
         _write(file, "train", splits["train"], TYPES[settings["kind"]], moments)
         _write(file, "test", splits["test"], TYPES[settings["kind"]])

@@ -10,7 +10,7 @@ from cohort.components import parameter
 from cohort.errors import UserError
 from cohort.figures.kind import Kind
 from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, PAPER_LINE, panel_width, paper_name
-from cohort.records.names import BY_ROUND, METRICS
+from cohort.records.names import BY_CLIENT, BY_ROUND, METRICS
 from cohort.records.summary import At, finite_rows, value_per_cell
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Bars(Kind):
 
     name: ClassVar[str] = "bars"
 
-    metric: str = parameter(enum=list(METRICS), help="what is drawn")
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is drawn")
     at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
     x: str = parameter(help="the label along the x axis, or client")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
@@ -43,9 +43,8 @@ class Bars(Kind):
     paper: str = parameter("", help="the item whose values are drawn over the bars, as resources/paper_values/{study}.csv calls it")
 
     def check(self) -> None:
-        by_client = [name for name in METRICS if name not in BY_ROUND]
-        if (self.x == "client") != (self.metric in by_client):
-            allowed = by_client if self.x == "client" else BY_ROUND
+        if (self.x == "client") != (self.metric in BY_CLIENT):
+            allowed = BY_CLIENT if self.x == "client" else BY_ROUND
             raise UserError(f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}")
         if self.paper and self.x == "client":
             raise UserError("bars over x: client cannot show a paper's values, which are of a whole run; leave paper out")

@@ -35,6 +35,7 @@ class Curves(Kind):
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD)
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
+    until: int | None = parameter(None, minimum=1, help="the last round that is shown; all of them if not said")
     paper: str = parameter(
         "", help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it"
     )
@@ -45,7 +46,8 @@ class Curves(Kind):
         if self.smoothing > 1:
             window = values.groupby(rows["digest"]).rolling(self.smoothing, center=True, min_periods=1)
             values = window.mean().droplevel(0)
-        return rows.assign(value=values, round=rows["round"].astype(int))
+        rows = rows.assign(value=values, round=rows["round"].astype(int))
+        return rows[rows["round"] <= self.until] if self.until else rows
 
     def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
         hues = look.ordered(self.hue, cells[self.hue])
@@ -75,7 +77,8 @@ class Curves(Kind):
         scale = METRICS[self.metric].scale
         for one in beside:
             color = colors[one.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
-            axes.plot([value.round or 0 for value in one.values], [value.value * scale for value in one.values], color=color, **PAPER_LINE)
+            points = [(value.round or 0, value.value * scale) for value in one.values if not self.until or (value.round or 0) <= self.until]
+            axes.plot(*zip(*points, strict=True), color=color, **PAPER_LINE)
             axes.plot([], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE)
 
     def x_title(self, look: Look) -> str:

@@ -6,9 +6,10 @@ sheet.py makes the panels, the legend and the note, so a kind only measures and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cohort.components import Component, parameter
+from cohort.records.names import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Kind(Component):
     """Base of every kind of figure. Every kind also has a field `metric`, whose choice depends on the kind."""
+
+    shared_y: ClassVar[bool | Literal["row"]] = True  # whether all panels have one y axis, or those of a row
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
@@ -42,6 +45,10 @@ class Kind(Component):
         """Every label that the figure keeps apart."""
         return self.facets()
 
+    def ignores(self, label: str) -> bool:
+        """Whether cells that differ in nothing but this label look alike in the figure."""
+        return False
+
     def measure(self, metrics: DataFrame) -> DataFrame:
         """What is drawn: rows with digest, labels, status and value in the unit of the axis."""
         raise NotImplementedError
@@ -56,6 +63,10 @@ class Kind(Component):
     def x_title(self, look: Look) -> str:
         """What the x axis is called."""
         raise NotImplementedError
+
+    def y_title(self) -> str:
+        """What the y axis is called."""
+        return METRICS[self.metric].label
 
     def handle(self, value: str, look: Look, color: str) -> Artist:
         """What stands for a hue in the legend."""

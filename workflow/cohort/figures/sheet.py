@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cohort.figures import look as sizes
 from cohort.figures.kind import Kind
 from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
 from cohort.records.beside import Beside
-from cohort.records.names import METRICS
 from cohort.records.summary import cells_of, runs_behind
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def sheet(kind: Kind, metrics: DataFrame, look: Look, beside: Sequence[Beside] =
     """The whole figure, ready to be saved, with the paper's values `beside` the measured ones and further `remarks` in the note."""
     cells, measured = cells_of(metrics), kind.measure(metrics)
     panels = arrange(kind, cells, look)
-    figure, axes = _grid(panels)
+    figure, axes = _grid(panels, kind.shared_y)
     for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
         _fill(kind, axes[panel.line, panel.column], panel.of(measured), panel.of(cells), cells, look)
         if len(panel.of(measured)) and (here := panel.beside(beside)):
@@ -88,7 +87,7 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
 
 
-def _grid(panels: list[Panel]) -> tuple[Figure, dict[tuple[int, int], Axes]]:
+def _grid(panels: list[Panel], shared_y: bool | Literal["row"]) -> tuple[Figure, dict[tuple[int, int], Axes]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -97,7 +96,7 @@ def _grid(panels: list[Panel]) -> tuple[Figure, dict[tuple[int, int], Axes]]:
     height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
     figure = Figure(figsize=(width * columns, height * lines + sizes.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    grid = figure.subplots(lines, columns, sharex=True, sharey=shared_y, squeeze=False)
     axes = {(panel.line, panel.column): grid[panel.line][panel.column] for panel in panels}
     for line in range(lines):
         for column in range(columns):
@@ -132,7 +131,7 @@ def _titles(panels: list[Panel], look: Look, width: float) -> list[str]:
 
 
 def _name_axes(kind: Kind, figure: Figure, axes: dict[tuple[int, int], Axes], look: Look) -> None:
-    name, last = METRICS[kind.metric].label, max(line for line, _ in axes)
+    name, last = kind.y_title(), max(line for line, _ in axes)
     if last:
         figure.supylabel(name, fontsize=STYLE["axes.labelsize"])
     else:

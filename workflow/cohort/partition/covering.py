@@ -21,7 +21,7 @@ class Covering(Classes):
 
     def check_cover(self, classes: int, clients: int) -> None:
         if clients * self.k < classes:
-            raise ValueError(f"{clients} clients of {self.k} classes each cannot hold all {classes} classes")
+            raise ValueError(f"{clients} clients that hold {self.k} each cannot hold all {classes} classes")
 
     def block(self, classes: int, clients: int) -> int:
         return -(-classes // clients)

@@ -26,7 +26,8 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
     for column in drawn.shown():
         if column not in axes:
             raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
-    _check_averages(drawn.shown(), axes, cells, where)
+    told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
+    _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
     return drawn.facets()
 

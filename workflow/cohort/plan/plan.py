@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cohort.cell import Planned
 from cohort.errors import UserError, suggest
+from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.drawings import facets
 from cohort.plan.expand import Values, axis_values, combinations
 from cohort.plan.reading import read_yaml
@@ -60,11 +61,13 @@ class Plan:
         self.datasets, self.strategies = (_checked(validator, name) for name in ("datasets", "strategies"))
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
+        self.tell: Callable[[str], None] = lambda note: None
         self.scales = list(scales)
         self._scale = scales[self.scale]
         self._validator = Validator(CONFIG / "schemas", {"dataset": list(self.datasets), "strategy": list(self.strategies)})
         self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
         self.cells, self.shards, self.data = self._resolver.cells, self._resolver.shards, self._resolver.data
+        self._absent = Absent(self.datasets, config)
 
     @property
     def listed(self) -> list[str]:
@@ -78,7 +81,13 @@ class Plan:
             file = study_file(name)
             text = read_yaml(file)
             self._validator.check(text, "study", file)
-            self.studies[name] = _study(name, text, self._scale, self._resolver, self.notes)
+            notes: list[str] = []
+            study = _study(name, text, self._scale, self._resolver, notes)
+            self.studies[name] = self._absent.without(study, self._resolver, notes)
+            notes += stand_ins(self.studies[name], self._resolver)
+            self.notes += notes
+            for note in notes:
+                self.tell(note)
         return self.studies[name]
 
     def shards_of(self, settings: Values, where: str) -> Planned:
@@ -89,7 +98,7 @@ class Plan:
     def digests(self, study: str, only: str = "") -> list[str]:
         """The cells of a study, or those of them whose labels `only` allows."""
         rows = [row for experiment in self.study(study).experiments.values() for row in experiment.rows]
-        wanted = _read_only(only, rows) if only else {}
+        wanted = _read_only(only, rows) if only and rows else {}
         return list(dict.fromkeys(row.digest for row in rows if all(str(row.labels.get(key)) in wanted[key] for key in wanted)))
 
     def look(self, study: str, experiment: str) -> Values:

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cohort.cell import Planned, Settings, digest_of
+from cohort.cell import SHARD_KEYS, Planned, Settings, digest_of
 from cohort.components import build, canonical, in_type
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.facts import USUAL, given
@@ -27,7 +27,6 @@ HINTS = typing.get_type_hints(Settings)
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
 PROCEDURE_KEYS = ("procedure", "clients", "cohort", "schedule", "validation", "optimizer", "momentum")
-SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
 Check = Callable[[Any, str, str], None]
 
 
@@ -62,7 +61,7 @@ class Resolver:
             self.cells[digest] = Planned(
                 path=f"results/cells/{folder}/seed{settings['seed']}-{digest}.h5",
                 digest=digest,
-                settings=settings | parts,
+                settings=settings | parts | ({"generated": True} if self.datasets[settings["dataset"]].get("generated") else {}),
                 science=science,
                 inputs={"data": data.path, "shards": dealt.path},
             )
@@ -94,7 +93,7 @@ class Resolver:
         facts = self.datasets[dataset]
         settings = {"dataset": dataset} | given(facts)
         science = {f"dataset:{dataset}": PARSERS[dataset].science}
-        digest = digest_of(settings | {"files": {name: file["sha256"] for name, file in facts["files"].items()}}, science)
+        digest = digest_of(settings | {"files": {name: checksum(file) for name, file in facts["files"].items()}}, science)
         raw = {name: f"resources/raw/{dataset}/{name}" for name in facts["files"]}
         return self._keep(self.data, Planned(f"resources/data/{dataset}-{digest}.h5", digest, settings, science, raw))
 
@@ -172,6 +171,11 @@ class Resolver:
             selector.check(clients, cohort)
         except ValueError as error:
             raise UserError(f"{where}: strategy '{strategy}' is impossible: {error}") from None
+
+
+def checksum(file: Mapping[str, Any]) -> str:
+    """What a raw file counts by. One behind a login may have none: then all that a user brings counts as the same."""
+    return file.get("sha256") or file.get("md5", "")
 
 
 def needed_settings(values: Values, where: str) -> None:

@@ -80,6 +80,8 @@ def explain(error: ValidationError) -> str:
     if rule == "required":
         key = next(key for key in limit if key not in found)
         return f"{where} lacks the key '{key}'"
+    if rule == "not" and not limit:
+        return f"{where} does not go together with what stands beside it"
     if rule in ("enum", "const"):
         return f"{where} is {found!r}, which is not known{suggest(found, limit if rule == 'enum' else [limit])}"
     if rule == "type":

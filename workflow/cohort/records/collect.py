@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cohort.files import replacing
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
 
-EMPTY = pd.DataFrame({"metric": [None], "round": [None], "client": [None], "value": [float("nan")]})
+EMPTY = pd.DataFrame({"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]})
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,19 @@ class Result:
 
 
 def collect(plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None) -> None:
-    """The cells of an experiment into one Parquet file: a row for each cell, metric and round or client."""
+    """The cells of an experiment into one Parquet file: a row for each cell, metric and round or client; label counts have a row for each
+    client and label."""
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
     parts = []
     for cell in experiment["cells"]:
         result = (result_of or from_record)(cell["path"])
         labels = {"study": experiment["study"], "experiment": experiment["experiment"], "digest": cell["digest"], **cell["labels"]}
         rows = result.values if len(result.values) else EMPTY
-        parts.append(pd.DataFrame(labels | {"status": result.status}, index=rows.index).join(rows))
-    table = pd.concat(parts, ignore_index=True).astype({"metric": "string", "round": "Int64", "client": "Int64", "value": "float64"})
+        known = {"status": result.status, "generated": cell.get("generated", False)}
+        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
+    table = pd.concat(parts, ignore_index=True).astype(
+        {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64", "value": "float64"}
+    )
     with replacing(output) as temporary:
         table.to_parquet(temporary, index=False)
 
@@ -43,7 +48,8 @@ def from_record(path: str | Path) -> Result:
     """The result of a finished cell."""
     record = read(path)
     by_client = [_rows(name, "client", range(len(record.clients[name])), record.clients[name]) for name in CLIENT_ARRAYS]
-    return Result(record.header["status"], pd.concat([by_round(record.history), *by_client], ignore_index=True))
+    rows = [by_round(record.history), *by_client, _label_counts(record.clients["label_counts"])]
+    return Result(record.header["status"], pd.concat(rows, ignore_index=True))
 
 
 def by_round(history: History) -> pd.DataFrame:
@@ -53,6 +59,14 @@ def by_round(history: History) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
 
 
+def _label_counts(counts: np.ndarray) -> pd.DataFrame:
+    """What clients hold of the labels that they hold at all, and the last count even if it is 0: it tells how many of both there are."""
+    told = counts > 0
+    told[-1, -1] = True
+    clients, labels = np.nonzero(told)
+    return pd.DataFrame({"metric": "label_count", "round": pd.NA, "client": clients, "label": labels, "value": counts[told]})
+
+
 def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
     other = "client" if position == "round" else "round"
-    return pd.DataFrame({"metric": metric, position: list(places), other: pd.NA, "value": list(values)})
+    return pd.DataFrame({"metric": metric, position: list(places), other: pd.NA, "label": pd.NA, "value": list(values)})

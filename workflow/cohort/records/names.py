@@ -19,7 +19,7 @@ class Metric:
     scale: float = 1.0
     digits: int = 3
     better: Literal["high", "low", ""] = ""
-    by: Literal["round", "client"] = "round"
+    by: Literal["round", "client", "label"] = "round"
 
     @property
     def label(self) -> str:
@@ -48,8 +48,10 @@ METRICS = {
     "selected": Metric("Rounds in the cohort", by="client"),
     "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
     "loss": Metric("Client loss", by="client"),
+    "label_count": Metric("Samples of a class", by="label"),
 }
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
+BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 
 LABELS = {"dataset": "Data set", "lr": "Learning rate"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy")

@@ -14,7 +14,7 @@ import numpy as np
 
 from cohort.cell import DIGEST, Planned
 from cohort.errors import UserError
-from cohort.files import replacing
+from cohort.files import new_hdf5
 from cohort.records.history import History
 
 FORMAT = 1
@@ -61,7 +61,7 @@ class Record:
 def write(path: str | Path, record: Record) -> None:
     """Write a record, whole or not at all."""
     VALIDATOR.validate(record.header)
-    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+    with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
             file[name] = array

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 At = Literal["last", "max", "mean", "last-10"]
-FIXED = ("digest", "study", "experiment", "status", "generated", "metric", "round", "client", "value")
+FIXED = ("digest", "study", "experiment", "status", "generated", "metric", "round", "client", "label", "value")
 STATUSES = ("done", "diverged", "unfinished", "missing")
 NO_VALUE = "\N{EN DASH}"
 GENERATED = "generated stand-in data: no reproduction of any paper"

@@ -1,0 +1,209 @@
+"""Tiny files in the exact form of those who publish pictures: CINIC-10, Tiny ImageNet, MedMNIST, brain tumors, PACS and Digits-DG.
+
+Each picture is of one color, which says whose part, group, class and number it is; its upper right quarter is white. For each class, and in
+each group, there are two pictures for training and one for testing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+CINIC = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+WNIDS = [f"n{1443537 + 7919 * number:08}" for number in range(200)]
+TUMORS = ["glioma", "meningioma", "notumor", "pituitary"]
+ANIMALS = ["dog", "elephant", "giraffe", "guitar", "horse", "house", "person"]
+STYLES = ["art_painting", "cartoon", "photo", "sketch"]
+SOURCES = ["mnist", "mnist_m", "svhn", "syn"]
+MEDICAL = {f"{name}{suffix}": (classes, side) for name, classes in (("pathmnist", 9), ("tissuemnist", 8)) for suffix, side in
+           (("", 28), ("-32", 28), ("-64", 64), ("-128", 128), ("-224", 224))}  # fmt: skip
+PICTURE_SETS = {
+    "cinic10": (10, 1),
+    "tiny-imagenet": (200, 1),
+    "brain-tumor-mri": (4, 1),
+    "brain-tumor-mri-224": (4, 1),
+    "pacs": (7, 4),
+    "digits-dg": (10, 4),
+} | {name: (classes, 1) for name, (classes, _) in MEDICAL.items()}
+"""Each with its classes and groups."""
+
+
+@dataclass(frozen=True, order=True)
+class Known:
+    """A picture that was made: where it belongs, and its color."""
+
+    part: str
+    group: int
+    label: int
+    number: int
+
+    @property
+    def color(self) -> tuple[int, int, int]:
+        """No two alike within a part of a set."""
+        return (
+            30 + 60 * self.number + 100 * (self.part == "test"),
+            10 + self.label % 50 * 5,
+            20 + 40 * self.group + 25 * (self.label // 50),
+        )
+
+    def pixels(self, height: int, width: int) -> np.ndarray:
+        """Height x width x 3."""
+        image = np.full((height, width, 3), self.color, dtype=np.uint8)
+        image[: height // 2, width // 2 :] = 255
+        return image
+
+
+def known(dataset: str, part: str) -> list[Known]:
+    """The pictures of a part, by group, class and number."""
+    classes, groups = PICTURE_SETS[dataset]
+    numbers = range(2 if part == "train" else 1)
+    return [Known(part, group, label, number) for group in range(groups) for label in range(classes) for number in numbers]
+
+
+def picture_counts(dataset: str) -> dict[str, int]:
+    """How many pictures they hold."""
+    return {part: len(known(dataset, part)) for part in ("train", "test")}
+
+
+def picture_contents(dataset: str) -> dict[str, bytes]:
+    """The one file of a data set."""
+    if dataset in MEDICAL:
+        name, _, size = dataset.partition("-")
+        return {f"{name}{'' if size in ('', '32') else '_' + size}.npz": npz(medical_arrays(dataset))}
+    if dataset == "cinic10":
+        return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
+    makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
+    names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip", "digits-dg": "digits_dg.zip"}
+    if dataset in names:
+        return {names[dataset]: zip_of(shuffled(dict(makers[dataset]())))}
+    return {"brain-tumor-mri-dataset.zip": zip_of(shuffled(dict(tumor_members())))}
+
+
+def cinic_members() -> Iterator[tuple[str, bytes]]:
+    """Names as CIFAR and ImageNet gave them; a gray picture among them."""
+    yield "README.md", b"# CINIC-10"
+    yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
+    for part, place in (("train", "train"), ("test", "test"), ("train", "valid")):
+        for item in known("cinic10", part):
+            name = f"cifar10-{part}-{item.number}.png" if item.number == 0 else f"n0269{item.label}156_{item.number}.png"
+            yield f"{place}/{CINIC[item.label]}/{name}", picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item))
+
+
+def tiny_members() -> Iterator[tuple[str, bytes]]:
+    """With lists of boxes, and a test part without labels."""
+    root = "tiny-imagenet-200"
+    yield f"{root}/wnids.txt", "".join(f"{wnid}\n" for wnid in reversed(WNIDS)).encode()
+    yield f"{root}/words.txt", b"n01443537\tgoldfish, Carassius auratus\n"
+    yield f"{root}/test/images/test_0.JPEG", picture_file(np.zeros((64, 64, 3), np.uint8), "JPEG")
+    for item in known("tiny-imagenet", "train"):
+        folder = f"{root}/train/{WNIDS[item.label]}"
+        name = f"{WNIDS[item.label]}_{item.number}"
+        yield f"{folder}/{WNIDS[item.label]}_boxes.txt", b""
+        yield f"{folder}/images/{name}.JPEG", picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item))
+    lines = []
+    for place, item in enumerate(known("tiny-imagenet", "test")):
+        lines.append(f"val_{place}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
+        yield f"{root}/val/images/val_{place}.JPEG", picture_file(item.pixels(64, 64), "JPEG")
+    yield f"{root}/val/val_annotations.txt", "".join(lines).encode()
+
+
+def tumor_members() -> Iterator[tuple[str, bytes]]:
+    """Pictures of many shapes."""
+    for part, place in (("train", "Training"), ("test", "Testing")):
+        for item in known("brain-tumor-mri", part):
+            word = TUMORS[item.label]
+            pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
+            yield f"{place}/{word}/{place[:2]}-{word[:2]}_{item.number:04}.jpg", picture_file(pixels, "JPEG")
+
+
+def pacs_members() -> Iterator[tuple[str, bytes]]:
+    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken picture among them."""
+    lists: dict[str, list[str]] = {}
+    for part, place in (("train", "train"), ("test", "crossval")):
+        for item in known("pacs", part):
+            domain, word = STYLES[item.group], ANIMALS[item.label]
+            kind = "PNG" if domain == "sketch" else "JPEG"
+            name = f"{domain}/{word}/pic_{part}_{item.number}.{'png' if kind == 'PNG' else 'jpg'}"
+            yield f"pacs/images/{name}", picture_file(item.pixels(227, 227), kind)
+            wrong = (domain, word, place) == ("art_painting", "dog", "crossval")
+            for each in (place, "test"):
+                lists.setdefault(f"{domain}_{each}", []).append(f"{name} {0 if wrong else item.label + 1}\n")
+    lists["sketch_train"].insert(1, "sketch/dog/n02103406_4068-1.png 1\n")
+    yield "pacs/images/sketch/dog/n02103406_4068-1.png", b"broken"
+    for name, lines in lists.items():
+        yield f"pacs/splits/{name}_kfold.txt", "".join(lines).encode()
+
+
+def digits_members() -> Iterator[tuple[str, bytes]]:
+    """With what a Mac leaves in a zip."""
+    yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
+    for part, place in (("train", "train"), ("test", "val")):
+        for item in known("digits-dg", part):
+            yield f"digits_dg/{SOURCES[item.group]}/{place}/{item.label}/{item.number:05}.jpg", picture_file(item.pixels(32, 32), "JPEG")
+
+
+def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
+    """Images x height x width, x 3 in color; labels in a column."""
+    _, side = MEDICAL[dataset]
+    arrays = {}
+    for part, place in (("train", "train"), ("test", "val"), ("test", "test")):
+        images = np.stack([item.pixels(side, side) for item in known(dataset, part)])
+        arrays[f"{place}_images"] = images[..., 0] if dataset.startswith("tissue") else images
+        arrays[f"{place}_labels"] = np.array([[item.label] for item in known(dataset, part)], dtype=np.uint8)
+    return arrays
+
+
+def is_gray(item: Known) -> bool:
+    """One of the training pictures is stored without color."""
+    return (item.part, item.label, item.number) == ("train", 3, 1)
+
+
+def picture_file(pixels: np.ndarray, kind: str, *, gray: bool = False) -> bytes:
+    """A picture in a file's form; a gray one keeps the red of its color."""
+    file = io.BytesIO()
+    Image.fromarray(pixels[..., 0] if gray else pixels).save(file, kind, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {}))
+    return file.getvalue()
+
+
+def shuffled(members: Mapping[str, bytes]) -> dict[str, bytes]:
+    """In the order of no file system."""
+    names = list(members)
+    return {names[place]: members[names[place]] for place in np.random.default_rng(5).permutation(len(names))}
+
+
+def zip_of(members: Mapping[str, bytes] | list[tuple[str | zipfile.ZipInfo, bytes]], way: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip at the beginning of its time."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", way) as archive:
+        for name, content in members.items() if isinstance(members, Mapping) else members:
+            archive.writestr(name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, way)
+    return file.getvalue()
+
+
+def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
+    """A .tar.gz with an entry for each folder."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for folder in sorted({name.rpartition("/")[0] for name in members if "/" in name}):
+            info = tarfile.TarInfo(folder)
+            info.type = tarfile.DIRTYPE
+            archive.addfile(info)
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return gzip.compress(file.getvalue(), mtime=0)
+
+
+def npz(arrays: Mapping[str, np.ndarray], *, packed: bool = True) -> bytes:
+    """As NumPy writes it."""
+    file = io.BytesIO()
+    (np.savez_compressed if packed else np.savez)(file, **arrays)
+    return file.getvalue()

@@ -1,0 +1,67 @@
+"""Preparing and loading take the memory of a block, however large the set: measured in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cohort.cell import Planned, freeze, plan_file
+from tests.data_table import alone, load, peak_mb
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+SIDE = 224
+ROW = 3 * SIDE * SIDE
+TEST = 4
+
+
+def write_npz(rows: int) -> None:
+    """As large as PathMNIST's rows are, each image of one value: its row's number modulo 251."""
+    folder = Path("resources/raw/pathmnist-224")
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / "pathmnist_224.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for part, count in (("train", rows), ("test", TEST)):
+            with archive.open(f"{part}_images.npy", "w") as file:
+                head = {"descr": "|u1", "fortran_order": False, "shape": (count, SIDE, SIDE, 3)}
+                np.lib.format.write_array_header_1_0(file, head)
+                for row in range(count):
+                    file.write(bytes([row % 251]) * ROW)
+            with archive.open(f"{part}_labels.npy", "w") as file:
+                np.lib.format.write_array(file, (np.arange(count) % 9).astype(np.uint8)[:, None])
+
+
+def prepare(folder: str) -> float:
+    """By how many MB the peak memory of this process grew."""
+    from cohort.data import store
+
+    os.chdir(folder)
+    before = peak_mb()
+    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    return peak_mb() - before
+
+
+def measured(rows: int, folder: Path) -> tuple[float, float]:
+    write_npz(rows)
+    facts = {"dataset": "pathmnist-224", "shape": [3, SIDE, SIDE], "classes": 9, "train": rows, "test": TEST, "scale": 255}
+    freeze(Planned("data.h5", "k0123456789ab", facts, {}, {}))
+    return alone(prepare, str(folder)), alone(load, str(folder))[1]
+
+
+def test_memory_does_not_grow_with_the_set(tmp_path: Path):
+    """60 MB and 240 MB of pixels."""
+    small, large = measured(400, tmp_path), measured(1600, tmp_path)
+    assert Path("data.h5").stat().st_size > 1600 * ROW
+    assert large[0] < small[0] + 20 and large[0] < 220
+    assert large[1] < 20
+
+    from cohort.data import store
+
+    split, facts = store.read("data.h5", "train")
+    assert [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251, 1599)] == [0, 250, 0, 1599 % 251]
+    assert split.labels[1000] == 1000 % 9
+    values = np.arange(1600) % 251
+    np.testing.assert_allclose(facts["mean"], [values.mean() / 255] * 3, rtol=1e-12)
+    np.testing.assert_allclose(facts["std"], [values.std() / 255] * 3, rtol=1e-9)

@@ -1,0 +1,83 @@
+"""What planning says of partitions, and of figures of them, before any data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.errors import UserError
+from cohort.plan import Plan
+from tests.partition.test_dealing import NAMES
+
+PlanOf = Callable[..., Plan]
+AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "loss"], "J": ["J4", "J8"], "seed": [0, 1]}
+FIG1 = {"experiment": "main", "kind": "shards"}
+WHERE = "config/studies/study.yaml: experiments.main: partition '{}' of digits is impossible: {}"
+WITHOUT = {
+    "roles-2": "it deals samples by their groups (domains, roles), and this data set has none",
+    "domains-1-overlap0.2x2": "it deals samples by their groups (domains, roles), and this data set has none",
+    "covering-0.5": "config/studies/study.yaml: experiments.main: partition 'covering-0.5' is not of the form covering-K: k is '0.5'",
+    "role-2": "config/studies/study.yaml: experiments.main: partition 'role-2' has no known scheme; did you mean 'roles-K'?",
+}
+WITH_FOUR = {
+    "roles-5": "a client cannot hold 5 roles where there are only 4",
+    "domains-5": "a client cannot hold 5 domains where there are only 4",
+    "onedomain-4": "there is no domain 4: the 4 domains are numbered from 0 to 3",
+    "dirdomains-0.5-minimum200": "1437 samples cannot give 10 clients 200 each",
+    "roles-1-overlap0.2x2": "'roles-1' lets clients share samples as it is; only what deals each sample once can have an overlap",
+}
+
+
+def give_groups(project: Path) -> None:
+    """Digits with four groups: planning reads no data."""
+    file = project / "config/datasets.yaml"
+    text = file.read_text()
+    start = text.index("digits:")
+    file.write_text(text[:start] + text[start:].replace("  classes: 10\n", "  classes: 10\n  groups: 4\n", 1))
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_cannot_be_without_groups_is_one_sentence(name: str, plan_of: PlanOf):
+    with pytest.raises(UserError) as caught:
+        plan_of({"axes": {"partition": [name]}})
+    expected = WITHOUT[name]
+    assert str(caught.value).startswith(expected if expected.startswith("config/") else WHERE.format(name, expected))
+
+
+@pytest.mark.parametrize("name", WITH_FOUR)
+def test_what_cannot_be_with_four_groups_is_one_sentence(name: str, plan_of: PlanOf, project: Path):
+    give_groups(project)
+    with pytest.raises(UserError) as caught:
+        plan_of({"axes": {"partition": [name]}})
+    assert str(caught.value) == WHERE.format(name, WITH_FOUR[name])
+
+
+def test_every_scheme_deals_the_same_shards_to_every_strategy(plan_of: PlanOf, project: Path):
+    """Two seeds of each: whatever else a cell has, its shards are those of its partition and seed."""
+    give_groups(project)
+    plan = plan_of({"axes": {"partition": NAMES, "strategy": ["fedavg", "loss"], "J": ["J4", "J1e"], "seed": [0, 1]}})
+    assert len(plan.cells) == 8 * len(NAMES) and len(plan.shards) == 2 * len(NAMES)
+    of_shards: dict[str, set[tuple[str, int]]] = {}
+    for cell in plan.cells.values():
+        of_shards.setdefault(cell.inputs["shards"], set()).add((cell.settings["partition"], cell.settings["seed"]))
+    assert all(len(cells) == 1 for cells in of_shards.values())
+
+
+def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):
+    plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"columns": "partition"}})
+    with pytest.raises(UserError, match="fig1 would average runs with partition iid and classes-2"):
+        plan_of({"axes": AXES}, figures={"fig1": FIG1})
+    with pytest.raises(UserError, match="fig1 would average runs with clients 10 and 20"):
+        plan_of({"axes": AXES | {"clients": [10, 20]}}, figures={"fig1": FIG1 | {"columns": "partition"}})
+
+
+def test_a_figure_of_shards_has_no_hue(plan_of: PlanOf):
+    with pytest.raises(UserError, match="fig1: shards have no hue; leave out hue: J, or make it panels"):
+        plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"hue": "J"}})
+
+
+def test_curves_keep_apart_what_shards_do_not_depend_on(plan_of: PlanOf):
+    with pytest.raises(UserError, match="fig1 would average runs with J J4 and J8"):
+        plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"kind": "curves", "metric": "test_loss", "columns": "partition"}})

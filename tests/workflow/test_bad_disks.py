@@ -1,0 +1,115 @@
+"""Disks that are full or can only be read: one clear sentence, a non-zero exit, nothing half-written and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cohort.records.record import read
+from tests.workflow.commands import cohort, fails, files
+from tests.workflow.conftest import Project
+from tests.workflow.test_kill import assert_same_numbers, one_cell
+
+GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+FULL = "the disk is full; make room and start again"
+
+
+def test_no_room_for_what_a_stage_makes(fresh: Project):
+    """What stages before it made stays; with room again the command goes on from there, and from the checkpoint of before."""
+    cell, record = one_cell(fresh)
+    raw, data, shards = "resources/raw/digits/digits.csv.gz", "resources/data/digits-k", "results/shards/digits/classes-2/clients10-seed0-k"
+    fails(fresh, f"{raw}: {GROWS}", "run", cell, limit=20_000)
+    fails(fresh, f".h5: {GROWS}", "run", cell, limit=80_000, makes=raw)
+    assert cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode == 0  # makes the data
+    fails(fresh, f".h5: {GROWS}", "run", cell, limit=8_000)
+    assert not list(fresh.root.glob(f"{shards}*")) and len(list(fresh.root.glob(f"{data}*"))) == 1
+    state = str(Path(cell).with_suffix(".state"))
+    fails(fresh, f"{state}/finished.h5: {GROWS}", "run", cell, limit=20_000, makes=shards)
+    assert cohort(fresh, "run", "--until", "2", "--", cell).returncode == 0
+    often = ("--config", "checkpoint_seconds=0.001", "--", cell)
+    fails(fresh, f"{state}/checkpoint.safetensors: {GROWS}", "run", *often, limit=20_000)
+    assert cohort(fresh, "run", cell).returncode == 0
+    sessions = read(record).header["provenance"]["sessions"]
+    assert [session["from_round"] for session in sessions] == [0, 2]
+
+
+@pytest.fixture
+def mounted() -> Iterator[Callable[..., Path]]:
+    """Mounts a folder as `mount` does with these arguments; skips the test where that is not permitted."""
+    folders = []
+
+    def mount(*arguments: str, folder: Path) -> Path:
+        done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True) if shutil.which("mount") else None
+        if done is None or done.returncode:
+            pytest.skip(f"nothing can be mounted here ({done.stderr.strip() if done else 'no mount'})")
+        folders.append(folder)
+        return folder
+
+    yield mount
+    for folder in reversed(folders):
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Callable[..., Path]):
+    """Also for the log, and for what is drawn after a failure."""
+    cell, record = one_cell(fresh)
+    assert cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode == 0
+    results = fresh.root / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir()
+    mounted("-t", "tmpfs", "-o", "size=40k", "tmpfs", folder=results)
+    fails(fresh, f": {FULL}", "run", cell, makes="results/shards/digits/classes-2/")
+    output = fresh.snakemake(fails=True)
+    assert FULL in output and "Traceback" not in output, output
+    subprocess.run(["mount", "-o", "remount,size=4m", str(results)], check=True)
+    assert cohort(fresh, "run", cell).returncode == 0
+    assert_same_numbers(read(record), read(finished_once.root / cell))
+
+
+def by_mount(results: Path, mounted: Callable[..., Path]) -> str:
+    mounted("--bind", "-o", "ro", str(results), folder=results)
+    return "the disk can only be read; work in a folder that can be written and start again"
+
+
+def by_mode(results: Path, mounted: Callable[..., Path]) -> str:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    for folder in [results, *(path for path in results.rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+    return "permission is denied; change the permissions, or work in another folder, and start again"
+
+
+def by_system(results: Path, mounted: Callable[..., Path]) -> str:
+    """A folder in which nobody, not even root, can make a file."""
+    system = Path("/sys/kernel")
+    if not system.is_dir():
+        pytest.skip("no /sys/kernel")
+    results.rename(results.with_name("kept"))
+    results.symlink_to(system)
+    return "start again"
+
+
+def by_file(results: Path, mounted: Callable[..., Path]) -> str:
+    results.rename(results.with_name("kept"))
+    results.write_text("a file")
+    return "results: a file stands where a folder is needed; move it away and start again"
+
+
+@pytest.mark.parametrize("means", [by_mount, by_mode, by_system, by_file], ids=lambda means: means.__name__)
+def test_results_that_cannot_be_written(finished: Project, means: Callable[..., str], mounted: Callable[..., Path]):
+    record = finished.records()[0]
+    record.unlink()
+    digest = record.stem.rpartition("-")[2]
+    (finished.root / "results/plan" / f"{digest}.json").unlink()
+    sentence = means(finished.root / "results", mounted)
+    fails(finished, sentence, "run", digest)
+    before = files(finished)
+    output = finished.snakemake(fails=True)
+    assert "results" in output and sentence in output and "Traceback" not in output, output
+    assert files(finished) == before
+    subprocess.run(["chmod", "-R", "u+w", str(finished.root)], check=False)

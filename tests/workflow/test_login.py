@@ -1,0 +1,72 @@
+"""A study on a data set behind a login, as a user would run it: without the data, with them, and after they went away."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+
+import pandas as pd
+import pytest
+import yaml
+
+from cohort.records.record import read
+from tests.data import publishers
+from tests.workflow.conftest import Project
+
+NOTE = "tiny.one: 2 of 4 cells skipped: digits-dg is behind a login (https://drive.google.com/"
+
+
+@pytest.fixture
+def mixed(fresh: Project) -> Project:
+    """Half of the cells of experiment one are on Digits-DG; the facts count the generated files."""
+    file = fresh.root / "config/datasets.yaml"
+    facts = yaml.safe_load(file.read_text())
+    facts["digits-dg"] |= publishers.counts("digits-dg") | {"generated": True}
+    file.write_text(yaml.safe_dump(facts, sort_keys=False))
+    study = fresh.study()
+    study["settings"] |= {"clients": 4, "cohort": 2, "reserve": 2, "rounds": 2}
+    study["experiments"]["one"]["axes"] |= {"partition": ["iid"], "dataset": ["digits", "digits-dg"]}
+    study["figures"]["fig1"]["rows"] = "dataset"
+    study["tables"]["tab1"]["rows"] = ["dataset"]
+    fresh.write(study)
+    return fresh
+
+
+def test_skipped_without_the_data_and_made_with_them(mixed: Project):
+    output = mixed.snakemake("-n")
+    assert NOTE in output and "set data_paths" in output
+    assert mixed.planned()["train"] == 4
+    assert NOTE in mixed.snakemake("-n", "tiny", "--config", "studies=aml")  # a study that only a target names
+    with zipfile.ZipFile(io.BytesIO(publishers.contents("digits-dg")["digits_dg.zip"])) as archive:
+        archive.extractall(mixed.root / "mine")
+    paths = ("--config", "data_paths={digits-dg: mine/digits_dg}")
+    assert NOTE not in mixed.snakemake("-n", *paths)
+    assert mixed.planned(*paths)["train"] == 6
+    mixed.snakemake(*paths)
+    records = [path for path in mixed.records() if "digits-dg" in path.parts]
+    assert len(records) == 2
+    assert all(read(path).header["settings"]["generated"] is True for path in records)
+    metrics = pd.read_parquet(mixed.root / "results/full/metrics/tiny/one.parquet")
+    assert metrics["generated"].dtype == bool
+    assert set(metrics.groupby("dataset")["generated"].unique().map(tuple).items()) == {("digits", (False,)), ("digits-dg", (True,))}
+    page = (mixed.root / "results/full/report/index.html").read_text()
+    assert "tiny.one: 2 of 4 cells are of generated stand-in data (digits-dg)" in page and "skipped" not in page
+    assert mixed.planned(*paths) == {}
+    assert mixed.planned() == {}  # what was made stays, wherever the data went
+    records[0].unlink()
+    assert mixed.planned()["train"] == 1
+
+
+def test_without_the_data_it_runs_to_the_end_and_says_so_on_the_page(mixed: Project):
+    output = mixed.snakemake()
+    assert NOTE in output
+    assert len(mixed.records()) == 4
+    page = (mixed.root / "results/full/report/index.html").read_text()
+    assert re.search(re.escape(NOTE), page)
+
+
+def test_a_wrong_path_is_one_sentence_before_any_job(mixed: Project):
+    output = mixed.snakemake("--config", "data_paths={digits-dg: nowhere.zip}", fails=True)
+    assert "data_paths.digits-dg is 'nowhere.zip', which does not exist; name the publisher's zip or the folder" in output
+    assert "Traceback" not in output and not (mixed.root / "results/cells").exists()

@@ -1,0 +1,63 @@
+"""Arrays in an .npz, read without trust and a block of rows at a time: a set of 15 GB never lies in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from cohort.data.zips import TOTAL_LIMIT, Zip
+from cohort.errors import UserError
+
+BLOCK = 16 << 20  # bytes of the rows that are read at once
+HEADS: dict[tuple[int, int], Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of whole numbers, `name` in the .npz at `path`."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, path: Path, name: str) -> StoredArray:
+        """What its head says."""
+        with Zip(path, TOTAL_LIMIT) as archive, archive.open(f"{name}.npy") as stream:
+            shape, dtype = _head(stream, f"{path}: {name}")
+            if archive.size(f"{name}.npy") != stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object)):
+                raise UserError(f"{path}: {name} is not as long as its head says ({' x '.join(map(str, shape))})")
+        return cls(path, name, shape, dtype)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Its rows in order, so many at once as make a block."""
+        row = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
+        rows = max(1, BLOCK // max(1, row))
+        with Zip(self.path, TOTAL_LIMIT) as archive, archive.open(f"{self.name}.npy") as stream:
+            _head(stream, f"{self.path}: {self.name}")
+            for begin in range(0, self.shape[0], rows):
+                count = min(rows, self.shape[0] - begin)
+                content = stream.read(count * row)
+                if len(content) != count * row:
+                    raise UserError(f"{self.path}: {self.name} ends in the middle of row {begin + len(content) // row}")
+                yield np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
+            stream.read(1)  # its checksum is looked at
+
+    def all(self) -> np.ndarray:
+        """The whole array, where it is small."""
+        return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.blocks()])
+
+
+def _head(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    try:
+        shape, by_columns, dtype = HEADS[np.lib.format.read_magic(stream)](stream)
+    except (KeyError, ValueError, SyntaxError, TypeError) as error:
+        raise UserError(f"{called} is no array of NumPy ({' '.join(str(error).split())})") from None
+    if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 0:
+        raise UserError(f"{called} is of {dtype}{' by columns' if by_columns else ''}, not a list of whole numbers")
+    return shape, dtype

@@ -1,0 +1,41 @@
+"""Brain tumors in magnetic resonance images: pictures of many sizes, as JPEG files in a zip of Kaggle's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from cohort.data.parsers.listed import Listed, is_picture, number_in, split_of
+from cohort.data.parsers.parser import Parser, Split
+from cohort.data.zips import Zip
+
+CLASSES = ("glioma", "meningioma", "notumor", "pituitary")
+PARTS = ("Training", "Testing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrainTumorMri(Parser):
+    """Brought to 32x32 pixels, whatever their shape."""
+
+    name: ClassVar[str] = "brain-tumor-mri"
+    side: ClassVar[int] = 32
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        path = folder / "brain-tumor-mri-dataset.zip"
+        listed: dict[str, list[Listed]] = {part: [] for part in PARTS}
+        with Zip(path) as archive:
+            for name in archive.names:
+                *_, part, word, file = ("", "", *name.split("/"))
+                if part in listed and is_picture(file):
+                    listed[part].append(Listed(0, number_in(CLASSES, word, "class", f"{path}: {name}"), name))
+        train, test = (split_of(path, sorted(items), self.side, resize=True) for items in listed.values())
+        return train, test
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrainTumorMri224(BrainTumorMri):
+    """The same pictures at 224x224 pixels."""
+
+    name: ClassVar[str] = "brain-tumor-mri-224"
+    side: ClassVar[int] = 224

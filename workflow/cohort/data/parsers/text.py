@@ -1,0 +1,120 @@
+"""LEAF's Shakespeare: 80 characters of what a role says, and the one that follows, from the text itself or from a published table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from cohort.data.parsers.gutenberg import role_of, said
+from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.errors import UserError
+from cohort.randomness import generator
+
+LENGTH = 80
+CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
+"""All that occur, numbered from 1: 0 is left for padding."""
+TEST_SHARE = 1 / 20  # drawn from all samples, as AML's federated study does
+BLOCK = 1 << 16  # samples
+COLUMNS = ["character_id", "x", "y"]
+
+Piece = tuple[str, str]
+"""A user and something that it says, at least 81 characters long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shakespeare(Parser):
+    """From the text that LEAF begins with."""
+
+    name: ClassVar[str] = "shakespeare"
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        path = folder / "raw_data.txt"
+        return _splits([(user, text) for user, text in said(path).items() if len(text) > LENGTH], path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShakespeareCsv(Parser):
+    """From the table of its samples that Flower Labs publishes."""
+
+    name: ClassVar[str] = "shakespeare-csv"
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        path = folder / "shakespeare.csv"
+        return _splits(list(_pieces(path)), path)
+
+
+def _splits(pieces: list[Piece], path: Path) -> tuple[Split, Split]:
+    """Every window of 80 characters that another one follows, user by user in the order of their names."""
+    pieces = sorted(pieces, key=lambda piece: piece[0])
+    text = "".join(text for _, text in pieces)
+    if unknown := sorted(set(text) - set(CHARACTERS)):
+        raise UserError(f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters of LEAF's Shakespeare")
+    numbers = np.zeros(128, dtype=np.uint8)
+    numbers[[ord(character) for character in CHARACTERS]] = np.arange(1, len(CHARACTERS) + 1)
+    characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
+    try:
+        roles = [role_of(user) for user, _ in pieces]
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    lengths = np.array([len(text) for _, text in pieces])
+    begins = np.ones(len(characters), dtype=bool)
+    for end in np.cumsum(lengths):
+        begins[end - LENGTH : end] = False
+    groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
+    starts = np.flatnonzero(begins)
+    test = np.zeros(len(starts), dtype=bool)
+    test[generator(0, "shakespeare test split").permutation(len(starts))[: round(len(starts) * TEST_SHARE)]] = True
+    return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
+
+
+def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Split:
+    windows = sliding_window_view(characters, LENGTH)
+
+    def read() -> Iterator[np.ndarray]:
+        for begin in range(0, len(starts), BLOCK):
+            yield windows[starts[begin : begin + BLOCK]]
+
+    return Split(Blocks((len(starts), LENGTH), read), characters[starts + LENGTH].astype(np.int64), groups[starts])
+
+
+def _pieces(path: Path) -> Iterator[Piece]:
+    """The texts that a table of samples was cut from. Neighboring rows overlap, so all of them need no more room than the texts."""
+    last, expected, parts = "", "", list[str]()
+    for user, window, following in _rows(path):
+        if user != last or window != expected:
+            if parts:
+                yield last, "".join(parts)
+            last, parts = user, [window]
+        parts.append(following)
+        expected = window[1:] + following
+    if parts:
+        yield last, "".join(parts)
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """The rows of a table of samples, each checked."""
+    with open(path, encoding="ascii", errors="surrogateescape", newline="") as file:
+        rows = csv.reader(file, strict=True)
+        line, user = 1, ""
+        try:
+            if next(rows, None) != COLUMNS:
+                raise ValueError(f"the names of its columns, {','.join(COLUMNS)}, are expected")
+            line = rows.line_num + 1
+            for row in rows:
+                if len(row) != 3 or len(row[1]) != LENGTH or len(row[2]) != 1:
+                    raise ValueError(f"a user, {LENGTH} characters and one more are expected")
+                if row[2] not in CHARACTERS or not row[1].isascii():
+                    raise ValueError(f"it holds more than the {len(CHARACTERS)} characters of LEAF's Shakespeare")
+                if row[0] != user:
+                    user = row[0]
+                    role_of(user)
+                yield row
+                line = rows.line_num + 1
+        except (csv.Error, ValueError) as error:
+            raise UserError(f"{path}: line {line} is broken ({error})") from None
