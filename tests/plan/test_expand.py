@@ -99,8 +99,9 @@ def test_thinned_without_a_figure_keeps_one():
 
 
 def test_a_scale_thins_the_evaluation_plan_alike():
-    values = {"rounds": 2000, "lr_decay": 1.0, "evaluate_every": "1 until 10, 10 until 400, 50"}
+    values = {"rounds": 2000, "lr_decay": 1.0, "schedule": "step-50", "evaluate_every": "1 until 10, 10 until 400, 50"}
     assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
+    assert scaled(values, {"rounds": 0.2})["schedule"] == "step-10"
     assert scaled(values | {"evaluate_every": 50}, {"rounds": 0.2})["evaluate_every"] == 10
     assert scaled(values | {"evaluate_every": 3}, {"rounds": 0.2})["evaluate_every"] == 1
 

@@ -19,7 +19,7 @@ WITHOUT = {
     "roles-2": "it deals samples by their groups (domains, roles), and this data set has none",
     "domains-1-overlap0.2x2": "it deals samples by their groups (domains, roles), and this data set has none",
     "covering-0.5": "config/studies/study.yaml: experiments.main: partition 'covering-0.5' is not of the form covering-K: k is '0.5'",
-    "role-2": "config/studies/study.yaml: experiments.main: partition 'role-2' has no known scheme; did you mean 'roles-K'?",
+    "role-2": "config/studies/study.yaml: experiments.main: partition 'role-2' is not known; did you mean 'roles-K'?",
 }
 WITH_FOUR = {
     "roles-5": "a client cannot hold 5 roles where there are only 4",
