@@ -108,10 +108,10 @@ WRONG_FILES = {
         "does not look like a path inside an archive",
     ),
     "an unknown key": ("      bytes: 47040016\n", "      bytes: 1\n      size: 1\n", "unknown key 'size'"),
-    "a member of what is not packed": (
-        "      md5: f68b3c2dcbeaaa9fbdd348bbdeb94873\n",
-        "      member: x\n",
-        "'md5' is a dependency of 'member'",
+    "a member whose content has no checksum": (
+        "      md5: 6ee4d0c996905fe93221de577967a372\n",
+        "      md5: 6ee4d0c996905fe93221de577967a372\n      member: x\n",
+        "lacks the key 'sha256'",
     ),
     "neither a checksum nor a login": (
         "      bytes: 687544992\n      md5: 6ee4d0c996905fe93221de577967a372\n",
