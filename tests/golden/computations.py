@@ -37,8 +37,9 @@ from cohort.shards import Shards
 from cohort.training.needs import NEEDS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.procedures import PROCEDURES, Procedure
-from cohort.training.schedules import parse_schedule
+from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
+from cohort.training.servers.server import Merged
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT
@@ -65,11 +66,13 @@ def of_model(model: Model) -> list[Number]:
 
     The weights are drawn in float64: in float32 the last bit of a draw may differ between processors.
     """
-    shape = next(shape for shape in SHAPES if _takes(model, shape))
+    text = "text" in model.kinds
+    shape = (12,) if text else next(shape for shape in SHAPES if _takes(model, shape))
     with torch.random.fork_rng(devices=[]), _float64():
         torch.manual_seed(torch_seed(0, "initial weights"))
         network = model.build(shape, 10).eval()
     inputs = torch.linspace(-1, 1, 3 * math.prod(shape), dtype=torch.float64).sin().view(3, *shape)
+    inputs = (inputs * 100).long() % 10 if text else inputs
     return [*_sums(network.state_dict()), *network(inputs).flatten().tolist()]
 
 
@@ -113,9 +116,12 @@ def of_selector(selector: Selector) -> list[Number]:
     """Twelve cohorts of four of twenty clients, with invented label counts and reports."""
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
-    view = View(clients=20, cohort=4, sizes=counts.sum(axis=1), label_counts=shown)
+    view = View(clients=20, cohort=4, rounds=12, sizes=counts.sum(axis=1), label_counts=shown)
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(12):
+        if selector.probing():
+            pool = selector.draw_pool(np.arange(20), view, np.random.default_rng([12, round]))
+            state = selector.look(state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool)))
         cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
         cohorts.append(cohort)
         measured = {need: np.random.default_rng([5, round]).random(4) for need in selector.needs if NEEDS[need].report is not None}
@@ -124,10 +130,12 @@ def of_selector(selector: Selector) -> list[Number]:
 
 
 def of_objective(objective: Objective) -> list[Number]:
-    """The loss of one batch and its gradient by the outputs."""
+    """The loss of one batch and its gradient by the outputs, which stand for the weights where the way to them counts."""
     rng = np.random.default_rng(6)
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     loss = objective.loss(outputs, torch.from_numpy(rng.integers(0, 4, 6)))
+    if objective.pulls:
+        loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
     loss.backward()
     return [loss.item(), *outputs.grad.flatten().tolist()]
 
@@ -167,8 +175,23 @@ class SquaredError(Objective):
 class PlainMean(ServerRule):
     """Every client counts the same."""
 
-    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> tuple[Weights, Weights]:
-        return {name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        return Merged({name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory, {})
+
+
+def of_schedule(schedule: Schedule) -> list[Number]:
+    """Learning rate and momentum of 18 steps, three to an epoch; the validation loss falls, then rises."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+    built, numbers = schedule.build(optimizer, 6, 3), []
+    for epoch in range(6):
+        for _ in range(3):
+            numbers += [optimizer.param_groups[0][key] for key in ("lr", "momentum")]
+            optimizer.step()
+            if schedule.by_batch:
+                built.step()
+        if not schedule.by_batch:
+            built.step(*([abs(epoch - 2)] if schedule.watches else []))
+    return numbers
 
 
 def of_procedure(procedure: Procedure) -> list[Number]:
@@ -268,6 +291,7 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "objective": (OBJECTIVES, of_objective),
     "server": (SERVERS, of_server),
     "procedure": (PROCEDURES, of_procedure),
+    "schedule": (SCHEDULES, of_schedule),
     "dataset": (PARSERS, of_dataset),
 }
 KEYS = [f"{kind}:{name}" for kind, (components, _) in CATALOGS.items() for name in components]

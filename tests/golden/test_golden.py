@@ -17,6 +17,7 @@ from torch import nn
 import cohort
 from cohort.components import Component
 from cohort.data.parsers.parser import Split
+from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
 from tests.golden import golden
@@ -78,14 +79,19 @@ def scaled(weights: Weights) -> Weights:
     return {name: tensor * STEP for name, tensor in weights.items()}
 
 
-def merged_otherwise(result: tuple[Weights, Weights]) -> tuple[Weights, Weights]:
-    return scaled(result[0]), result[1]
+def merged_otherwise(result: Merged) -> Merged:
+    return result._replace(weights=scaled(result.weights))
 
 
 def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
     for state in states:
         state.weights = scaled(state.weights)
         yield state
+
+
+def faster(schedule: Any) -> Any:
+    schedule.optimizer.param_groups[0]["lr"] *= STEP
+    return schedule
 
 
 def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
@@ -102,6 +108,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "objective": ("loss", lambda loss: loss * STEP),
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
+    "schedule": ("build", faster),
     "dataset": ("parse", with_one_pixel),
 }
 

@@ -31,7 +31,7 @@ class Probe(Selector):
     rarity: float = parameter(0.6, minimum=0, maximum=1, help="in fairness, how rarely (1) against how long ago (0) a client was chosen")
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {"count": np.zeros(view.clients, dtype=np.int64), "last": np.full(view.clients, NEVER), "round": np.array(0)}
+        return {"count": np.zeros(view.clients, dtype=np.int64), "last": np.full(view.clients, NEVER), "round": np.zeros(1, dtype=np.int64)}
 
     def probing(self) -> int:
         return self.batches
