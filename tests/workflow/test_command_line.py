@@ -48,9 +48,7 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     finished.snakemake(fails=True)
     assert counts(finished, "two") == {"done": 1, "missing": 1}  # dealing failed, so its training never began
     finished.replace("workflow/cohort/partition/iid.py", "raise OSError('no space left')", "pass")
-    finished.replace(
-        "workflow/cohort/training/servers/average.py", "return updates.mean", "raise OSError('no memory')\n        return updates.mean"
-    )
+    finished.replace("workflow/cohort/training/servers/average.py", "return Merged", "raise OSError('no memory')\n        return Merged")
     output = finished.snakemake(fails=True)
     assert "error: OSError('no memory')" in output
     assert counts(finished, "two") == {"done": 1, "failed": 1}
