@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-ROW_SETS = ("shakespeare", "shakespeare-csv", "covtype")
+ROW_SETS = ("shakespeare", "shakespeare-central", "shakespeare-csv", "covtype")
 FOREST = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 """Of how many rows of each kind UCI's table is made: what is smaller is not taken for it."""
 SAID = {"THE_TEMPEST_SON": "What is this, a tempest, or what else is it that I hear? " * 3, "CYMBELINE_SON": "No, it is " * 14}
@@ -77,4 +77,5 @@ def row_counts(dataset: str) -> dict[str, int]:
     if dataset == "covtype":
         return {"train": 396_113, "test": 99_028}
     count = len(samples(SAID))
-    return {"train": count - round(count / 20), "test": round(count / 20)}
+    test = round(count / (10 if dataset == "shakespeare-central" else 20))
+    return {"train": count - test, "test": test}

@@ -36,7 +36,7 @@ fedentopt | TableIV | dataset=pathmnist model=efficientnet-b3 strategy=scaffold 
 fedentopt | TableVI | dataset=cifar10 partition=classes-2 selector.buffer=0.25 | last-10 | 0.5325 | 0.0020
 aml | Fig3 | dataset=cifar100 model=aml-lenet partition=iid J=J4e strategy=fedavg source=printed | last | 0.4492 |
 aml | Fig3 | partition=iid J=J4e source=printed | max | 0.4548 |
-aml | Fig13 | strategy=diversity-0.5 partition=sampled-1-50 source=printed | max | 0.426 |
+aml | Fig13 | strategy=diversity selector.alpha=0.5 partition=sampled-1-50 source=printed | max | 0.426 |
 aml | Fig7 | partition=sampled-50-51 J=J16e | last | 0.3367 |
 peco | TableII | dataset=cifar10 model=lenet5 partition=dir-0.1-overlap0.2x2 strategy=peco | 41-50 | 0.76 |
 peco | TableII | dataset=fashion-mnist model=resnet18 strategy=loss | 21-30 | 0.76 |

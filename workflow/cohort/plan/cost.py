@@ -1,6 +1,6 @@
 """What a cell will cost, before it runs.
 
-The three constants are rough, from a few cells of the demo on one core of an AMD EPYC; `cohort cost` prints how far finished cells were
+The three constants are rough, from a few cells of the demo and of AML's LeNet on one core of an AMD EPYC; `cohort cost` prints how far finished cells were
 from the estimate.
 """
 
@@ -16,13 +16,13 @@ from cohort.models import MODELS
 
 START_SECONDS = 2.0  # of a cell before its first round: imports and loading
 STEP_SECONDS = 3e-4  # one local step of a network of no size
-OPERATIONS_PER_SECOND = 2e10
+OPERATIONS_PER_SECOND = 1e11
 
 
 def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     """Local steps of all clients in all rounds, taking every client to be of mean size."""
     amount, epochs = local_work(settings["J"])
-    size = facts["train"] * settings["samples"] / settings["clients"]
+    size = (facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"]
     per_client = amount * math.ceil(size / settings["batch"]) if epochs else amount
     return int(settings["rounds"] * settings["cohort"] * per_client)
 
@@ -36,7 +36,7 @@ def evaluations(every: int | str, rounds: int) -> int:
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimated time of all rounds of a cell on one core: local steps and evaluations. A training step costs three forward passes."""
     multiply_adds = MODELS[settings["model"]]().multiply_adds(tuple(facts["shape"]), facts["classes"])
-    size = facts["train"] * settings["samples"] / settings["clients"]
+    size = (facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"]
     step = STEP_SECONDS + 6 * multiply_adds * min(settings["batch"], size) / OPERATIONS_PER_SECOND
     tests = evaluations(settings["evaluate_every"], settings["rounds"]) * (facts["test"] + settings["validation"]) * settings["samples"]
     test = 2 * multiply_adds / OPERATIONS_PER_SECOND

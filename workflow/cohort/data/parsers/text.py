@@ -18,7 +18,7 @@ from cohort.randomness import generator
 
 LENGTH = 80
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
-"""All that occur, numbered from 1: 0 is left for padding."""
+"""All that occur. They are numbered from 1 where 0 is left for padding."""
 TEST_SHARE = 1 / 20  # drawn from all samples, as AML's federated study does
 BLOCK = 1 << 16  # samples
 COLUMNS = ["character_id", "x", "y"]
@@ -32,10 +32,22 @@ class Shakespeare(Parser):
     """From the text that LEAF begins with."""
 
     name: ClassVar[str] = "shakespeare"
+    first: ClassVar[int] = 1  # the number of the first character
+    test_share: ClassVar[float] = TEST_SHARE
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "raw_data.txt"
-        return _splits([(user, text) for user, text in said(path).items() if len(text) > LENGTH], path)
+        pieces = [(user, text) for user, text in said(path).items() if len(text) > LENGTH]
+        return _splits(pieces, path, self.first, self.test_share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShakespeareCentral(Shakespeare):
+    """As AML's centralized study has it: characters are numbered from 0, for there is no padding, and a tenth is for testing."""
+
+    name: ClassVar[str] = "shakespeare-central"
+    first: ClassVar[int] = 0
+    test_share: ClassVar[float] = 1 / 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +61,14 @@ class ShakespeareCsv(Parser):
         return _splits(list(_pieces(path)), path)
 
 
-def _splits(pieces: list[Piece], path: Path) -> tuple[Split, Split]:
+def _splits(pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE) -> tuple[Split, Split]:
     """Every window of 80 characters that another one follows, user by user in the order of their names."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):
         raise UserError(f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters of LEAF's Shakespeare")
     numbers = np.zeros(128, dtype=np.uint8)
-    numbers[[ord(character) for character in CHARACTERS]] = np.arange(1, len(CHARACTERS) + 1)
+    numbers[[ord(character) for character in CHARACTERS]] = np.arange(first, first + len(CHARACTERS))
     characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
     try:
         roles = [role_of(user) for user, _ in pieces]
@@ -69,7 +81,7 @@ def _splits(pieces: list[Piece], path: Path) -> tuple[Split, Split]:
     groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
     starts = np.flatnonzero(begins)
     test = np.zeros(len(starts), dtype=bool)
-    test[generator(0, "shakespeare test split").permutation(len(starts))[: round(len(starts) * TEST_SHARE)]] = True
+    test[generator(0, "shakespeare test split").permutation(len(starts))[: round(len(starts) * test_share)]] = True
     return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
