@@ -90,7 +90,7 @@ def test_96_steps_are_those_of_a_plain_loop_bit_for_bit(schedule: str):
     assert len(rates) == EPOCHS * BATCHES
     state = run(task)
     assert all(torch.equal(state.weights[name], expected[name]) for name in expected)
-    assert [rate for _, rate in state.history.metrics["lr"]] == rates[::BATCHES]
+    assert [rate for _, rate in state.history.metrics["learning_rate"]] == rates[::BATCHES]
     assert (len(set(rates)) == 1) == (schedule == "constant")
 
 

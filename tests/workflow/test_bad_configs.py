@@ -98,3 +98,13 @@ def test_mistake_on_the_command_line(fresh: Project, name: str):
 def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):
     (fresh.root / "config/studies/other.yaml").write_text("title: [broken")
     assert fresh.planned()["train"] == 6
+
+
+def test_a_mistake_in_a_study_that_only_a_target_names(fresh: Project):
+    """It is planned when Snakemake asks for the target's files, and Snakemake adds a frame of ours to the sentence."""
+    text = (fresh.root / STUDY).read_text()
+    (fresh.root / "config/studies/other.yaml").write_text(text.replace("lr: 0.05", "lr: -0.05"))
+    output = fresh.snakemake("other", fails=True)
+    assert "UserError: config/studies/other.yaml: settings.lr is -0.05, but must be above 0" in output
+    assert output.count('  File "') == 1
+    assert not (fresh.root / "results/logs").exists()

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
+from cohort.errors import UserError
 from cohort.files import code_hash
 from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.records.paper import paper_file
@@ -102,11 +103,11 @@ class Stages:
         """The named targets: `all`, each study, and each of its figures and tables. A job on a cluster knows its own target."""
         if self._plan is None:
             return
-        yield "all", self._all
+        yield "all", shortly(self._all)
         for name in all_studies():
-            yield name, partial(self._study_target, name)
+            yield name, shortly(partial(self._study_target, name))
             for drawn in drawn_names(name):
-                yield f"{name}_{drawn}", partial(self._drawn_target, name, drawn)
+                yield f"{name}_{drawn}", shortly(partial(self._drawn_target, name, drawn))
 
     def _all(self, wildcards: Wildcards) -> Files:
         page = [] if self.plan.config.get("only") else [f"results/{self.plan.scale}/report/index.html"]
@@ -124,6 +125,18 @@ class Stages:
         if drawn not in study.drawn():  # all of its cells are skipped, as a note says
             return []
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
+
+
+def shortly(files: Callable[[Wildcards], Files]) -> Callable[[Wildcards], Files]:
+    """A target whose study is planned only now: Snakemake prints the traceback of a mistake in it, which is no longer than must be."""
+
+    def asked(wildcards: Wildcards) -> Files:
+        try:
+            return files(wildcards)
+        except UserError as error:
+            raise error.with_traceback(None) from None
+
+    return asked
 
 
 def experiment_plan(plan: Plan, study: str, experiment: str) -> dict[str, Any]:

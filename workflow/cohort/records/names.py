@@ -37,7 +37,7 @@ METRICS = {
     "train_loss": Metric("Training loss", better="low"),
     "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
     "largest_update": Metric("Largest norm of an update"),
-    "lr": Metric("Learning rate", digits=5),
+    "learning_rate": Metric("Learning rate", digits=5),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),

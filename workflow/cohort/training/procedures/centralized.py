@@ -52,7 +52,7 @@ class Centralized(Procedure):
         schedule = self._schedule(task, optimizer, local_steps(len(task.shards.indices[0]), settings)[1], state)
         for round in range(state.round + 1, settings.rounds + 1):
             started = time.perf_counter()
-            history.add(round, lr=optimizer.param_groups[0]["lr"])
+            history.add(round, learning_rate=optimizer.param_groups[0]["lr"])
             losses = trainer.steps(0, round, optimizer, after_step=schedule.step if task.schedule.by_batch else None)
             state.weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
             state.server = memory(optimizer, model)
