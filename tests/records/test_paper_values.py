@@ -8,6 +8,7 @@ import pytest
 
 from cohort.models import MODELS
 from cohort.partition import parse_name
+from cohort.plan.resolve import HINTS
 from cohort.records.names import METRICS
 from cohort.records.paper import SOURCES, read_paper
 from tests.house import ROOT
@@ -19,7 +20,18 @@ BEFORE, AFTER = (
     ["other", "metric", "at", "round", "value", "sd"],
 )
 DATASETS = (
-    *("mnist", "fashion-mnist", "cifar10", "cifar100", "cifar100-coarse", "cinic10", "tiny-imagenet", "covtype", "shakespeare"),
+    *(
+        "mnist",
+        "fashion-mnist",
+        "cifar10",
+        "cifar100",
+        "cifar100-coarse",
+        "cinic10",
+        "tiny-imagenet",
+        "covtype",
+        "shakespeare",
+        "shakespeare-central",
+    ),
     *("pathmnist", "tissuemnist", "brain-tumor-mri", "pacs", "digits-dg"),
 )
 UNSAYABLE = {"centralized", "several", "role Nc in {1,5,10,50}", "one domain on a single client"}
@@ -62,7 +74,8 @@ def test_the_form_of_a_file(name: str):
     assert len(found) == COUNTS[name]
     columns = list(found[0])
     assert columns[: len(BEFORE)] == BEFORE and columns[-len(AFTER) :] == AFTER
-    assert all("." in label for label in columns[len(BEFORE) : -len(AFTER)])  # a parameter of a strategy
+    further = columns[len(BEFORE) : -len(AFTER)]
+    assert all("." in label or label in HINTS for label in further)  # a parameter of a strategy, or a setting
     for row in found:
         assert None not in row and row["item"] and row["metric"] and row["source"] in SOURCES, row
         assert float(row["value"]) < 1e6 and (not row["sd"] or float(row["sd"]) >= 0), row
@@ -92,14 +105,15 @@ def test_values_are_those_of_the_papers(spot: str):
 
 
 def test_curves_end_where_the_table_of_ends_says():
+    told_apart = [name for name in rows("aml")[0] if name not in ("source", "doubtful", "at", "round", "value", "sd")]
     ends = {
-        (row["item"], row["partition"], row["J"], row["strategy"], row["other"], row["metric"]): (row["round"], float(row["value"]))
+        tuple(row[name] for name in told_apart): (row["round"], float(row["value"]))
         for row in rows("aml")
         if row["at"] == "last" and row["source"] == "authors' log"
     }
     last: dict[tuple[str, ...], tuple[str, float]] = {}
     for row in rows("aml_curves"):
-        key = tuple(row[name] for name in ("item", "partition", "J", "strategy", "other", "metric"))
+        key = tuple(row[name] for name in told_apart)
         last[key] = max(last.get(key, ("0", 0.0)), (row["round"], float(row["value"])), key=lambda end: int(end[0]))
     shared = ends.keys() & last.keys()
     assert len(shared) == 2 * 57

@@ -1,7 +1,7 @@
 """What a cell will cost, before it runs.
 
-The three constants are rough, from a few cells of the demo and of AML's LeNet on one core of an AMD EPYC; `cohort cost` prints how far finished cells were
-from the estimate.
+The three constants are rough, from a few cells of the demo and of AML's LeNet on one core of an AMD EPYC; `cohort cost` prints how far
+finished cells were from the estimate.
 """
 
 from __future__ import annotations
