@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cohort.cell import Planned
 from cohort.data.places import check_given, in_mirror
 from cohort.errors import UserError
 from cohort.plan.resolve import Resolver
-
-if TYPE_CHECKING:
-    from cohort.plan.plan import Study
+from cohort.plan.study import Study
 
 
 def stand_ins(study: Study, resolver: Resolver) -> Iterator[str]:

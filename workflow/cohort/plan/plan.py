@@ -1,9 +1,9 @@
-"""One `load` for the Snakefile and the command line: config files in, planned cells out. Pure, and no I/O but the YAML."""
+"""One `load` for the Snakefile and the command line: config files in, planned cells out. Pure, and no I/O but the YAML and, for data sets behind
+a login, a look whether they are here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +15,11 @@ from cohort.plan.expand import Values, axis_values, combinations
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
 from cohort.plan.scale import scaled, thinned
+from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 
 CONFIG = Path("config")
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One cell of an experiment, with its labels as the study names them."""
-
-    labels: Values
-    digest: str
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """The cells of an experiment, in order, and the values of its axes."""
-
-    rows: list[Row]
-    axes: dict[str, list[Any]]
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study at a scale."""
-
-    name: str
-    title: str
-    description: str
-    experiments: dict[str, Experiment]
-    figures: dict[str, Values]
-    tables: dict[str, Values]
-
-    def drawn(self) -> dict[str, Values]:
-        """Its figures and tables by name."""
-        return self.figures | self.tables
 
 
 class Plan:

@@ -1,0 +1,40 @@
+"""A study as it was expanded at a scale: what planning hands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cohort.plan.expand import Values
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of an experiment, with its labels as the study names them."""
+
+    labels: Values
+    digest: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The cells of an experiment, in order, and the values of its axes."""
+
+    rows: list[Row]
+    axes: dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study at a scale."""
+
+    name: str
+    title: str
+    description: str
+    experiments: dict[str, Experiment]
+    figures: dict[str, Values]
+    tables: dict[str, Values]
+
+    def drawn(self) -> dict[str, Values]:
+        """Its figures and tables by name."""
+        return self.figures | self.tables
