@@ -1,5 +1,7 @@
-"""One `load` for the Snakefile and the command line: config files in, planned cells out. Pure, and no I/O but the YAML and, for data sets behind
-a login, a look whether they are here."""
+"""One `load` for the Snakefile and the command line: config files in, planned cells out.
+
+Pure, and no I/O but the YAML and, for data sets behind a login, a look whether they are here.
+"""
 
 from __future__ import annotations
 
