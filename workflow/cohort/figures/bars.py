@@ -46,6 +46,8 @@ class Bars(Kind):
         if (self.x == "client") != (self.metric in BY_CLIENT):
             allowed = BY_CLIENT if self.x == "client" else BY_ROUND
             raise UserError(f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}")
+        if self.also and self.x == "client":
+            raise UserError(f"bars over x: client cannot have {self.also} beside them, which is of a whole run; leave out also")
         if self.paper and self.x == "client":
             raise UserError("bars over x: client cannot show a paper's values, which are of a whole run; leave paper out")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.figures.kind import Kind
 from cohort.figures.look import STYLE, Look
-from cohort.figures.sheet import sheet
+from cohort.figures.sheet import Part, sheet
 from cohort.files import replacing
 from cohort.records.beside import Beside, read_beside
 from cohort.records.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
@@ -39,11 +40,11 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """The figure that is saved, drawn with matplotlib's present settings."""
     kind = kind_of(spec)
     kind.check()
-    metrics = read_metric(metrics_file, kind.metric)
-    if is_generated(metrics):
-        return sheet(kind, metrics, Look.of(spec["look"]), remarks=[GENERATED])
-    beside = _beside(kind, spec, metrics)
-    return sheet(kind, metrics, Look.of(spec["look"]), beside, _remarks(spec, beside))
+    parts = [Part(part, read_metric(metrics_file, part.metric)) for part in kind.parts()]
+    if is_generated(parts[0].metrics):
+        return sheet(parts, Look.of(spec["look"]), [GENERATED])
+    parts = [replace(part, beside=_beside(part.kind, spec, part.metrics)) for part in parts]
+    return sheet(parts, Look.of(spec["look"]), _remarks(spec, [one for part in parts for one in part.beside]))
 
 
 def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Beside]:

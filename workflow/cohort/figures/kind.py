@@ -5,11 +5,12 @@ sheet.py makes the panels, the legend and the note, so a kind only measures and 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cohort.components import Component, parameter
-from cohort.records.names import METRICS
+from cohort.records.names import BY_ROUND, METRICS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -28,6 +29,7 @@ class Kind(Component):
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
+    also: str = parameter("", enum=["", *BY_ROUND], help="a second metric, whose panels lie to the right of the first one's")
     columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
     rows: str | None = parameter(None, help="the label whose values lie one below the other as panels")
     limits: list[float] | None = parameter(
@@ -36,6 +38,10 @@ class Kind(Component):
 
     def check(self) -> None:
         """Raise UserError when the fields do not fit together."""
+
+    def parts(self) -> list[Kind]:
+        """The figure's metrics, each as a figure of its own; the limits are those of the first."""
+        return [self, *([dataclasses.replace(self, metric=self.also, also="", limits=None)] if self.also else [])]
 
     def facets(self) -> tuple[str, ...]:
         """The labels that make the panels and the hue."""

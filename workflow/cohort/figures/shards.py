@@ -41,6 +41,8 @@ class Shards(Kind):
     metric: str = parameter("label_count", enum=["label_count"], help="what is drawn")
 
     def check(self) -> None:
+        if self.also:
+            raise UserError(f"shards have no rounds, so {self.also} cannot be drawn beside them; leave out also")
         if self.hue != "strategy":
             raise UserError(f"shards have no hue; leave out hue: {self.hue}, or make it panels (columns, rows)")
 

@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 NO_RUNS = "no runs yet"
 
 
+Grid = dict[tuple[int, int], "Axes"]
+"""The axes of a part by line and column."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One metric of a figure: how it is drawn, its numbers, and what the paper says of them."""
+
+    kind: Kind
+    metrics: DataFrame
+    beside: Sequence[Beside] = ()
+
+
 @dataclass(frozen=True)
 class Panel:
     """One panel: where it lies, and the label values that its runs share."""
@@ -42,22 +55,24 @@ class Panel:
         return [one for one in everything if one.values and all(one.labels[label] == value for label, value in self.values.items())]
 
 
-def sheet(kind: Kind, metrics: DataFrame, look: Look, beside: Sequence[Beside] = (), remarks: Sequence[str] = ()) -> Figure:
-    """The whole figure, ready to be saved, with the paper's values `beside` the measured ones and further `remarks` in the note."""
-    cells, measured = cells_of(metrics), kind.measure(metrics)
-    panels = arrange(kind, cells, look)
-    figure, axes = _grid(panels, kind.shared_y)
-    for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
-        _fill(kind, axes[panel.line, panel.column], panel.of(measured), panel.of(cells), cells, look)
-        if len(panel.of(measured)) and (here := panel.beside(beside)):
-            kind.paint_paper(axes[panel.line, panel.column], here, cells, look)
-        axes[panel.line, panel.column].set_title(title)
-    _name_axes(kind, figure, axes, look)
-    if not len(measured):
-        axes[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
-    text = "; ".join([note(kind, measured, cells), *remarks])
+def sheet(parts: Sequence[Part], look: Look, remarks: Sequence[str] = ()) -> Figure:
+    """The whole figure, ready to be saved: its parts side by side, and further `remarks` in the note."""
+    kind, cells = parts[0].kind, cells_of(parts[0].metrics)
+    panels, measured = arrange(kind, cells, look), [part.kind.measure(part.metrics) for part in parts]
+    figure, grid = _grid(panels, len(parts), kind.shared_y)
+    for part, rows, axes in zip(parts, measured, grid, strict=True):
+        for panel, title in zip(panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True):
+            here = axes[panel.line, panel.column]
+            _fill(part.kind, here, panel.of(rows), panel.of(cells), cells, look)
+            if len(panel.of(rows)) and (beside := panel.beside(part.beside)):
+                part.kind.paint_paper(here, beside, cells, look)
+            here.set_title(title)
+        if not len(rows):
+            axes[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
+    _name_axes([part.kind for part in parts], figure, grid, look)
+    text = "; ".join([note(kind, measured[0], cells), *remarks])
     figure.supxlabel(fill(text, int(figure.get_figwidth() / LETTER / 0.85)), x=0.99, ha="right", **NOTE)
-    figure.set_figheight(figure.get_figheight() + _legend(figure, _entries(kind, axes, measured, cells, look)))
+    figure.set_figheight(figure.get_figheight() + _legend(figure, _entries(kind, grid, measured[0], cells, look)))
     return figure
 
 
@@ -87,22 +102,29 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
 
 
-def _grid(panels: list[Panel], shared_y: bool | Literal["row"]) -> tuple[Figure, dict[tuple[int, int], Axes]]:
+def _grid(panels: list[Panel], parts: int, shared_y: bool | Literal["row"]) -> tuple[Figure, list[Grid]]:
+    """An empty figure, and the axes of each part's panels. All panels share their x axis, those of a part their y axis."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     lines, columns = 1 + max(panel.line for panel in panels), 1 + max(panel.column for panel in panels)
-    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / columns))
+    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / (columns * parts)))
     height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
-    figure = Figure(figsize=(width * columns, height * lines + sizes.FRAME), layout="constrained")
+    figure = Figure(figsize=(width * columns * parts, height * lines + sizes.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(lines, columns, sharex=True, sharey=shared_y, squeeze=False)
-    axes = {(panel.line, panel.column): grid[panel.line][panel.column] for panel in panels}
-    for line in range(lines):
-        for column in range(columns):
-            if (line, column) not in axes:
-                grid[line][column].remove()
-    return figure, axes
+    places = figure.subplots(lines, columns * parts, sharex=True, sharey=shared_y if parts == 1 else False, squeeze=False)
+    grid = [{(panel.line, panel.column): places[panel.line][part * columns + panel.column] for panel in panels} for part in range(parts)]
+    used = [axes for part in grid for axes in part.values()]
+    for axes in places.flat:
+        if axes not in used:
+            axes.remove()
+    for part in grid if parts > 1 else []:
+        first = part[0, 0]
+        for (line, column), axes in part.items():
+            if (line, column) != (0, 0):
+                axes.sharey(first)
+            axes.tick_params(labelleft=column == 0)
+    return figure, grid
 
 
 def _fill(kind: Kind, axes: Axes, measured: DataFrame, planned: DataFrame, cells: DataFrame, look: Look) -> None:
@@ -130,20 +152,23 @@ def _titles(panels: list[Panel], look: Look, width: float) -> list[str]:
     return one_line if fits else [",\n".join(words) for words in parts]
 
 
-def _name_axes(kind: Kind, figure: Figure, axes: dict[tuple[int, int], Axes], look: Look) -> None:
-    name, last = kind.y_title(), max(line for line, _ in axes)
-    if last:
-        figure.supylabel(name, fontsize=STYLE["axes.labelsize"])
+def _name_axes(kinds: list[Kind], figure: Figure, grid: list[Grid], look: Look) -> None:
+    last = max(line for line, _ in grid[0])
+    if last and len(kinds) == 1:
+        figure.supylabel(kinds[0].y_title(), fontsize=STYLE["axes.labelsize"])
     else:
-        axes[0, 0].set_ylabel(name)
-    for (line, column), panel in axes.items():
-        if line == last:
-            panel.set_xlabel(kind.x_title(look))
-        elif (line + 1, column) not in axes:
-            panel.tick_params(axis="x", labelbottom=True)
+        for kind, axes in zip(kinds, grid, strict=True):
+            for line in range(last + 1):
+                axes[line, 0].set_ylabel(kind.y_title())
+    for kind, axes in zip(kinds, grid, strict=True):
+        for (line, column), panel in axes.items():
+            if line == last:
+                panel.set_xlabel(kind.x_title(look))
+            elif (line + 1, column) not in axes:
+                panel.tick_params(axis="x", labelbottom=True)
 
 
-def _entries(kind: Kind, axes: dict[tuple[int, int], Axes], measured: DataFrame, cells: DataFrame, look: Look) -> dict[str, Artist]:
+def _entries(kind: Kind, grid: list[Grid], measured: DataFrame, cells: DataFrame, look: Look) -> dict[str, Artist]:
     entries: dict[str, Artist] = {}
     if kind.keyed():
         hues, drawn = look.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
@@ -151,7 +176,7 @@ def _entries(kind: Kind, axes: dict[tuple[int, int], Axes], measured: DataFrame,
         for hue in hues:
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
             entries[look.phrase(kind.hue, hue) + suffix] = kind.handle(hue, look, colors[hue])
-    for panel in axes.values():
+    for panel in (panel for axes in grid for panel in axes.values()):
         entries |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     return entries
 
