@@ -51,6 +51,12 @@ EDITS = {
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
     "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
     "validation samples": (STUDY, "reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 training samples"),
+    "schedule of a federated run": (
+        STUDY,
+        "lr: 0.05",
+        "lr: 0.05\n  schedule: cosine",
+        "procedure 'federated' follows lr_decay, not the schedule 'cosine', which is for centralized runs; leave it out",
+    ),
     "evaluation plan": (
         STUDY,
         "evaluate_every: 2",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class Federated(Procedure):
     """The loop that the papers' algorithm boxes print."""
 
     name: ClassVar[str] = "federated"
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        if settings["schedule"] != "constant":
+            raise ValueError(f"follows lr_decay, not the schedule '{settings['schedule']}', which is for centralized runs; leave it out")
 
     def begin(self, task: Task) -> RunState:
         from cohort.training.state import RunState
