@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from cohort.training import evaluation
-from cohort.training.evaluation import all_finite, evaluate, fingerprint
+from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
 from cohort.training.needs import Lookout, bytes_once, reports, reserved_loss
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples
@@ -35,7 +35,7 @@ def by_hand(weights: Weights, indices: list[int]) -> tuple[float, float]:
 
 @pytest.mark.parametrize("indices", [list(range(23)), [4], [3, 1, 4, 15, 9, 2, 6], list(range(0, 23, 2))])
 def test_loss_and_accuracy_by_hand(indices: list[int]):
-    loss, accuracy, _ = evaluate(linear(), CLIENTS[0], SAMPLES, torch.tensor(indices))
+    loss, accuracy, *_ = evaluate(linear(), CLIENTS[0], SAMPLES, torch.tensor(indices))
     expected = by_hand(CLIENTS[0], indices)
     assert loss == pytest.approx(expected[0], rel=1e-12)
     assert accuracy == expected[1]
@@ -44,10 +44,26 @@ def test_loss_and_accuracy_by_hand(indices: list[int]):
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
 def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluation, "CHUNK", chunk)
-    loss, accuracy, _ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
+    loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
     assert loss == pytest.approx(expected[0], rel=1e-12)
     assert accuracy == expected[1]
+
+
+def test_how_many_classes_are_named_and_right_class_by_class():
+    """An answer is the class of the largest output."""
+    indices = list(range(2, 23))
+    outputs = IMAGES[indices] @ CLIENTS[2]["weight"].numpy().T + CLIENTS[2]["bias"].numpy()
+    answers, labels = outputs.argmax(axis=1), LABELS[indices]
+    assert evaluate(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices)).classes_named == len(set(answers.tolist()))
+    tested, right = right_by_class(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5)  # nothing is of the fifth class
+    assert tested.tolist() == [int((labels == label).sum()) for label in range(5)]
+    assert right.tolist() == [sum(answer == label == named for answer, named in zip(answers, labels, strict=True)) for label in range(5)]
+
+
+def test_a_constant_answer_names_one_class():
+    weights = {"weight": torch.zeros(4, 5, dtype=torch.float64), "bias": torch.tensor([0.0, 3.0, 0.0, 0.0], dtype=torch.float64)}
+    assert evaluate(linear(), weights, SAMPLES, torch.arange(23)).classes_named == 1
 
 
 def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
@@ -79,7 +95,7 @@ def test_accuracy_is_not_trivial_here():
 def test_dropout_is_off():
     model = nn.Sequential(nn.Dropout(0.9), nn.Linear(5, 4).double()).train()
     weights = {f"1.{name}": tensor for name, tensor in CLIENTS[0].items()}
-    loss, _, _ = evaluate(model, weights, SAMPLES, torch.arange(23))
+    loss, *_ = evaluate(model, weights, SAMPLES, torch.arange(23))
     assert loss == pytest.approx(by_hand(CLIENTS[0], list(range(23)))[0], rel=1e-12)
 
 

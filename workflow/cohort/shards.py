@@ -18,6 +18,8 @@ from cohort.files import new_hdf5
 from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 
+RARE = 1e-3  # of all samples: a class with fewer may be lost in a share of them, such as a digit in a play
+
 
 @dataclass(frozen=True)
 class Shards:
@@ -49,7 +51,8 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """The shards of these settings, from prepared data."""
     labels, groups, classes = read_labels(data)
     used = share_of(labels, settings["samples"], "train share")
-    if len(np.unique(labels[used])) < len(np.unique(labels)):
+    kept, all_counts = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
+    if ((kept == 0) & (all_counts >= RARE * len(labels))).any():
         raise UserError(f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; take a larger share")
     seed = settings["seed"]
     used, validation = _set_aside(used, scaled_count(settings["validation"], settings["samples"]), generator(seed, "validation"))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.files import replacing
+from cohort.records.derived import of_classes, of_clients, of_labels, of_run
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
 
@@ -47,8 +48,13 @@ def collect(plan: str | Path, output: str | Path, *, result_of: Callable[[str], 
 def from_record(path: str | Path) -> Result:
     """The result of a finished cell."""
     record = read(path)
-    by_client = [_rows(name, "client", range(len(record.clients[name])), record.clients[name]) for name in CLIENT_ARRAYS]
-    rows = [by_round(record.history), *by_client, _label_counts(record.clients["label_counts"])]
+    counts = record.clients["label_counts"]
+    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(record.history, counts)
+    by_client = [_rows(name, "client", range(len(counts)), values) for name, values in arrays.items()]
+    by_class = [_rows(name, "label", range(counts.shape[1]), values) for name, values in of_classes(record.classes).items()]
+    facts = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
+    by_run = [_rows(name, "round", [len(record.history.cohorts)], [value]) for name, value in facts.items()]
+    rows = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
     return Result(record.header["status"], pd.concat(rows, ignore_index=True))
 
 
@@ -68,5 +74,5 @@ def _label_counts(counts: np.ndarray) -> pd.DataFrame:
 
 
 def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
-    other = "client" if position == "round" else "round"
-    return pd.DataFrame({"metric": metric, position: list(places), other: pd.NA, "label": pd.NA, "value": list(values)})
+    empty = dict.fromkeys(("round", "client", "label"), pd.NA)
+    return pd.DataFrame({"metric": metric} | empty | {position: list(places), "value": list(values)})

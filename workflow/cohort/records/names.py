@@ -19,7 +19,7 @@ class Metric:
     scale: float = 1.0
     digits: int = 3
     better: Literal["high", "low", ""] = ""
-    by: Literal["round", "client", "label"] = "round"
+    by: Literal["round", "client", "class", "label"] = "round"
 
     @property
     def label(self) -> str:
@@ -34,7 +34,10 @@ METRICS = {
     "validation_loss": Metric("Validation loss", better="low"),
     "test_calibration_error": Metric("Calibration error on the test set", "%", 100, digits=2, better="low"),
     "validation_calibration_error": Metric("Calibration error on validation samples", "%", 100, digits=2, better="low"),
+    "test_classes_named": Metric("Classes named on the test set", digits=0),
+    "validation_classes_named": Metric("Classes named on validation samples", digits=0),
     "train_loss": Metric("Training loss", better="low"),
+    "update_norm": Metric("Mean norm of an update"),
     "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
     "largest_update": Metric("Largest norm of an update"),
     "learning_rate": Metric("Learning rate", digits=5),
@@ -44,10 +47,24 @@ METRICS = {
     "client_steps": Metric("Local steps per round", digits=1, better="low"),
     "selection_samples": Metric("Samples evaluated for selection", digits=1, better="low"),
     "seconds": Metric("Time per round", "s", better="low"),
+    "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
+    "selection_gini": Metric("Gini coefficient of selections", better="low"),
+    "selection_entropy": Metric("Normalized entropy of selections", better="high"),
+    "longest_gap": Metric("Longest wait of a client", "rounds", digits=0, better="low"),
+    "never_selected": Metric("Clients never chosen", digits=0, better="low"),
+    "least_selected": Metric("Fewest rounds of a client", digits=0),
+    "most_selected": Metric("Most rounds of a client", digits=0),
+    "selected_sd": Metric("Standard deviation of rounds of a client", digits=2),
+    "target_entropy": Metric("Entropy of the test labels", "nats"),
+    "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
     "size": Metric("Samples held", by="client"),
     "selected": Metric("Rounds in the cohort", by="client"),
     "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
     "loss": Metric("Client loss", by="client"),
+    "classes_held": Metric("Classes held", digits=0, by="client"),
+    "label_entropy": Metric("Entropy of a client's labels", "bits", by="client"),
+    "probe_norm": Metric("Mean norm of a client's probes", by="client"),
+    "class_accuracy": Metric("Test accuracy of a class", "%", 100, digits=2, by="class"),
     "label_count": Metric("Samples of a class", by="label"),
 }
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +47,18 @@ HEADER = {
 }
 VALIDATOR = jsonschema.Draft202012Validator(HEADER)
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
+PLAIN = ("clients", "classes")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record in memory: the header above, the history, and one array per client quantity (`label_counts` has one row per client)."""
+    """A record in memory: the header above, the history, one array per client quantity (`label_counts` has one row per client), and one per
+    quantity of a class. Records of early versions have none of the latter."""
 
     header: dict[str, Any]
     history: History
     clients: dict[str, np.ndarray]
+    classes: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def write(path: str | Path, record: Record) -> None:
@@ -65,8 +68,9 @@ def write(path: str | Path, record: Record) -> None:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
             file[name] = array
-        for name, array in record.clients.items():
-            file[f"clients/{name}"] = array
+        for group in PLAIN:
+            for name, array in getattr(record, group).items():
+                file[f"{group}/{name}"] = array
 
 
 def read(path: str | Path) -> Record:
@@ -76,8 +80,8 @@ def read(path: str | Path) -> Record:
             header = json.loads(file.attrs["header"])
             VALIDATOR.validate(header)
             arrays = dict(_arrays(file))
-        clients = {name.removeprefix("clients/"): arrays.pop(name) for name in list(arrays) if name.startswith("clients/")}
-        record = Record(header, History.from_arrays(arrays), clients)
+        plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
+        record = Record(header, History.from_arrays(arrays), **plain)
         _check_shapes(record)
     except (OSError, KeyError, ValueError, jsonschema.ValidationError) as error:
         reason = str(error).splitlines()[0]
@@ -101,8 +105,16 @@ def _arrays(file: h5py.File) -> Iterator[tuple[str, np.ndarray]]:
         yield name, file[name][()]
 
 
+def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
+    """The arrays of a group, taken out."""
+    return {name.removeprefix(group): arrays.pop(name) for name in list(arrays) if name.startswith(group)}
+
+
 def _check_shapes(record: Record) -> None:
     settings = record.header["settings"]
+    for name, array in record.classes.items():
+        if array.shape != (record.clients["label_counts"].shape[1],):
+            raise ValueError(f"classes/{name} does not have one value for each class")
     for name in CLIENT_ARRAYS:
         if record.clients[name].shape != (settings["clients"],):
             raise ValueError(f"clients/{name} does not have one value for each of {settings['clients']} clients")

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from cohort.data.samples import Samples
@@ -18,12 +18,13 @@ BINS = 15  # of confidence, as is usual for the calibration error
 
 
 class Evaluation(NamedTuple):
-    """Mean cross-entropy, accuracy, and the expected calibration error: how far confidence and accuracy lie apart in the mean over samples,
-    compared within bins of equal width of the confidence."""
+    """Mean cross-entropy, accuracy, the expected calibration error (how far confidence and accuracy lie apart in the mean over samples,
+    compared within bins of equal width of the confidence), and how many classes the model names at all."""
 
     loss: float
     accuracy: float
     calibration_error: float
+    classes_named: int
 
     def of(self, split: str) -> dict[str, float]:
         """The metrics of a split by name."""
@@ -31,22 +32,36 @@ class Evaluation(NamedTuple):
 
 
 @torch.inference_mode()
-def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: torch.Tensor) -> Evaluation:
+def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Evaluation:
     """How a model does on the samples with these indices; on no samples it is NaN."""
     model.load_state_dict(weights)
     model.eval()
     loss, right = 0.0, 0
+    named: set[int] = set()
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)  # confidence less right answers, by bin
     for chunk in indices.split(CHUNK):
         outputs, targets = model(samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, answers = outputs.double().softmax(dim=1).max(dim=1)
+        named.update(answers.unique().tolist())
         hits = answers == targets
         right += int(hits.sum())
         bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
         excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
     count = len(indices) or math.nan
-    return Evaluation(loss / count, right / count, float(excess.abs().sum()) / count)
+    return Evaluation(loss / count, right / count, float(excess.abs().sum()) / count, len(named))
+
+
+@torch.inference_mode()
+def right_by_class(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """How many samples of each class there are, and how many of them a model gets right."""
+    model.load_state_dict(weights)
+    model.eval()
+    right = torch.zeros(classes, dtype=torch.int64, device=indices.device)
+    for chunk in indices.split(CHUNK):
+        targets = samples.labels[chunk]
+        right += targets[model(samples.inputs(chunk)).argmax(dim=1) == targets].bincount(minlength=classes)
+    return samples.labels[indices].bincount(minlength=classes), right
 
 
 def fingerprint(weights: Weights) -> str:

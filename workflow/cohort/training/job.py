@@ -20,7 +20,7 @@ from cohort.errors import UserError
 from cohort.files import replacing
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
-from cohort.training.evaluation import evaluate, fingerprint
+from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, lease, state_folder, tidy
 from cohort.training.procedures import PROCEDURES
 from cohort.training.progress import LogLines, Watch, describe
@@ -121,10 +121,11 @@ class Run:
                     break
 
     def record(self) -> Record:
-        """What the run leaves. Clients are judged by the final model on their own training samples."""
+        """What the run leaves. Clients are judged by the final model on their own training samples, classes on the test samples."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
         results = [evaluate(task.model, state.weights, task.train_samples, indices) for indices in rows]
+        tested, right = right_by_class(task.model, state.weights, task.test_samples, task.test, task.classes)
         header = {
             "format": FORMAT,
             "digest": self.planned.digest,
@@ -141,7 +142,7 @@ class Run:
             "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
         }
-        return Record(header, state.history, clients)
+        return Record(header, state.history, clients, {"tested": tested.cpu().numpy(), "right": right.cpu().numpy()})
 
 
 @contextmanager
