@@ -121,3 +121,28 @@ def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]])
         size *= len(values)
     assert len(found) == len(set(found)) == size
     assert found == [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
+
+
+def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanOf):
+    """The experiment's word counts before the study's, and that before config/scales.yaml's (0.2 of the rounds, 0.5 of the samples)."""
+    block = {"axes": {"J": ["J4", "J8"], "seed": [0]}, "scales": {"reduced": {"rounds": 0.1, "without": [{"J": "J8"}]}}}
+    plan = plan_of(block, config={"scale": "reduced"}, scales={"reduced": {"rounds": 0.5, "samples": 0.7}})
+    (cell,) = plan.cells.values()
+    assert (cell.settings["J"], cell.settings["rounds"], cell.settings["samples"]) == ("J4", 10, 0.7)
+    assert plan.notes == ["study.main: 1 of 2 cells at this scale, without J J8"]
+    assert len(plan_of(block, scales={"reduced": {"rounds": 0.5}}).cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("scales", "sentence"),
+    [
+        ({"reduced": {"without": [{"J": "J16"}]}}, "experiments.main.scales.reduced.without: no cell has J ['J16']"),
+        ({"reduced": {"share": 0.1}}, "experiments.main.scales.reduced has an unknown key 'share'"),
+        ({"full": {"rounds": 0.1}}, "full"),
+        ({"reducd": {"rounds": 0.1}}, "'reducd'"),
+    ],
+)
+def test_mistakes_in_what_a_scale_means(plan_of: PlanOf, scales: dict[str, Any], sentence: str):
+    with pytest.raises(UserError) as caught:
+        plan_of({"scales": scales}, config={"scale": "reduced"})
+    assert sentence in str(caught.value)

@@ -18,7 +18,7 @@ def combinations(experiment: Mapping[str, Any], where: str) -> Iterator[Values]:
     for entry in excluded:
         _check_exclude(entry, groups, where)
     for combination in _product(groups):
-        if not any(all(combination.get(key) in allowed for key, allowed in entry.items()) for entry in excluded):
+        if not any(_matches(combination, entry) for entry in excluded):
             yield combination
     for entry in experiment.get("include", []):
         yield from _product(_include(groups, _lists(entry), where))
@@ -31,6 +31,17 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
         for key, values in part.items():
             found[key] = list(dict.fromkeys([*found.get(key, []), *values]))
     return found
+
+
+def left_over(cells: list[Values], without: list[Values], where: str) -> list[Values]:
+    """The cells that no entry matches; each entry must match some."""
+    kept = cells
+    for entry in map(_lists, without):
+        matched = [cell for cell in cells if _matches(cell, entry)]
+        if not matched:
+            raise UserError(f"{where}: no cell has {', '.join(f'{key} {value}' for key, value in entry.items())}")
+        kept = [cell for cell in kept if not _matches(cell, entry)]
+    return kept
 
 
 Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -76,6 +87,10 @@ def _check_exclude(entry: Mapping[str, list[Any]], groups: list[Group], where: s
         for value in values:
             if value not in axes[key]:
                 raise UserError(f"{where}.exclude names {key} {value!r}, which is not on the axis{suggest(value, axes[key])}")
+
+
+def _matches(values: Values, entry: Mapping[str, list[Any]]) -> bool:
+    return all(values.get(key) in allowed for key, allowed in entry.items())
 
 
 def _lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -13,10 +13,10 @@ from cohort.cell import Planned
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.drawings import facets
-from cohort.plan.expand import Values, axis_values, combinations
+from cohort.plan.expand import Values, axis_values, combinations, left_over
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
-from cohort.plan.scale import scaled, thinned
+from cohort.plan.scale import FULL, scaled, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 
@@ -35,7 +35,9 @@ class Plan:
         self.tell: Callable[[str], None] = lambda note: None
         self.scales = list(scales)
         self._scale = scales[self.scale]
-        self._validator = Validator(CONFIG / "schemas", {"dataset": list(self.datasets), "strategy": list(self.strategies)})
+        cheaper = [name for name in scales if name != FULL]
+        names = {"dataset": list(self.datasets), "strategy": list(self.strategies), "scale": cheaper}
+        self._validator = Validator(CONFIG / "schemas", names)
         self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
         self.cells, self.shards, self.data = self._resolver.cells, self._resolver.shards, self._resolver.data
         self._absent = Absent(self.datasets, config)
@@ -53,7 +55,7 @@ class Plan:
             text = read_yaml(file)
             self._validator.check(text, "study", file)
             notes: list[str] = []
-            study = _study(name, text, self._scale, self._resolver, notes)
+            study = _study(name, text, self.scale, self._scale, self._resolver, notes)
             self.studies[name] = self._absent.without(study, self._resolver, notes)
             notes += stand_ins(self.studies[name], self._resolver)
             self.notes += notes
@@ -120,7 +122,7 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
     return content
 
 
-def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
+def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
     for twice in sorted(set(figures) & set(tables)):
@@ -134,16 +136,22 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
         shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
-        chosen = _seeds(cells, scale)
-        if scale.get("thin"):
+        cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
+        chosen = _seeds(left_over(cells, cheaper.get("without", []), f"{where}.scales.{scale}.without"), cheaper)
+        if cheaper.get("thin"):
             chosen = thinned(chosen, shown)
         if len(chosen) < len(cells):
-            notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale")
-        experiments[key] = _experiment(chosen, axes, scale, resolver, where)
+            missing = "".join(f", without {_phrase(entry)}" for entry in cheaper.get("without", []))
+            notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}")
+        experiments[key] = _experiment(chosen, axes, cheaper, resolver, where)
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
     return Study(name, text["title"], text.get("description", ""), experiments, figures, tables)
+
+
+def _phrase(entry: Values) -> str:
+    return ", ".join(f"{key} {' or '.join(map(str, value)) if isinstance(value, list) else value}" for key, value in entry.items())
 
 
 def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:

@@ -116,13 +116,21 @@ def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
     lists = {key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True} for key, schema in settings.items()}
     either = {key: {"if": {"type": "array"}, "then": lists[key], "else": schema} for key, schema in settings.items()}
     return (
-        {"settings": _closed(settings), "axes": _closed(lists), "match": _closed(either)}
+        {"settings": _closed(settings), "axes": _closed(lists), "match": _closed(either), "cheaper": _closed(CHEAPER)}
         | {part: _named(components, "name") for part, components in PARTS.items()}
         | {"figure": _named(KINDS, "kind", FRAME), "table": _table()}
         | {word: {"type": "string", "enum": words.get(word, [])} for word in ("dataset", "strategy", "study", "scale")}
     )
 
 
+SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+CHEAPER = {
+    "rounds": SHARE,
+    "samples": SHARE,
+    "seeds": {"type": "integer", "minimum": 1},
+    "thin": {"type": "boolean"},
+    "without": {"type": "array", "items": {"$ref": "cohort:match"}},
+}
 FRAME = {"experiment": {"type": "string"}, "title": {"type": "string"}, "caption": {"type": "string"}}
 
 

@@ -22,6 +22,7 @@ from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, lease, state_folder, tidy
+from cohort.training.memory import keep_freed_memory
 from cohort.training.procedures import PROCEDURES
 from cohort.training.progress import LogLines, Watch, describe
 from cohort.training.provenance import provenance, session
@@ -80,6 +81,7 @@ class Run:
     def begin(cls, planned: Planned, path: Path, device: str) -> Run:
         """From the checkpoint at `path`, or from nothing."""
         torch.set_num_threads(1)
+        keep_freed_memory()
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
         torch.use_deterministic_algorithms(True)
         where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
