@@ -36,7 +36,7 @@ class Bars(Kind):
     name: ClassVar[str] = "bars"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is drawn")
-    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
+    at: At = parameter("last", help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds")
     x: str = parameter(help="the label along the x axis, or client")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
     reference_label: str = parameter("", help="what that line is called")

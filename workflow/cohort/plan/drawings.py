@@ -56,7 +56,8 @@ def _check_paper(
         return
     at = getattr(drawn, "at", "")
     try:
-        found = read_beside(file, spec["paper"], drawn.metric, cells, drawn.shown(), axes, at=at)
+        measures = drawn.measures() if isinstance(drawn, Table) else [drawn]
+        found, *_ = [read_beside(file, spec["paper"], one.metric, cells, one.shown(), axes, at=getattr(one, "at", "")) for one in measures]
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     if not any(one.values for one in found):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame, Series
 
-At = Literal["last", "max", "mean", "last-10"]
+At = Literal["last", "max", "min", "mean", "last-10"]
 FIXED = ("digest", "study", "experiment", "status", "generated", "metric", "round", "client", "label", "value")
 STATUSES = ("done", "diverged", "unfinished", "missing")
 NO_VALUE = "\N{EN DASH}"
@@ -97,12 +97,12 @@ def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
 def value_per_cell(metrics: DataFrame, metric: str, at: At) -> DataFrame:
     """One row for each planned cell with its `value`, NaN where there is none.
 
-    `last` is the cell's last evaluation, `last-10` the mean of the evaluations in the ten rounds that end with it, `max` and `mean` are
-    taken over all evaluations. Only finite values count. So a diverged run enters with what it measured before it diverged, and an
+    `last` is the cell's last evaluation, `last-10` the mean of the evaluations in the ten rounds that end with it, `max`, `min` and `mean`
+    are taken over all evaluations. Only finite values count. So a diverged run enters with what it measured before it diverged, and an
     unfinished one as far as it got: `status` tells them apart, and whoever shows the value says so.
     """
     rows = finite_rows(metrics, metric)
-    if at in ("max", "mean"):
+    if at in ("max", "min", "mean"):
         values = rows.groupby("digest")["value"].agg(at)
     else:
         end = rows.groupby("digest")["round"].transform("max")

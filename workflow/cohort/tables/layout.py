@@ -16,7 +16,13 @@ from cohort.tables.measure import NUMBERS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-AT = {"last": "last evaluation", "max": "highest evaluation", "mean": "mean of all evaluations", "last-10": "mean of the last ten rounds"}
+AT = {
+    "last": "last evaluation",
+    "max": "highest evaluation",
+    "min": "lowest evaluation",
+    "mean": "mean of all evaluations",
+    "last-10": "mean of the last ten rounds",
+}
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 NO_RESULT = "no result yet"
 Record = dict[str, Any]
@@ -46,34 +52,43 @@ def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated:
     """Lay out the numbers of a table (see measure.py), in the order in which they come."""
     labels = [column for column in numbers.columns if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)]
     records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
-    metric = METRICS[records[0]["metric"]]
-    best = _best(records, labels, metric)
-    entries = [_entry(record, metric, place in best) for place, record in enumerate(records)]
-    layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names)
-    layout.notes.append(f"{metric.label}, {AT[records[0]['at']]}: mean ± standard deviation over seeds (number of runs).")
+    measures = dict.fromkeys(_measure(record) for record in records)
+    best = _best(records, labels)
+    entries = [_entry(record, METRICS[record["metric"]], place in best) for place, record in enumerate(records)]
+    layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names, several=len(measures) > 1)
+    layout.notes.append(f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs).")
     layout.notes.extend(_notes(entries))
-    layout.notes.extend(_paper_notes(records, metric, scale) if "paper" in numbers else _wide_notes(layout))
+    layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
     layout.notes.extend([GENERATED.capitalize() + "."] if generated else [])
     return layout
 
 
-def _wide(records: list[Record], entries: list[Entry], labels: list[str], names: Names) -> Layout:
+def _measure(record: Record) -> str:
+    return f"{METRICS[record['metric']].label}, {AT[record['at']]}"
+
+
+def _wide(records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool) -> Layout:
     *rows, across = labels
     columns = names.ordered(across, (record[across] for record in records))
+    titles = [names.value(across, column) for column in columns]
+    if several:
+        rows, titles = labels, list(dict.fromkeys(METRICS[record["metric"]].label for record in records))
+        columns = list(dict.fromkeys(map(_measure, records)))
+        titles = titles if len(titles) == len(columns) else columns
     lines: dict[tuple[str, ...], dict[str, Entry]] = {}
     for record, entry in zip(records, entries, strict=True):
-        lines.setdefault(tuple(record[row] for row in rows), {})[record[across]] = entry
-    layout = Layout([names.title(row) for row in rows], [names.value(across, column) for column in columns])
+        lines.setdefault(tuple(record[row] for row in rows), {})[_measure(record) if several else record[across]] = entry
+    layout = Layout([names.title(row) for row in rows], titles)
     for key, found in lines.items():
         words = [names.value(row, value) for row, value in zip(rows, key, strict=True)]
         layout.lines.append((words, [found.get(column, Entry(NO_VALUE)) for column in columns]))
     return layout
 
 
-def _long(records: list[Record], entries: list[Entry], labels: list[str], names: Names) -> Layout:
+def _long(records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool) -> Layout:
     judged = any(record["verdict"] for record in records)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
-    layout = Layout([names.title(label) for label in labels], columns)
+    layout = Layout([*map(names.title, labels), *(["Measure"] if several else [])], columns)
     for record, entry in zip(records, entries, strict=True):
         metric = METRICS[record["metric"]]
         paper = Entry(NO_VALUE)
@@ -83,7 +98,7 @@ def _long(records: list[Record], entries: list[Entry], labels: list[str], names:
         apart = round(record["difference"] * metric.scale, metric.digits) + 0.0  # which makes -0.0 a plain 0
         difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
-        layout.lines.append(([names.value(label, record[label]) for label in labels], line))
+        layout.lines.append(([*(names.value(label, record[label]) for label in labels), *([_measure(record)] if several else [])], line))
     return layout
 
 
@@ -99,18 +114,16 @@ def _entry(record: Record, metric: Metric, best: bool) -> Entry:
     return Entry(_rounded(record["mean"], metric) + deviation, count, best, mark)
 
 
-def _best(records: list[Record], labels: list[str], metric: Metric) -> set[int]:
+def _best(records: list[Record], labels: list[str]) -> set[int]:
     """The places of the best means among those that differ in their strategy only; in each row where the table has no strategies."""
-    if not metric.better:
-        return set()
     rival = "strategy" if "strategy" in labels else labels[-1]
-    rounds: dict[tuple[str, ...], dict[int, float]] = {}
+    contests: dict[tuple[str, ...], dict[int, float]] = {}
     for place, record in enumerate(records):
-        if record["n"]:
-            mean = float(_rounded(record["mean"], metric))
-            rounds.setdefault(tuple(record[label] for label in labels if label != rival), {})[place] = mean
-    choose = max if metric.better == "high" else min
-    winners = [(means, choose(means.values())) for means in rounds.values() if len(means) > 1]
+        metric = METRICS[record["metric"]]
+        if record["n"] and metric.better:
+            key = (record["metric"], record["at"], *(record[label] for label in labels if label != rival))
+            contests.setdefault(key, {})[place] = float(_rounded(record["mean"], metric)) * (1 if metric.better == "high" else -1)
+    winners = [(means, max(means.values())) for means in contests.values() if len(means) > 1]
     return {place for means, top in winners for place, mean in means.items() if mean == top}
 
 
@@ -127,10 +140,12 @@ def _wide_notes(layout: Layout) -> list[str]:
     return [f"{NO_VALUE}: not planned."] if any(entry.value == NO_VALUE for _, line in layout.lines for entry in line) else []
 
 
-def _paper_notes(records: list[Record], metric: Metric, scale: str) -> list[str]:
+def _paper_notes(records: list[Record], scale: str) -> list[str]:
     sources = dict.fromkeys(f"{record['item']} ({record['source']})" for record in records if record["item"])
     notes = [f"Paper: {', '.join(sources)}." if sources else "", "Difference: measured minus paper."]
-    if _known(tolerance := records[0]["tolerance"]):
+    judged = next((record for record in records if _known(record["tolerance"])), None)
+    if judged:
+        metric, tolerance = METRICS[judged["metric"]], judged["tolerance"]
         unit = ("point" if tolerance == 1 else "points") if metric.unit == "%" else metric.unit
         notes.append(f"Agrees: at most {tolerance:g} {unit}".rstrip() + " apart.")
     if scale != "full":

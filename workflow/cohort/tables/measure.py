@@ -18,12 +18,20 @@ NUMBERS = ["metric", "at", "mean", "sd", "n", "planned", "diverged"]
 
 
 def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
-    """The labels of the rows and the column, then metric, at, mean, sd, n, planned, diverged; in the stored unit of the metric.
+    """The labels of the rows and the column, then metric, at, mean, sd, n, planned, diverged; in the stored unit of the metric. A table of
+    several measures has a line for each of them.
 
     n counts the values behind the mean. A diverged run counts with what it measured before it diverged, if anything; `diverged` says how
     many there are. An unfinished run is not counted: its latest value would pass for a final one. Standard deviations divide by n - 1.
     Where the table names an item of the paper, the columns of compare.py follow, unless the runs were made with generated data.
     """
+    import pandas as pd
+
+    parts = [_measure(one, spec, metrics_file) for one in table.measures()]
+    return _sorted(pd.concat(parts, ignore_index=True), list(table.facets()), Names.of(spec["look"]))
+
+
+def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
     metrics = read_metric(metrics_file, table.metric)
     labels = list(table.facets())
     cells = value_per_cell(metrics, table.metric, table.at)
@@ -32,7 +40,7 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
     groups = counted.groupby(labels, sort=False)
     numbers = groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "sd", "count": "n"})
     numbers = numbers.assign(planned=groups.size(), diverged=groups["diverged"].sum(), metric=table.metric, at=table.at)
-    numbers = _sorted(numbers.reset_index(), labels, Names.of(spec["look"]))[[*labels, *NUMBERS]]
+    numbers = numbers.reset_index()[[*labels, *NUMBERS]]
     return compare(numbers, table, spec, cells) if table.paper and not is_generated(metrics) else numbers
 
 

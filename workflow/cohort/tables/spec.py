@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast, get_args
 
 from cohort.components import Component, parameter
-from cohort.errors import UserError
+from cohort.errors import UserError, suggest
 from cohort.records.names import BY_ROUND
 from cohort.records.summary import At
 
@@ -18,13 +19,16 @@ class Table(Component):
     name: ClassVar[str] = "table"
 
     metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter("last", help="the last evaluation, the highest, the mean, or the mean of the last ten rounds")
+    at: At = parameter("last", help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds")
+    also: list[str] | None = parameter(
+        None, items={"type": "string"}, help="further measures: a metric, or a metric and an at; side by side where no paper is named"
+    )
     rows: list[str] = parameter(items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows")
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter(
         "", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it"
     )
-    tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result still agrees, in the unit as shown")
+    tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result of metric agrees, in the unit as shown")
 
     def facets(self) -> tuple[str, ...]:
         """Every label that the table keeps apart."""
@@ -34,7 +38,22 @@ class Table(Component):
         """The same: a table averages over seeds alone."""
         return self.facets()
 
+    def measures(self) -> list[Table]:
+        """The table's measures, each as a table of its own; the tolerance is that of its own metric alone."""
+        tolerances = {self.metric: self.tolerance}
+        alone = dataclasses.replace(self, also=None)
+        further = [text.partition(" ")[::2] for text in self.also or []]
+        measures = [(metric, cast(At, at or self.at), tolerances.get(metric)) for metric, at in further]
+        return [alone, *(dataclasses.replace(alone, metric=metric, at=at, tolerance=limit) for metric, at, limit in measures)]
+
     def check(self) -> None:
         """Raise UserError when the fields do not fit together."""
+        if len(set(measures := [(one.metric, one.at) for one in self.measures()])) < len(measures):
+            raise UserError("also names a measure twice")
+        for one in self.measures():
+            if one.metric not in BY_ROUND:
+                raise UserError(f"also names the metric '{one.metric}', which is not known{suggest(one.metric, BY_ROUND)}")
+            if one.at not in get_args(At):
+                raise UserError(f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}")
         if self.tolerance is not None and not self.paper:
             raise UserError("tolerance needs paper, the item whose values it is held against")
