@@ -39,7 +39,7 @@ class LeNet(Model):
 
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
-            layers += [nn.Conv2d(before, after, KERNEL, padding=self.padding), nn.ReLU(), nn.MaxPool2d(2)]
+            layers += [nn.Conv2d(before, after, KERNEL, padding=self.padding), nn.MaxPool2d(2), nn.ReLU()]
         layers.append(nn.Flatten())
         for before, after in pairwise(self._widths(shape, classes)):
             layers += [nn.Linear(before, after), nn.ReLU()]
