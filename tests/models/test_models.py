@@ -92,7 +92,21 @@ def test_lenet5_by_hand():
 @pytest.mark.parametrize("name", ["lenet5", "aml-lenet"])
 def test_layers_in_order(name: str):
     layers = [type(layer).__name__ for layer in MODELS[name]().build(RGB, 10)]
-    assert layers == ["Conv2d", "ReLU", "MaxPool2d"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + ["Linear"]
+    assert layers == ["Conv2d", "MaxPool2d", "ReLU"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + ["Linear"]
+
+
+def test_pooling_first_is_the_same_to_the_bit():
+    """Outputs and gradients are those of the papers' order, ReLU before pooling."""
+    torch.manual_seed(4)
+    ours = MODELS["aml-lenet"]().build(RGB, 10)
+    order = [ours[place] for place in (0, 2, 1, 3, 5, 4, *range(6, len(ours)))]
+    inputs, found = torch.randn(9, *RGB), []
+    for network in (ours, nn.Sequential(*order)):
+        network.zero_grad()
+        outputs = network(inputs)
+        outputs.square().sum().backward()
+        found.append([outputs, *(parameter.grad.clone() for parameter in ours.parameters())])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_an_lstm_by_hand():
