@@ -12,7 +12,7 @@ PARTITIONS, WORK, STRATEGIES, SEEDS, ROUNDS, CLIENTS = ("dir-0.1", "iid"), ("J4"
 LOOK = {
     "orders": {"partition": list(PARTITIONS), "J": list(WORK), "strategy": list(STRATEGIES), "seed": list(SEEDS)},
     "styles": {"fedavg": 0, "loss": 1, "fedentopt": 2},
-    "titles": {"fedavg": "FedAvg (random)", "loss": "Highest loss", "fedentopt": "FedEntOpt"},
+    "titles": {"strategy": {"fedavg": "FedAvg (random)", "loss": "Highest loss", "fedentopt": "FedEntOpt"}},
 }
 Fate = dict[tuple[str, str, str, int], tuple[str, int]]
 

@@ -130,7 +130,7 @@ def test_a_strategy_keeps_its_color_and_later_ones_other_dashes() -> None:
 
 
 def test_a_title_is_no_formula(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:
-    look = spec["look"] | {"titles": {"loss": r"a $\wrong$ formula"}}
+    look = spec["look"] | {"titles": {"strategy": {"loss": r"a $\wrong$ formula"}}}
     draw(spec | {"look": look}, metrics(), [tmp_path / "figure.svg"])
 
 

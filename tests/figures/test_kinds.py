@@ -75,7 +75,7 @@ def test_metrics_say_their_unit() -> None:
 
 
 def test_names() -> None:
-    names = Names(orders={"partition": ["iid", "dir-0.1"]}, titles={"fedavg": "FedAvg"})
+    names = Names(orders={"partition": ["iid", "dir-0.1"]}, titles={"strategy": {"fedavg": "FedAvg"}})
     assert names.phrase("J", "J16") == "J = 16 local steps"
     assert names.phrase("J", "J1e") == "J = 1 local epoch"
     assert names.phrase("strategy", "fedavg") == "FedAvg"

@@ -82,7 +82,8 @@ def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path
 
 
 def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) -> None:
-    text = page(spec | {"titles": {"fedentopt": "FedEntOpt"}}, tmp_path)
+    (study,) = spec["studies"]
+    text = page(spec | {"studies": [study | {"titles": {"strategy": {"fedentopt": "FedEntOpt"}}}]}, tmp_path)
     assert '<th>Partition</th><th class="number">NA</th><th class="number">FedEntOpt</th>' in text
     assert '<th>dir-0.1</th><td class="number">52.00 ± 2.83 <span class="count">(2)</span></td>' in text
     assert '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>' in text

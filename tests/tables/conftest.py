@@ -42,7 +42,7 @@ def spec() -> dict[str, Any]:
     look = {
         "orders": {"partition": ["iid", "dir-0.1", "roles-5"], "strategy": ["fedavg", "fedent_opt"]},
         "styles": {},
-        "titles": {"fedavg": "Fed|Avg & co"},
+        "titles": {"strategy": {"fedavg": "Fed|Avg & co"}},
     }
     return {
         "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "look": look,

@@ -198,9 +198,8 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
             "description": study.description,
             "figures": entries(study, study.figures),
             "tables": entries(study, study.tables),
+            "titles": plan.titles(study.name, plan.strategies),
         }
         for study in map(plan.study, studies)
     ]
-    looks = [plan.look(name, experiment) for name in studies for experiment in plan.study(name).experiments]
-    titles = {name: title for look in looks for name, title in look["titles"].items()}
-    return {"scale": plan.scale, "notes": plan.notes, "titles": titles, "studies": shown}
+    return {"scale": plan.scale, "notes": plan.notes, "studies": shown}

@@ -67,16 +67,19 @@ class Look(Names):
     """The names of a study, and how its hues are drawn: a strategy has the same color and dashes in every figure."""
 
     styles: dict[str, int]
+    round_name: str = "Round"
 
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Look:
         """The `look` of a resolved figure."""
-        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})), styles=dict(look.get("styles", {})))
+        names = {"orders": text_orders(look), "titles": dict(look.get("titles", {}))}
+        return cls(**names, styles=dict(look.get("styles", {})), round_name=look.get("round", "Round"))
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
-        """A color for each value: a strategy's own, or shades in the order of the values."""
-        if hue == "strategy":
-            return {value: COLORS[self.styles[value] % len(COLORS)] if value in self.styles else UNKNOWN for value in values}
+        """A color for each value: a strategy's own, one for each series, or shades in the order of the values."""
+        if hue in ("strategy", "series"):
+            places = self._places(hue)
+            return {value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN for value in values}
         import seaborn
 
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
@@ -98,7 +101,12 @@ class Look(Names):
         return HATCHES[self._lap(hue, value) % len(HATCHES)]
 
     def _lap(self, hue: str, value: str) -> int:
-        return self.styles.get(value, 0) // len(COLORS) if hue == "strategy" else 0
+        return self._places(hue).get(value, 0) // len(COLORS)
+
+    def _places(self, hue: str) -> dict[str, int]:
+        if hue == "series":
+            return {value: place for place, value in enumerate(self.orders.get(hue, []))}
+        return self.styles if hue == "strategy" else {}
 
 
 def paper_name(source: str) -> str:

@@ -9,19 +9,23 @@ from typing import Any
 from cohort.errors import UserError, suggest
 
 Values = dict[str, Any]
+SERIES = "series"  # an axis that names a curve and changes nothing else
 
 
 def combinations(experiment: Mapping[str, Any], where: str) -> Iterator[Values]:
-    """The value of every axis for every cell: the product of the axes and of the paired groups, without `exclude`, then `include`."""
+    """The value of every axis for every cell: the product of the axes and of the paired groups, without `exclude`, then `include`.
+
+    A paired list may hold null: there the cell does not have that axis.
+    """
     groups = _groups(experiment, where)
     excluded = [_lists(entry) for entry in experiment.get("exclude", [])]
     for entry in excluded:
         _check_exclude(entry, groups, where)
     for combination in _product(groups):
         if not any(_matches(combination, entry) for entry in excluded):
-            yield combination
+            yield _given(combination)
     for entry in experiment.get("include", []):
-        yield from _product(_include(groups, _lists(entry), where))
+        yield from map(_given, _product(_include(groups, _lists(entry), where)))
 
 
 def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -29,7 +33,7 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for part in (experiment["axes"], *experiment.get("paired", []), *map(_lists, experiment.get("include", []))):
         for key, values in part.items():
-            found[key] = list(dict.fromkeys([*found.get(key, []), *values]))
+            found[key] = list(dict.fromkeys([*found.get(key, []), *(value for value in values if value is not None)]))
     return found
 
 
@@ -54,6 +58,10 @@ def _groups(experiment: Mapping[str, Any], where: str) -> list[Group]:
             lengths = ", ".join(f"{key}: {len(values)}" for key, values in paired.items())
             raise UserError(f"{where}.paired: lists that move together must be equally long ({lengths})")
         groups.append((tuple(paired), list(zip(*paired.values(), strict=True))))
+        for values in groups[-1][1]:
+            if groups[-1][1].count(values) > 1:
+                twice = ", ".join(f"{key}: {value}" for key, value in zip(paired, values, strict=True))
+                raise UserError(f"{where}.paired holds a combination twice ({twice})")
     names = [key for keys, _ in groups for key in keys]
     for key in names:
         if names.count(key) > 1:
@@ -65,6 +73,10 @@ def _product(groups: list[Group]) -> Iterator[Values]:
     names = [key for keys, _ in groups for key in keys]
     for chosen in itertools.product(*(values for _, values in groups)):
         yield dict(zip(names, itertools.chain.from_iterable(chosen), strict=True))
+
+
+def _given(combination: Values) -> Values:
+    return {key: value for key, value in combination.items() if value is not None}
 
 
 def _include(groups: list[Group], entry: Mapping[str, list[Any]], where: str) -> list[Group]:

@@ -5,7 +5,7 @@ Pure, and no I/O but the YAML and, for data sets behind a login, a look whether 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from cohort.cell import Planned
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.drawings import facets
-from cohort.plan.expand import Values, axis_values, combinations, left_over
+from cohort.plan.expand import SERIES, Values, axis_values, combinations, left_over
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
 from cohort.plan.scale import FULL, scaled, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
+from cohort.records.summary import label_text
+from cohort.training.procedures import PROCEDURES
 
 CONFIG = Path("config")
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
@@ -75,12 +77,23 @@ class Plan:
         return list(dict.fromkeys(row.digest for row in rows if all(str(row.labels.get(key)) in wanted[key] for key in wanted)))
 
     def look(self, study: str, experiment: str) -> Values:
-        """What a figure or table needs to know beside the numbers: orders, titles, and each strategy's place among all strategies."""
-        axes = self.study(study).experiments[experiment].axes
+        """What a figure or table needs to know beside the numbers: orders, titles, places among all strategies, what a round is."""
+        found = self.study(study).experiments[experiment]
         places = {name: place for place, name in enumerate(self.strategies)}
-        names = axes["strategy"]
-        titles = {name: self.strategies[name]["title"] for name in names}
-        return {"orders": axes, "styles": {name: places[name] for name in names}, "titles": titles}
+        names = found.axes["strategy"]
+        procedures = {self.cells[row.digest].settings["procedure"] for row in found.rows}
+        round_names = {PROCEDURES[name].round_name for name in procedures}
+        return {
+            "orders": found.axes,
+            "styles": {name: places[name] for name in names},
+            "titles": self.titles(study, names),
+            "round": round_names.pop() if len(round_names) == 1 else "Round",
+        }
+
+    def titles(self, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+        """What a study calls the values of its labels, and what these strategies are called where it does not say."""
+        own = self.study(study).titles
+        return own | {"strategy": {name: self.strategies[name]["title"] for name in strategies} | own.get("strategy", {})}
 
 
 def load(overrides: Mapping[str, Any] | None = None) -> Plan:
@@ -147,7 +160,18 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
-    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables)
+    titles = text.get("titles", {})
+    _check_titles(titles, experiments.values(), file)
+    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, titles)
+
+
+def _check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Iterable[Experiment], file: Path) -> None:
+    """Refuse a title for a value that no experiment has."""
+    known = {label: {label_text(value) for found in experiments for value in found.axes.get(label, [])} for label in titles}
+    for label, values in titles.items():
+        for value in values:
+            if value not in known[label]:
+                raise UserError(f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}")
 
 
 def _phrase(entry: Values) -> str:
@@ -166,8 +190,14 @@ def _experiment(cells: list[Values], axes: dict[str, list[Any]], scale: Mapping[
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for values in cells:
         needed_settings(values, where)
-        digest = resolver.cell(scaled(NEUTRAL | values, scale), where)
-        rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
+        settings = {key: value for key, value in values.items() if key != SERIES}
+        digest = resolver.cell(scaled(NEUTRAL | settings, scale), where)
+        row = rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
+        if row.labels.get(SERIES) != values.get(SERIES):
+            raise UserError(
+                f"{where}: {SERIES} '{row.labels.get(SERIES)}' and '{values.get(SERIES)}' name the same run, which can have one name only; "
+                "show it in two experiments"
+            )
     return Experiment(list(rows.values()), axes)
 
 

@@ -34,6 +34,7 @@ class Study:
     experiments: dict[str, Experiment]
     figures: dict[str, Values]
     tables: dict[str, Values]
+    titles: dict[str, dict[str, str]]
 
     def drawn(self) -> dict[str, Values]:
         """Its figures and tables by name."""

@@ -21,6 +21,7 @@ from cohort.data.parsers import PARSERS
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS
 from cohort.models import MODELS
+from cohort.plan.expand import SERIES
 from cohort.plan.reading import read_yaml
 from cohort.selection import SELECTORS
 from cohort.tables.spec import Table
@@ -113,10 +114,13 @@ def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
     settings |= {key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings}
     for part, components in PARTS.items():
         settings |= {f"{part}.{key}": {} for component in components.values() for key in schema_of(component)["properties"]}
-    lists = {key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True} for key, schema in settings.items()}
-    either = {key: {"if": {"type": "array"}, "then": lists[key], "else": schema} for key, schema in settings.items()}
+    labels = settings | {SERIES: NAME}
+    lists = {key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True} for key, schema in labels.items()}
+    moving = {key: {"type": "array", "items": _or_null(schema), "minItems": 1} for key, schema in labels.items()}
+    either = {key: {"if": {"type": "array"}, "then": lists[key], "else": schema} for key, schema in labels.items()}
     return (
-        {"settings": _closed(settings), "axes": _closed(lists), "match": _closed(either), "cheaper": _closed(CHEAPER)}
+        {"settings": _closed(settings), "axes": _closed(lists), "paired": _closed(moving), "match": _closed(either)}
+        | {"cheaper": _closed(CHEAPER), "titles": _closed({key: {"type": "object", "additionalProperties": NAME} for key in labels})}
         | {part: _named(components, "name") for part, components in PARTS.items()}
         | {"figure": _named(KINDS, "kind", FRAME), "table": _table()}
         | {word: {"type": "string", "enum": words.get(word, [])} for word in ("dataset", "strategy", "study", "scale")}
@@ -131,7 +135,16 @@ CHEAPER = {
     "thin": {"type": "boolean"},
     "without": {"type": "array", "items": {"$ref": "cohort:match"}},
 }
+NAME = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9][A-Za-z0-9 .=+()/_-]{0,39}$",
+    "description": "a name of up to 40 letters, digits and . = + ( ) / _ -",
+}
 FRAME = {"experiment": {"type": "string"}, "title": {"type": "string"}, "caption": {"type": "string"}}
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"if": {"type": "null"}, "else": schema}
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,17 +69,18 @@ METRICS = {
 }
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
+BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
 LABELS = {"dataset": "Data set", "lr": "Learning rate"}
-SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy")
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", "series")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """How a study orders the values of its labels and what it calls its strategies."""
+    """How a study orders the values of its labels and what it calls them: `titles` by label and value."""
 
     orders: dict[str, list[str]]
-    titles: dict[str, str]
+    titles: dict[str, dict[str, str]]
 
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Names:
@@ -98,8 +99,8 @@ class Names:
 
     def value(self, label: str, value: str) -> str:
         """What a value is called where its label stands beside it: `FedEntOpt`, `16 local steps`, `0.5`."""
-        if label == "strategy":
-            return self.titles.get(value, value)
+        if self._has_title(label, value):
+            return self.titles[label][value]
         work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
         if work:
             return f"{work[1]} local {'epoch' if work[2] else 'step'}{'' if work[1] == '1' else 's'}"
@@ -107,9 +108,12 @@ class Names:
 
     def phrase(self, label: str, value: str) -> str:
         """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
-        if label in SPEAK_FOR_THEMSELVES:
+        if label in SPEAK_FOR_THEMSELVES or self._has_title(label, value):
             return self.value(label, value)
         return f"{label.rpartition('.')[2].replace('_', ' ')} = {self.value(label, value)}"
+
+    def _has_title(self, label: str, value: str) -> bool:
+        return value in self.titles.get(label, {})
 
 
 def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:

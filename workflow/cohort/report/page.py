@@ -71,7 +71,7 @@ def _study(study: Mapping[str, Any], folder: Path, spec: Mapping[str, Any]) -> s
     name, description = study["name"], study.get("description", "")
     parts = [f"<h2>{escape(study['title'])}</h2>", f"<p>{escape(description)}</p>" if description else ""]
     parts += [_item(name, figure, _image(figure), folder) for figure in study["figures"]]
-    parts += [_item(name, table, _table(table, spec), folder) for table in study["tables"]]
+    parts += [_item(name, table, _table(table, spec["scale"], study.get("titles", {})), folder) for table in study["tables"]]
     return f'<section id="{escape(name)}">{"".join(parts)}</section>'
 
 
@@ -94,10 +94,10 @@ def _image(figure: Mapping[str, Any]) -> str:
     return f'<img alt="{escape(_title(figure))}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
 
 
-def _table(table: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+def _table(table: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]]) -> str:
     numbers = _read_numbers(_with_ending(table, ".csv"))
-    names = Names(orders=_orders(numbers), titles=dict(spec.get("titles", {})))
-    layout = lay_out(numbers, names, scale=spec["scale"], generated=reads_generated(table["metrics"]))
+    names = Names(orders=_orders(numbers), titles={label: dict(of) for label, of in titles.items()})
+    layout = lay_out(numbers, names, scale=scale, generated=reads_generated(table["metrics"]))
     head = "".join(f"<th>{escape(word)}</th>" for word in layout.heads)
     head += "".join(f'<th class="number">{escape(word)}</th>' for word in layout.columns)
     lines = ["".join([*(f"<th>{escape(word)}</th>" for word in words), *map(_entry, entries)]) for words, entries in layout.lines]

@@ -27,6 +27,7 @@ class Centralized(Procedure):
     """A round is an epoch of the only client, whose optimizer goes on from epoch to epoch and follows a schedule."""
 
     name: ClassVar[str] = "centralized"
+    round_name: ClassVar[str] = "Epoch"
 
     def check(self, settings: Mapping[str, Any]) -> None:
         if (settings["clients"], settings["cohort"]) != (1, 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.components import Component
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Procedure(Component):
     """A run as a sequence of states. It keeps nothing of its own, so that a run can go on from any state."""
+
+    round_name: ClassVar[str] = "Round"  # what figures call a round
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raise ValueError when it cannot work with these settings."""
