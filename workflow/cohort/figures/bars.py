@@ -1,16 +1,17 @@
-"""One value of each run as bars: the mean of the seeds, their standard deviation as a whisker; or one value of each client as a profile."""
+"""One value of each run as bars: the mean of the seeds, their standard deviation as a whisker; or one value of each client or class."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.components import parameter
 from cohort.errors import UserError
-from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, CROSS, LETTER, PAPER_LINE, panel_width, paper_name
-from cohort.records.names import BY_CLIENT, BY_ROUND, METRICS
+from cohort.figures.kind import Averaging
+from cohort.figures.look import CROSS, LETTER, PAPER_LINE, panel_width, paper_name
+from cohort.figures.profile import MANY, PROFILES, paint_profile, placed
+from cohort.records.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS
 from cohort.records.summary import At, finite_rows, value_per_cell
 
 if TYPE_CHECKING:
@@ -26,48 +27,54 @@ GROUP = 0.8  # of the distance between two places is taken by bars
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bars(Kind):
-    """Grouped bars over the values of a label, or, with `x: client`, the clients of each run from the highest value to the lowest.
+class Bars(Averaging):
+    """Grouped bars over the values of a label, or, with `x: client` or `x: class`, those of each run from the highest value to the lowest.
 
-    Clients are sorted within each run before the runs are averaged: which client is number 7 differs from seed to seed, how uneven the
-    clients are does not. With many clients and hues bars would be thinner than a line, so a client profile is drawn as its outline.
+    They are sorted within each run before the runs are averaged: which client is number 7 differs from seed to seed, how uneven the
+    clients are does not. So with `order: number` clients are those of the first seed alone; classes are the same in every run.
+    With several hues the bars of many clients would be thinner than a line, so that only their outlines are drawn.
     """
 
     name: ClassVar[str] = "bars"
 
-    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is drawn")
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     at: At = parameter("last", help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds")
-    x: str = parameter(help="the label along the x axis, or client")
+    x: str = parameter(help="the label along the x axis, or client, or class")
+    order: Literal["value", "number"] = parameter("value", help="how clients or classes lie: the highest value first, or by number")
     reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
     reference_label: str = parameter("", help="what that line is called")
     paper: str = parameter("", help="the item whose values are drawn over the bars, as resources/paper_values/{study}.csv calls it")
 
     def check(self) -> None:
-        if (self.x == "client") != (self.metric in BY_CLIENT):
-            allowed = BY_CLIENT if self.x == "client" else BY_ROUND
+        allowed = PROFILES.get(self.x, BY_ROUND)
+        if self.metric not in allowed:
             raise UserError(f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}")
-        if self.also and self.x == "client":
-            raise UserError(f"bars over x: client cannot have {self.also} beside them, which is of a whole run; leave out also")
-        if self.paper and self.x == "client":
-            raise UserError("bars over x: client cannot show a paper's values, which are of a whole run; leave paper out")
+        if self.also and self._is_profile():
+            raise UserError(f"bars over x: {self.x} cannot have {self.also} beside them, which is of a whole run; leave out also")
+        if self.paper and self._is_profile():
+            raise UserError(f"bars over x: {self.x} cannot show a paper's values, which are of a whole run; leave paper out")
+        if self.order != "value" and not self._is_profile():
+            raise UserError(f"bars over x: {self.x} lie as the study lists them; leave out order: {self.order}")
 
     def shown(self) -> tuple[str, ...]:
-        return self.facets() if self.x == "client" else tuple(dict.fromkeys([*self.facets(), self.x]))
+        return self.facets() if self._is_profile() else tuple(dict.fromkeys([*self.facets(), self.x]))
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        if self.x == "client":
-            rows = finite_rows(metrics, self.metric).sort_values(["digest", "value"], ascending=[True, False])
-            rows = rows.assign(place=rows.groupby("digest").cumcount() + 1)
+        if self._is_profile():
+            rows = placed(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
         else:
             rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
 
+    def _is_profile(self) -> bool:
+        return self.x in PROFILES
+
     def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
         hues = look.ordered(self.hue, cells[self.hue])
         colors = look.colors(self.hue, hues)
-        if self.x == "client":
+        if self._is_profile():
             for hue in hues:
-                self._profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue))
+                paint_profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue), filled=len(hues) == 1)
             axes.margins(x=0)
             axes.locator_params(axis="x", integer=True)
             axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
@@ -132,32 +139,25 @@ class Bars(Kind):
                 CROSS, (center, mean + (whisker or 0)), (0, 1.5), textcoords="offset points", ha="center", color=color, fontsize=8
             )
 
-    def _profile(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
-        if not len(runs):
-            return
-        points = runs.groupby("place")["value"].agg(["mean", "std"])
-        edges = [0.5, *(points.index + 0.5)]
-        axes.stairs(points["mean"], edges, baseline=None, color=color, linestyle=dash, linewidth=1.3)
-        low, high = (points["mean"] - points["std"]).clip(lower=0), points["mean"] + points["std"]
-        axes.stairs(high, edges, baseline=low, fill=True, color=color, alpha=BAND_OPACITY, linewidth=0)
-
     def x_title(self, look: Look) -> str:
-        return "Clients, highest first" if self.x == "client" else look.title(self.x)
+        if not self._is_profile():
+            return look.title(self.x)
+        return look.title(self.x) if self.order == "number" else f"{MANY[self.x]}, highest first"
 
     def handle(self, value: str, look: Look, color: str) -> Artist:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        if self.x == "client":
+        if self._is_profile():
             return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
         return Patch(facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0)
 
     def remarks(self, statuses: set[str]) -> list[str]:
-        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses and self.x != "client" else []
+        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses and not self._is_profile() else []
         return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
 
     def mark(self) -> str:
-        return "curve" if self.x == "client" else "bar"
+        return "profile" if self._is_profile() else "bar"
 
     def keyed(self) -> bool:
         return self.x != self.hue

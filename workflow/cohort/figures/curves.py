@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.components import parameter
-from cohort.figures.kind import Kind
-from cohort.figures.look import BAND_OPACITY, CROSS, PAPER_GRAY, PAPER_LINE, STOPPED, paper_name
+from cohort.figures.kind import Averaging
+from cohort.figures.look import BAND_OPACITY, CROSS, DASHES, PAPER_GRAY, PAPER_LINE, STOPPED, paper_name
 from cohort.records.names import BY_ROUND, METRICS
 from cohort.records.summary import finite_rows
 
@@ -24,7 +25,7 @@ FEW_POINTS = 12  # a curve of so few points shows each of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curves(Kind):
+class Curves(Averaging):
     """Learning curves.
 
     A run that diverged or is not finished is drawn as far as it got. From there on the mean is one of fewer runs, and its line is dotted.
@@ -36,9 +37,13 @@ class Curves(Kind):
     smoothing: int = parameter(1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD)
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over the seeds, or no band")
     until: int | None = parameter(None, minimum=1, help="the last round that is shown; all of them if not said")
+    dashed: list[str] | None = parameter(None, items={"type": "string"}, minItems=1, help="the values of the hue whose curves are dashed")
     paper: str = parameter(
         "", help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it"
     )
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        return {self.hue: self.dashed or ()}
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
@@ -55,7 +60,7 @@ class Curves(Kind):
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
-                self._curve(axes, runs, colors[hue], look.dash(self.hue, hue))
+                self._curve(axes, runs, colors[hue], self._dash(hue, look))
         axes.margins(x=0.02)
         axes.set_xlim(left=0, auto=None)
 
@@ -82,12 +87,15 @@ class Curves(Kind):
             axes.plot([], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE)
 
     def x_title(self, look: Look) -> str:
-        return "Round"
+        return look.round_name
 
     def handle(self, value: str, look: Look, color: str) -> Artist:
         from matplotlib.lines import Line2D
 
-        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+        return Line2D([], [], color=color, linestyle=self._dash(value, look))
+
+    def _dash(self, hue: str, look: Look) -> Any:
+        return DASHES[1] if hue in (self.dashed or ()) else look.dash(self.hue, hue)
 
     def remarks(self, statuses: set[str]) -> list[str]:
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []

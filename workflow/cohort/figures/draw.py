@@ -40,7 +40,7 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """The figure that is saved, drawn with matplotlib's present settings."""
     kind = kind_of(spec)
     kind.check()
-    parts = [Part(part, read_metric(metrics_file, part.metric)) for part in kind.parts()]
+    parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
     if is_generated(parts[0].metrics):
         return sheet(parts, Look.of(spec["look"]), [GENERATED])
     parts = [replace(part, beside=_beside(part.kind, spec, part.metrics)) for part in parts]

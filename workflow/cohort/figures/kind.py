@@ -6,6 +6,7 @@ sheet.py makes the panels, the legend and the note, so a kind only measures and 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -53,7 +54,19 @@ class Kind(Component):
 
     def ignores(self, label: str) -> bool:
         """Whether cells that differ in nothing but this label look alike in the figure."""
-        return False
+        return label in self.averaged()
+
+    def averaged(self) -> Sequence[str]:
+        """The labels over which it averages besides the seeds, because the study asks for it."""
+        return ()
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The values of labels that its fields name, by label."""
+        return {}
+
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric that must be read for a part of the figure."""
+        return (self.metric,)
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """What is drawn: rows with digest, labels, status and value in the unit of the axis."""
@@ -89,3 +102,15 @@ class Kind(Component):
     def keyed(self) -> bool:
         """Whether the figure needs a legend."""
         return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Kind):
+    """Base of the kinds that average runs: the seeds always, runs that differ in more only where the study says so."""
+
+    pooled: list[str] | None = parameter(
+        None, items={"type": "string"}, minItems=1, help="labels whose runs are averaged too, as a paper did that mixed them"
+    )
+
+    def averaged(self) -> Sequence[str]:
+        return self.pooled or ()

@@ -12,6 +12,7 @@ from cohort.figures import look as sizes
 from cohort.figures.kind import Kind
 from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
 from cohort.records.beside import Beside
+from cohort.records.names import listed, word
 from cohort.records.summary import cells_of, runs_behind
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
         seeds = measured.groupby(list(kind.shown()))["digest"].nunique()
         fewest, most = seeds.min(), seeds.max()
         count = str(most) if fewest == most else f"{fewest} to {most}"
-        parts = [f"n = {count} {'seed' if most == 1 else 'seeds'} per {kind.mark()}"]
+        parts = [f"n = {count} {'run' if kind.averaged() else 'seed'}{'' if most == 1 else 's'} per {kind.mark()}"]
+    if kind.averaged():
+        parts.append(f"runs that differ in {listed([word(label) for label in kind.averaged()])} are averaged")
     return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
 
 

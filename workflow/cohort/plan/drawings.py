@@ -10,6 +10,7 @@ from cohort.figures import KINDS, Kind
 from cohort.plan.expand import Values
 from cohort.records.beside import read_beside
 from cohort.records.paper import paper_file
+from cohort.records.summary import label_text
 from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
@@ -26,10 +27,26 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
     for column in drawn.shown():
         if column not in axes:
             raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
+    if isinstance(drawn, Kind):
+        _check_named(drawn, axes, where)
     told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
     return drawn.facets()
+
+
+def _check_named(drawn: Kind, axes: Mapping[str, list[Any]], where: str) -> None:
+    """Refuse a value that its label does not have, and labels to average over that are no axes or kept apart."""
+    for label, values in drawn.named().items():
+        known = [label_text(value) for value in axes[label]]
+        for value in values:
+            if value not in known:
+                raise UserError(f"{where} names '{value}', which {label} does not have in its experiment{suggest(value, known)}")
+    for label in drawn.averaged():
+        if label not in axes:
+            raise UserError(f"{where}.pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}")
+        if label in drawn.shown():
+            raise UserError(f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; it can do one of them only")
 
 
 def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -94,7 +94,7 @@ class Names:
 
     def title(self, label: str) -> str:
         """What a label is called: `selector.buffer` is `Buffer`."""
-        last = label.rpartition(".")[2].replace("_", " ")
+        last = word(label)
         return LABELS.get(label, last[:1].upper() + last[1:])
 
     def value(self, label: str, value: str) -> str:
@@ -110,10 +110,20 @@ class Names:
         """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
         if label in SPEAK_FOR_THEMSELVES or self._has_title(label, value):
             return self.value(label, value)
-        return f"{label.rpartition('.')[2].replace('_', ' ')} = {self.value(label, value)}"
+        return f"{word(label)} = {self.value(label, value)}"
 
     def _has_title(self, label: str, value: str) -> bool:
         return value in self.titles.get(label, {})
+
+
+def word(label: str) -> str:
+    """A label within a sentence: `selector.buffer` is `buffer`."""
+    return label.rpartition(".")[2].replace("_", " ")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
 def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:

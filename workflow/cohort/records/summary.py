@@ -47,14 +47,14 @@ def runs_behind(metrics: DataFrame) -> Runs:
     return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
 
 
-def read_metric(file: str | Path, metric: str) -> DataFrame:
-    """The rows of one metric and one other row of each cell that lacks it, in a fixed order, with labels as text."""
+def read_metric(file: str | Path, *metrics: str) -> DataFrame:
+    """The rows of one metric, or of several, and one other row of each cell that has none, in a fixed order, with labels as text."""
     import pandas as pd
 
     everything = pd.read_parquet(file)
-    wanted = everything["metric"].eq(metric).fillna(False)
+    wanted = everything["metric"].isin(metrics)
     lacking = ~everything["digest"].isin(everything.loc[wanted, "digest"]) & ~everything["digest"].duplicated()
-    frame = everything[wanted | lacking].sort_values(["digest", "round", "client"], ignore_index=True)
+    frame = everything[wanted | lacking].sort_values(["digest", "metric", "round", "client"], ignore_index=True)
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
