@@ -11,7 +11,7 @@ from cohort.errors import UserError
 from cohort.figures.kind import Averaging
 from cohort.figures.look import CROSS, LETTER, PAPER_LINE, panel_width, paper_name
 from cohort.figures.profile import MANY, PROFILES, paint_profile, placed
-from cohort.records.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS
+from cohort.records.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
 from cohort.records.summary import At, finite_rows, value_per_cell
 
 if TYPE_CHECKING:
@@ -69,12 +69,16 @@ class Bars(Averaging):
     def _is_profile(self) -> bool:
         return self.x in PROFILES
 
+    def _is_filled(self, look: Look) -> bool:
+        """Whether there is room for the bars of a profile: one hue."""
+        return len(look.orders.get(self.hue, [])) == 1
+
     def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
         hues = look.ordered(self.hue, cells[self.hue])
         colors = look.colors(self.hue, hues)
         if self._is_profile():
             for hue in hues:
-                paint_profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue), filled=len(hues) == 1)
+                paint_profile(axes, panel[panel[self.hue] == hue], colors[hue], look.dash(self.hue, hue), filled=self._is_filled(look))
             axes.margins(x=0)
             axes.locator_params(axis="x", integer=True)
             axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
@@ -140,6 +144,8 @@ class Bars(Averaging):
             )
 
     def x_title(self, look: Look) -> str:
+        if self.x == SERIES:
+            return ""  # its names speak for themselves
         if not self._is_profile():
             return look.title(self.x)
         return look.title(self.x) if self.order == "number" else f"{MANY[self.x]}, highest first"
@@ -148,7 +154,7 @@ class Bars(Averaging):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        if self._is_profile():
+        if self._is_profile() and not self._is_filled(look):
             return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
         return Patch(facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0)
 

@@ -62,7 +62,7 @@ class Curves(Averaging):
             if len(runs):
                 self._curve(axes, runs, colors[hue], self._dash(hue, look))
         axes.margins(x=0.02)
-        axes.set_xlim(left=0, auto=None)
+        _begin_at_zero(axes)
 
     def _curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
         points = runs.groupby("round")["value"].agg(["mean", "std", "count"])
@@ -85,6 +85,7 @@ class Curves(Averaging):
             points = [(value.round or 0, value.value * scale) for value in one.values if not self.until or (value.round or 0) <= self.until]
             axes.plot(*zip(*points, strict=True), color=color, **PAPER_LINE)
             axes.plot([], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE)
+        _begin_at_zero(axes)
 
     def x_title(self, look: Look) -> str:
         return look.round_name
@@ -105,3 +106,8 @@ class Curves(Averaging):
 
     def mark(self) -> str:
         return "curve"
+
+
+def _begin_at_zero(axes: Axes) -> None:
+    """To be said after each thing drawn, for drawing more lets matplotlib choose again."""
+    axes.set_xlim(left=0, auto=None)

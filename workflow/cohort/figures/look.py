@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cohort.records.names import Names, text_orders
+from cohort.records.names import SERIES, Names, text_orders
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +56,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 HATCHES = ("", "////", "....", "xxxx")
 STOPPED = (0, (1, 1.2))
+NOMINAL = ("strategy", SERIES, "schedule", "dataset", "model")  # labels whose values are names, with no order to be shown by shades
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
 PAPER_GRAY = "#666666"
 UNKNOWN = "#999999"
@@ -76,8 +77,8 @@ class Look(Names):
         return cls(**names, styles=dict(look.get("styles", {})), round_name=look.get("round", "Round"))
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
-        """A color for each value: a strategy's own, one for each series, or shades in the order of the values."""
-        if hue in ("strategy", "series"):
+        """A color for each value: a strategy's own, another for each of the names of a label, or shades in the order of the values."""
+        if hue in NOMINAL:
             places = self._places(hue)
             return {value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN for value in values}
         import seaborn
@@ -104,9 +105,9 @@ class Look(Names):
         return self._places(hue).get(value, 0) // len(COLORS)
 
     def _places(self, hue: str) -> dict[str, int]:
-        if hue == "series":
-            return {value: place for place, value in enumerate(self.orders.get(hue, []))}
-        return self.styles if hue == "strategy" else {}
+        if hue == "strategy":
+            return self.styles
+        return {value: place for place, value in enumerate(self.orders.get(hue, []))} if hue in NOMINAL else {}
 
 
 def paper_name(source: str) -> str:

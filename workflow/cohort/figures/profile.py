@@ -38,6 +38,7 @@ def paint_profile(axes: Axes, runs: DataFrame, color: str, dash: object, *, fill
     edges = [points.index[0] - 0.5, *(points.index + 0.5)]
     if filled:
         axes.bar(points.index, points["mean"], BAR, color=color, linewidth=0)
+        axes.grid(visible=False, axis="x")
     else:
         axes.stairs(points["mean"], edges, baseline=None, color=color, linestyle=dash, linewidth=1.3)
     low, high = (points["mean"] - points["std"]).clip(lower=0), points["mean"] + points["std"]

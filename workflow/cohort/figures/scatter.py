@@ -22,7 +22,6 @@ POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidths": 0}
 FEWEST = 3  # clients of which a rank correlation says anything
 RHO = "\N{GREEK SMALL LETTER RHO}"
 MINUS = "\N{MINUS SIGN}"
-LINE = 0.1  # of a panel's height
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +53,14 @@ class Scatter(Kind):
     def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
         hues = look.ordered(self.hue, cells[self.hue])
         colors = look.colors(self.hue, hues)
-        drawn = [hue for hue in hues if (panel[self.hue] == hue).any()]
-        for place, hue in enumerate(drawn):
+        said = {}
+        for hue in hues:
             points = panel[panel[self.hue] == hue]
-            axes.scatter(points["x"], points["value"], color=colors[hue], **POINT)
-            self._say(axes, f"{RHO} = {correlation(points['x'], points['value'])}", colors[hue], 1 - place * LINE)
-        axes.margins(0.05)
-
-    def _say(self, axes: Axes, text: str, color: Any, height: float) -> None:
-        box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1.0}
-        axes.text(0.99, height, text, transform=axes.transAxes, ha="right", va="top", color=color, fontsize=7, bbox=box)
+            if len(points):
+                axes.scatter(points["x"], points["value"], color=colors[hue], **POINT)
+                said[hue] = f"{RHO} = {correlation(points['x'], points['value'])}"
+        handles = [self.handle(hue, look, colors[hue]) for hue in said]
+        axes.legend(handles, list(said.values()), loc="best", handlelength=0.8, handletextpad=0.4, borderpad=0.2, fontsize=7)
 
     def x_title(self, look: Look) -> str:
         return METRICS[self.x].label

@@ -165,9 +165,8 @@ def _name_axes(kinds: list[Kind], figure: Figure, grid: list[Grid], look: Look) 
                 axes[line, 0].set_ylabel(kind.y_title())
     for kind, axes in zip(kinds, grid, strict=True):
         for (line, column), panel in axes.items():
-            if line == last:
+            if (line + 1, column) not in axes:
                 panel.set_xlabel(kind.x_title(look))
-            elif (line + 1, column) not in axes:
                 panel.tick_params(axis="x", labelbottom=True)
 
 

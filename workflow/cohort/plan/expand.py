@@ -9,7 +9,6 @@ from typing import Any
 from cohort.errors import UserError, suggest
 
 Values = dict[str, Any]
-SERIES = "series"  # an axis that names a curve and changes nothing else
 
 
 def combinations(experiment: Mapping[str, Any], where: str) -> Iterator[Values]:

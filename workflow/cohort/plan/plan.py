@@ -13,12 +13,13 @@ from cohort.cell import Planned
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.drawings import facets
-from cohort.plan.expand import SERIES, Values, axis_values, combinations, left_over
+from cohort.plan.expand import Values, axis_values, combinations, left_over
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
 from cohort.plan.scale import FULL, scaled, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
+from cohort.records.names import SERIES
 from cohort.records.summary import label_text
 from cohort.training.procedures import PROCEDURES
 

@@ -21,8 +21,8 @@ from cohort.data.parsers import PARSERS
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS
 from cohort.models import MODELS
-from cohort.plan.expand import SERIES
 from cohort.plan.reading import read_yaml
+from cohort.records.names import SERIES
 from cohort.selection import SELECTORS
 from cohort.tables.spec import Table
 from cohort.training.objectives import OBJECTIVES

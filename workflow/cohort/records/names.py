@@ -71,8 +71,9 @@ BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
+SERIES = "series"  # the label that names a curve and is no setting
 LABELS = {"dataset": "Data set", "lr": "Learning rate"}
-SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", "series")
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", SERIES)
 
 
 @dataclass(frozen=True, kw_only=True)
