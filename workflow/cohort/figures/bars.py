@@ -154,8 +154,9 @@ class Bars(Averaging):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        if self._is_profile() and not self._is_filled(look):
-            return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+        if self._is_profile():
+            outline = Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+            return Patch(facecolor=color) if self._is_filled(look) else outline
         return Patch(facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0)
 
     def remarks(self, statuses: set[str]) -> list[str]:
