@@ -197,14 +197,32 @@ def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
     assert plan_of({}).look("study", "main")["round"] == "Round"
 
 
-def test_amls_figures_of_several_experiments_train_nothing(project: Path):
-    experiments = load({"studies": "aml"}).study("aml").experiments
-    mixing = ("fig13_middle", "fig13_ends", "fig14", "as_printed")
-    of = {name: {row.digest for row in found.rows} for name, found in experiments.items()}
-    others = set().union(*(digests for name, digests in of.items() if name not in mixing))
-    for name in mixing:
+def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(mixed: Callable[..., Plan]):
+    first = {"axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"]}, "scales": {"reduced": {"rounds": 0.5}}}
+    plan = mixed(experiments={"first": first, "main": MIXED}, config={"scale": "reduced"})
+    rounds = [plan.cells[row.digest].settings["rounds"] for row in plan.study("study").experiments["main"].rows]
+    assert rounds == [50, 20, 20] and len(plan.cells) == 3
+
+
+MIXING = ("fig13_middle", "fig13_ends", "fig14", "as_printed")
+
+
+def digests_of_aml(scale: str) -> dict[str, set[str]]:
+    experiments = load({"studies": "aml", "scale": scale}).study("aml").experiments
+    return {name: {row.digest for row in found.rows} for name, found in experiments.items()}
+
+
+@pytest.mark.parametrize("scale", ["full", "reduced", "smoke"])
+def test_amls_figures_of_several_experiments_train_nothing(project: Path, scale: str):
+    of = digests_of_aml(scale)
+    others = set().union(*(digests for name, digests in of.items() if name not in MIXING))
+    for name in MIXING:
         assert of[name] <= others, name
-    assert [len(experiments[name].rows) for name in mixing] == [4, 4, 7, 3 * 5 + 2]
+
+
+def test_what_amls_figures_share(project: Path):
+    of = digests_of_aml("full")
+    assert [len(of[name]) for name in MIXING] == [4, 4, 7, 3 * 5 + 2]
     assert len(of["fig13_middle"] & of["diversity"]) == 3 and of["iid"] < of["fig13_middle"] and of["iid"] < of["fig14"]
     assert of["diversity"] < of["fig13_middle"] | of["fig13_ends"]
     assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cohort.errors import UserError, suggest
@@ -33,6 +34,15 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
     return drawn.facets()
+
+
+def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Mapping[str, list[Any]]], file: Path) -> None:
+    """Refuse a title for a value that no experiment has."""
+    known = {label: {label_text(value) for axes in experiments for value in axes.get(label, [])} for label in titles}
+    for label, values in titles.items():
+        for value in values:
+            if value not in known[label]:
+                raise UserError(f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}")
 
 
 def _check_named(drawn: Kind, axes: Mapping[str, list[Any]], where: str) -> None:

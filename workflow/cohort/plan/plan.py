@@ -12,15 +12,15 @@ from typing import Any
 from cohort.cell import Planned
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
-from cohort.plan.drawings import facets
+from cohort.plan.drawings import check_titles, facets
 from cohort.plan.expand import Values, axis_values, combinations, left_over
+from cohort.plan.only import read_only
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
 from cohort.plan.scale import FULL, scaled, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 from cohort.records.names import SERIES
-from cohort.records.summary import label_text
 from cohort.training.procedures import PROCEDURES
 
 CONFIG = Path("config")
@@ -74,7 +74,7 @@ class Plan:
     def digests(self, study: str, only: str = "") -> list[str]:
         """The cells of a study, or those of them whose labels `only` allows."""
         rows = [row for experiment in self.study(study).experiments.values() for row in experiment.rows]
-        wanted = _read_only(only, rows) if only and rows else {}
+        wanted = read_only(only, rows) if only and rows else {}
         return list(dict.fromkeys(row.digest for row in rows if all(str(row.labels.get(key)) in wanted[key] for key in wanted)))
 
     def look(self, study: str, experiment: str) -> Values:
@@ -82,8 +82,7 @@ class Plan:
         found = self.study(study).experiments[experiment]
         places = {name: place for place, name in enumerate(self.strategies)}
         names = found.axes["strategy"]
-        procedures = {self.cells[row.digest].settings["procedure"] for row in found.rows}
-        round_names = {PROCEDURES[name].round_name for name in procedures}
+        round_names = {PROCEDURES[self.cells[row.digest].settings["procedure"]].round_name for row in found.rows}
         return {
             "orders": found.axes,
             "styles": {name: places[name] for name in names},
@@ -141,7 +140,7 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
     figures, tables = text.get("figures", {}), text.get("tables", {})
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
-    experiments = {}
+    experiments, known = {}, dict[Any, Mapping[str, Any]]()
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
@@ -157,22 +156,13 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
         if len(chosen) < len(cells):
             missing = "".join(f", without {_phrase(entry)}" for entry in cheaper.get("without", []))
             notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}")
-        experiments[key] = _experiment(chosen, axes, cheaper, resolver, where)
+        experiments[key] = _experiment(chosen, axes, cheaper, known, resolver, where)
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
     titles = text.get("titles", {})
-    _check_titles(titles, experiments.values(), file)
+    check_titles(titles, [found.axes for found in experiments.values()], file)
     return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, titles)
-
-
-def _check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Iterable[Experiment], file: Path) -> None:
-    """Refuse a title for a value that no experiment has."""
-    known = {label: {label_text(value) for found in experiments for value in found.axes.get(label, [])} for label in titles}
-    for label, values in titles.items():
-        for value in values:
-            if value not in known[label]:
-                raise UserError(f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}")
 
 
 def _phrase(entry: Values) -> str:
@@ -186,13 +176,21 @@ def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:
     return [values for values in cells if values["seed"] in seeds]
 
 
-def _experiment(cells: list[Values], axes: dict[str, list[Any]], scale: Mapping[str, Any], resolver: Resolver, where: str) -> Experiment:
+def _experiment(
+    cells: list[Values],
+    axes: dict[str, list[Any]],
+    scale: Mapping[str, Any],
+    known: dict[Any, Mapping[str, Any]],
+    resolver: Resolver,
+    where: str,
+) -> Experiment:
+    """The planned cells. One that an earlier experiment has too is made cheaper as it is there: `known` has the scale of each."""
     rows: dict[str, Row] = {}
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for values in cells:
         needed_settings(values, where)
-        settings = {key: value for key, value in values.items() if key != SERIES}
-        digest = resolver.cell(scaled(NEUTRAL | settings, scale), where)
+        settings = NEUTRAL | {key: value for key, value in values.items() if key != SERIES}
+        digest = resolver.cell(scaled(settings, known.setdefault(frozenset(settings.items()), scale)), where)
         row = rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
         if row.labels.get(SERIES) != values.get(SERIES):
             raise UserError(
@@ -200,20 +198,3 @@ def _experiment(cells: list[Values], axes: dict[str, list[Any]], scale: Mapping[
                 "show it in two experiments"
             )
     return Experiment(list(rows.values()), axes)
-
-
-def _read_only(only: str, rows: list[Row]) -> dict[str, set[str]]:
-    """`strategy=fedavg|loss,seed=0` as the values that each label may have."""
-    known: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for key, value in row.labels.items():
-            known.setdefault(key, {})[str(value)] = None
-    wanted = {}
-    for part in only.split(","):
-        key, _, values = part.strip().partition("=")
-        if key not in known:
-            raise UserError(f"only '{only}': '{key}' is no label of these cells{suggest(key, known)}")
-        wanted[key] = set(values.split("|"))
-        for value in sorted(wanted[key] - set(known[key])):
-            raise UserError(f"only '{only}': no cell has {key} '{value}'{suggest(value, known[key])}")
-    return wanted
