@@ -198,10 +198,16 @@ def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
 
 
 def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(mixed: Callable[..., Plan]):
-    first = {"axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"]}, "scales": {"reduced": {"rounds": 0.5}}}
+    scales = {"reduced": {"rounds": 0.5, "without": [{"selector.buffer": 0.5}]}}
+    first = {
+        "axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"]},
+        "scales": scales,
+        "include": [{"partition": "classes-2", "strategy": "fedentopt", "selector.buffer": 0.5}],
+    }
     plan = mixed(experiments={"first": first, "main": MIXED}, config={"scale": "reduced"})
     rounds = [plan.cells[row.digest].settings["rounds"] for row in plan.study("study").experiments["main"].rows]
-    assert rounds == [50, 20, 20] and len(plan.cells) == 3
+    assert rounds == [50, 20] and len(plan.cells) == 2
+    assert "study.main: 2 of 3 cells at this scale" in plan.notes
 
 
 MIXING = ("fig13_middle", "fig13_ends", "fig14", "as_printed")

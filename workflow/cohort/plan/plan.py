@@ -16,8 +16,8 @@ from cohort.plan.drawings import check_titles, facets
 from cohort.plan.expand import Values, axis_values, combinations, left_over
 from cohort.plan.only import read_only
 from cohort.plan.reading import read_yaml
-from cohort.plan.resolve import NEUTRAL, Resolver, needed_settings
-from cohort.plan.scale import FULL, scaled, thinned
+from cohort.plan.resolve import Resolver, needed_settings
+from cohort.plan.scale import FULL, First, scaled, settings_of, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 from cohort.records.names import SERIES
@@ -140,7 +140,7 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
     figures, tables = text.get("figures", {}), text.get("tables", {})
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
-    experiments, known = {}, dict[Any, Mapping[str, Any]]()
+    experiments, first = {}, First()
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
@@ -150,13 +150,14 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
         shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
         cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
-        chosen = _seeds(left_over(cells, cheaper.get("without", []), f"{where}.scales.{scale}.without"), cheaper)
+        kept = left_over(cells, cheaper.get("without", []), f"{where}.scales.{scale}.without")
+        chosen = _seeds(first.settle(cells, kept, cheaper), cheaper)
         if cheaper.get("thin"):
             chosen = thinned(chosen, shown)
         if len(chosen) < len(cells):
             missing = "".join(f", without {_phrase(entry)}" for entry in cheaper.get("without", []))
             notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}")
-        experiments[key] = _experiment(chosen, axes, cheaper, known, resolver, where)
+        experiments[key] = _experiment(chosen, axes, first, resolver, where)
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
@@ -176,21 +177,12 @@ def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:
     return [values for values in cells if values["seed"] in seeds]
 
 
-def _experiment(
-    cells: list[Values],
-    axes: dict[str, list[Any]],
-    scale: Mapping[str, Any],
-    known: dict[Any, Mapping[str, Any]],
-    resolver: Resolver,
-    where: str,
-) -> Experiment:
-    """The planned cells. One that an earlier experiment has too is made cheaper as it is there: `known` has the scale of each."""
+def _experiment(cells: list[Values], axes: dict[str, list[Any]], first: First, resolver: Resolver, where: str) -> Experiment:
     rows: dict[str, Row] = {}
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for values in cells:
         needed_settings(values, where)
-        settings = NEUTRAL | {key: value for key, value in values.items() if key != SERIES}
-        digest = resolver.cell(scaled(settings, known.setdefault(frozenset(settings.items()), scale)), where)
+        digest = resolver.cell(scaled(settings_of(values), first.scale_of(values)), where)
         row = rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
         if row.labels.get(SERIES) != values.get(SERIES):
             raise UserError(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.plan.expand import Values
+from cohort.plan.resolve import NEUTRAL
+from cohort.records.names import SERIES
 from cohort.training.schedules import parse_schedule
 
 FULL = "full"
@@ -31,6 +33,35 @@ def _shrunk(every: int | str, share: float) -> int | str:
     if isinstance(every, str):
         return re.sub("[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every)
     return max(1, round(every * share))
+
+
+def settings_of(values: Values) -> Values:
+    """The settings of a cell: what it shares with a cell of another series or another experiment."""
+    return NEUTRAL | {key: value for key, value in values.items() if key != SERIES}
+
+
+class First:
+    """What a scale makes of each run of a study is what the first experiment that has the run says."""
+
+    def __init__(self) -> None:
+        self._scales: dict[str, Mapping[str, Any] | None] = {}
+
+    def settle(self, cells: Iterable[Values], kept: list[Values], scale: Mapping[str, Any]) -> list[Values]:
+        """Note what an experiment says of its cells, all but the `kept` left out, and return those kept that no earlier one leaves out."""
+        wanted = {_run(values) for values in kept}
+        for values in cells:
+            run = _run(values)
+            self._scales.setdefault(run, scale if run in wanted else None)
+        return [values for values in kept if self._scales[_run(values)] is not None]
+
+    def scale_of(self, values: Values) -> Mapping[str, Any]:
+        """The scale of a cell that is not left out."""
+        return self._scales[_run(values)] or {}
+
+
+def _run(values: Values) -> str:
+    numbers = {key: float(value) if type(value) is int else value for key, value in settings_of(values).items()}
+    return repr(sorted(numbers.items(), key=lambda item: item[0]))
 
 
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
