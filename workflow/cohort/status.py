@@ -71,20 +71,21 @@ def print_status(plan: Plan) -> None:
 def print_cost(plan: Plan) -> None:
     """A line for each experiment: how much is missing, how long that is estimated to take, how true the estimate was so far."""
     _row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
-    total = 0.0
+    wanted: dict[str, Planned] = {}  # each once, however many experiments show it
     for study in map(plan.study, plan.listed):
         for name, experiment in study.experiments.items():
             found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
             missing = [status.planned for status in found if status.state not in ("done", "diverged")]
-            hours = (_estimate(plan, missing) + START_SECONDS * len(missing)) / 3600
+            wanted |= {planned.digest: planned for planned in missing}
+            hours = _hours(plan, missing)
             done = [status for status in found if status.seconds]
             ratio = sum(status.seconds for status in done) / _estimate(plan, [status.planned for status in done]) if done else None
             rounds = sum(planned.settings["rounds"] for planned in missing)
             _row(f"{study.name}.{name}", len(found), len(missing), rounds, f"{hours:.3g}", f"{ratio:.2f}" if ratio else "-")
-            total += hours
     for note in plan.notes:
         print(note)
-    print(f"{total:.3g} core hours are estimated for what is missing, with one CPU core for each cell")
+    total = _hours(plan, list(wanted.values()))
+    print(f"{total:.3g} core hours are estimated for the {len(wanted)} cells that are missing, with one CPU core for each")
 
 
 def print_record(path: str) -> None:
@@ -109,6 +110,10 @@ def _clients(record: Record) -> str:
 
 def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:
     return sum(round_seconds(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in cells)
+
+
+def _hours(plan: Plan, cells: list[Planned]) -> float:
+    return (_estimate(plan, cells) + START_SECONDS * len(cells)) / 3600
 
 
 def _exist(files: Iterable[str]) -> bool:
