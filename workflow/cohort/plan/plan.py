@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell import Planned
+from cohort.claims import Matrix
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
+from cohort.plan.claims import resolve
 from cohort.plan.drawings import facets
 from cohort.plan.expand import Values, axis_values, combinations
 from cohort.plan.reading import read_yaml
@@ -21,6 +23,7 @@ from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 
 CONFIG = Path("config")
+CLAIMS = "claims"  # what the table of a study's claims is called
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
@@ -105,10 +108,10 @@ def all_studies() -> list[str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The figures and tables of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
+    """The figures, tables and claims of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
     try:
         content = read_yaml(study_file(study))
-        return [*content.get("figures", {}), *content.get("tables", {})]
+        return [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS] if content.get("claims") else [])]
     except (UserError, AttributeError, TypeError):
         return []
 
@@ -123,9 +126,11 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
 def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
+    if CLAIMS in figures | tables:
+        raise UserError(f"{file}: '{CLAIMS}' is the table of the study's claims; call the figure or table otherwise")
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
-    experiments = {}
+    experiments, matrix = {}, Matrix()
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
@@ -134,6 +139,7 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
         shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
+        matrix.add(key, axes, cells)
         chosen = _seeds(cells, scale)
         if scale.get("thin"):
             chosen = thinned(chosen, shown)
@@ -143,7 +149,8 @@ def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolve
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
-    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables)
+    claims = resolve(text.get("claims", {}), matrix, scale, name, str(file))
+    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, claims)
 
 
 def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:

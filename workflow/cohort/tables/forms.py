@@ -22,13 +22,14 @@ LATEX = {
     NO_VALUE: "--",
     DAGGER: r"$^\dagger$",
     DOUBLE_DAGGER: r"$^\ddagger$",
+    "✗": r"$\times$",
 }
 
 
 def markdown(layout: Layout, title: str, caption: str) -> str:
     """A GitHub-flavored Markdown table under its title."""
     header = [*layout.heads, *layout.columns]
-    lines = [header, ["---"] * len(layout.heads) + ["---:"] * len(layout.columns)]
+    lines = [header, ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)]
     lines += [[*words, *map(_markdown_entry, entries)] for words, entries in layout.lines]
     rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
     parts = [f"**{title}**" if title else "", caption, rows, " ".join(layout.notes)]
@@ -47,7 +48,7 @@ def latex(layout: Layout, title: str, caption: str) -> str:
                 r"\begin{table}",
                 r"\centering",
                 *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
-                rf"\begin{{tabular}}{{{'l' * len(layout.heads)}{'r' * len(layout.columns)}}}",
+                rf"\begin{{tabular}}{{{_columns(layout)}}}",
                 r"\toprule",
                 " & ".join(header) + r" \\",
                 r"\midrule",
@@ -70,6 +71,13 @@ def escape_markdown(text: str) -> str:
 def escape_latex(text: str) -> str:
     """Text that LaTeX prints as it stands."""
     return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def _columns(layout: Layout) -> str:
+    heads, columns = len(layout.heads), len(layout.columns)
+    if not layout.prose:
+        return "l" * heads + "r" * columns
+    return rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
 
 
 def _markdown_entry(entry: Entry) -> str:

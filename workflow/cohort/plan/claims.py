@@ -1,0 +1,49 @@
+"""Claims of a study, checked against the cells of its experiments before any of them is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from cohort.claims import CLAIMS, Claim, Matrix
+from cohort.claims.paper import Paper, paper_files
+from cohort.errors import UserError
+from cohort.plan.expand import Values
+
+
+def resolve(claims: Mapping[str, Values], matrix: Matrix, scale: Mapping[str, Any], study: str, file: str) -> dict[str, Values]:
+    """Each claim with the comparisons that it makes; a round as it is called at this scale."""
+    if not claims:
+        return {}
+    paper = Paper(study)
+    return {name: _resolved(spec, matrix, scale, paper, study, f"{file}: claims.{name}") for name, spec in claims.items()}
+
+
+def _resolved(spec: Values, matrix: Matrix, scale: Mapping[str, Any], paper: Paper, study: str, where: str) -> Values:
+    claim = CLAIMS[spec["kind"]](**{key: value for key, value in spec.items() if key != "kind"})
+    try:
+        claim.check()
+        comparisons = claim.comparisons(matrix)
+        _check_paper(claim, comparisons, paper, study)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return spec | {"at": _at(claim, scale), "comparisons": [dataclasses.asdict(one) for one in comparisons]}
+
+
+def _check_paper(claim: Claim, comparisons: list[Any], paper: Paper, study: str) -> None:
+    """Refuse an item of the paper that is not known, that fits nothing compared, or that says two things of one point."""
+    if not claim.paper:
+        return
+    found = paper.of([point for one in comparisons for point in one.points], claim.paper, claim.metric, str(claim.at))
+    if not any(said.value or said.curve for said in found):
+        files = " or ".join(map(str, paper_files(study)))
+        raise UserError(
+            f"paper is '{claim.paper}', but no value of it in {files} fits what is compared ({claim.metric}, at {claim.at}); "
+            "compare their labels"
+        )
+
+
+def _at(claim: Claim, scale: Mapping[str, Any]) -> int | str:
+    """When the claim looks: a round comes earlier where there are fewer rounds."""
+    return max(1, round(claim.at * scale.get("rounds", 1))) if isinstance(claim.at, int) else claim.at
