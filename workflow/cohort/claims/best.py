@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim, chain
+from cohort.claims.claim import Claim
 from cohort.claims.matrix import Comparison, Matrix, Point, text
 from cohort.claims.spread import several
 from cohort.components import parameter
@@ -58,4 +58,4 @@ class Best(Claim):
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """All of them, the best first."""
         order = sorted(range(len(values)), key=lambda place: values[place], reverse=self.better() == "high")
-        return chain([comparison.points[place] for place in order], [values[place] for place in order], names, self.number)
+        return "; ".join(self.placed(comparison.points[place], values[place], names) for place in order)

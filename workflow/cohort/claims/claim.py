@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,10 @@ class Claim(Component):
             return "never" if value == float("inf") else NO_VALUE
         return f"{value:.6g}" if self.counts_rounds() else f"{value:.{METRICS[self.metric].digits}f}"
 
+    def placed(self, point: Point, value: float, names: Names) -> str:
+        """A value with what its point is called."""
+        return f"{self.number(value)} ({called(point, names)})"
+
     def better(self) -> str:
         """Which values are better: high, low, or neither."""
         return "low" if self.counts_rounds() else METRICS[self.metric].better
@@ -88,8 +92,3 @@ def short(label: str, value: str, names: Names) -> str:
 def relation(first: float, second: float) -> str:
     """The sign that belongs between two values."""
     return "=" if first == second else ">" if first > second else "<"
-
-
-def chain(points: Sequence[Point], values: Sequence[float], names: Names, number: Callable[[float], str]) -> str:
-    """Points with their values."""
-    return "; ".join(f"{called(point, names)} {number(value)}" for point, value in zip(points, values, strict=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim, called, relation
+from cohort.claims.claim import Claim, relation
 from cohort.claims.matrix import Comparison, Matrix
 from cohort.components import parameter
 from cohort.errors import UserError
@@ -52,6 +52,6 @@ class Compare(Claim):
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both values with the sign as it is, and the margin that is asked for."""
-        first, second = (f"{called(point, names)} {self.number(value)}" for point, value in zip(comparison.points, values, strict=True))
-        margin = f" (by more than {self.margin:g})" if self.margin else ""
+        first, second = (self.placed(point, value, names) for point, value in zip(comparison.points, values, strict=True))
+        margin = f", asked for more than {self.margin:g} apart" if self.margin else ""
         return f"{first} {relation(*values)} {second}{margin}"

@@ -61,8 +61,7 @@ class Gap(Claim):
         words = []
         for place, difference in enumerate(differences):
             point, (first, second) = comparison.points[2 * place], values[2 * place : 2 * place + 2]
-            title = ", ".join(short(label, point.labels[label], names) for label in point.called)
-            words.append(f"{title} {self.number(first)} - {self.number(second)} = {self.number(difference)}")
+            words.append(f"{self.number(first)} - {self.number(second)} = {self.placed(point, difference, names)}")
         return f" {relation(*differences)} ".join(words)
 
     def opening(self, comparison: Comparison, names: Names) -> str:

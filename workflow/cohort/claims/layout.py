@@ -17,9 +17,9 @@ def lay_out(claims: DataFrame, scale: str) -> Layout:
     layout = Layout(["Claim", "Where"], ["Measured", "Paper's own values"], prose=True)
     rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
     for claim in rows:
-        counted = f"{claim['measured_evidence']} [{claim['n']} of {claim['planned']} runs]"
-        runs = Entry(claim["measured"], counted, mark=DAGGER if claim["diverged"] else "")
-        paper = Entry(claim["paper"], claim["paper_evidence"], mark=DOUBLE_DAGGER if claim["doubtful"] else "")
+        count = f"{claim['n']} of {claim['planned']} runs"
+        runs = Entry(claim["measured"], count, mark=DAGGER if claim["diverged"] else "", more=claim["measured_evidence"])
+        paper = Entry(claim["paper"], mark=DOUBLE_DAGGER if claim["doubtful"] else "", more=claim["paper_evidence"])
         layout.lines.append(([claim["says"], claim["where"]], [runs, paper]))
     layout.notes.extend(_notes(rows, scale))
     return layout

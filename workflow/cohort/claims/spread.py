@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cohort.claims.claim import Claim, called
+from cohort.claims.claim import Claim
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.components import parameter
 from cohort.errors import UserError
@@ -37,8 +37,8 @@ class Spread(Claim):
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The difference, and between which two."""
         low, high = values.index(min(values)), values.index(max(values))
-        ends = " to ".join(f"{called(comparison.points[place], names)} {self.number(values[place])}" for place in (low, high))
-        return f"{self.number(values[high] - values[low])} apart ({ends})"
+        ends = " to ".join(self.placed(comparison.points[place], values[place], names) for place in (low, high))
+        return f"{self.number(values[high] - values[low])} apart, {ends}"
 
 
 def several(comparisons: list[Comparison], along: str) -> list[Comparison]:

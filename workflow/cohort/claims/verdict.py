@@ -38,13 +38,10 @@ def judge_runs(claim: Claim, comparisons: Sequence[Comparison], values: Sequence
     """The verdict on our own runs: none before all of them are there. `values` are those of all comparisons' points, in order."""
     found = [Found(one, mine, all(value.known for value in mine)) for one, mine in _each(comparisons, values)]
     points = _once(comparisons, values)
-    runs = sum(value.planned - value.n for value in points.values())
+    lacking = _lacking(comparisons, values, names)
     unplanned = sum(not value.planned for value in points.values())
-    lacking = [
-        *([f"{runs} of {sum(value.planned for value in points.values())} runs missing"] if runs else []),
-        *([f"{unplanned} of {len(points)} settings not among the runs planned here"] if unplanned else []),
-    ]
-    said = f"{' and '.join(lacking)}: {_named(_lacking(comparisons, values, names))}" if lacking else ""
+    said = f"lacks runs of {_named(lacking)}" if lacking else ""
+    said += f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else ""
     return Verdict(_word(claim, found, NOT_ENOUGH), _evidence(claim, found, names, said), list(points.values()))
 
 
@@ -79,7 +76,7 @@ def _evidence(claim: Claim, found: Sequence[Found], names: Names, lacking: str) 
         numbers = claim.shown(one.comparison, _numbers(one), names)
         lines.append(("" if _holds(claim, one) else f"{CROSS} ") + (f"{name}: " if name and len(found) > 1 else "") + numbers)
     heads = [claim.opening(whole[0].comparison, names)] if whole else []
-    heads += [f"held in {sum(_holds(claim, one) for one in whole)} of {len(whole)}"] if len(whole) > 1 else []
+    heads += [f"{sum(_holds(claim, one) for one in whole)} of {len(whole)} hold"] if len(whole) > 1 else []
     opening = "".join(f"{head}: " for head in heads if head)
     return "; ".join(part for part in (opening + "; ".join(lines), lacking) if part)
 

@@ -132,7 +132,8 @@ def _entry(entry: Entry, shape: str) -> str:
     value = f"<strong>{escape(entry.value)}</strong>" if entry.best else escape(entry.value)
     mark = f"<sup>{escape(entry.mark)}</sup>" if entry.mark else ""
     count = f' <span class="count">({escape(entry.count)})</span>' if entry.count else ""
-    return f'<td class="{shape}">{value}{mark}{count}</td>'
+    more = f'<div class="key">{escape(entry.more)}</div>' if entry.more else ""
+    return f'<td class="{shape}">{value}{mark}{count}{more}</td>'
 
 
 def _read_numbers(file: Path) -> Any:

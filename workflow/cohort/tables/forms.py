@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cohort.records.summary import NO_VALUE
 from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
@@ -81,13 +83,14 @@ def _columns(layout: Layout) -> str:
 
 
 def _markdown_entry(entry: Entry) -> str:
-    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, entry.mark)
+    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, str)
 
 
 def _latex_entry(entry: Entry) -> str:
     value = escape_latex(entry.value)
-    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex(entry.mark))
+    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex)
 
 
-def _entry(value: str, entry: Entry, mark: str) -> str:
-    return value + mark + (f" ({entry.count})" if entry.count else "")
+def _entry(value: str, entry: Entry, escape: Callable[[str], str]) -> str:
+    count, more = (f" ({entry.count})" if entry.count else ""), (f": {entry.more}" if entry.more else "")
+    return value + escape(entry.mark + count + more)

@@ -24,12 +24,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses."""
+    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses, `more` after a colon."""
 
     value: str
     count: str = ""
     best: bool = False
     mark: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True)
