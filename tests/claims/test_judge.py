@@ -54,8 +54,8 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         entries = {}
         for name, fields in claims.items():
             entry = FRAME | fields
-            made = claim(entry["kind"], **{key: value for key, value in entry.items() if key != "kind"})
-            entries[name] = entry | {"comparisons": [asdict(one) for one in made.comparisons(matrix(main=CELLS))]}
+            made = claim(entry["kind"], **{key: value for key, value in entry.items() if key not in ("kind", "runs_at")})
+            entries[name] = {"runs_at": made.at} | entry | {"comparisons": [asdict(one) for one in made.comparisons(matrix(main=CELLS))]}
         return {"study": "demo", "scale": scale, "titles": {}, "metrics": {"main": "main.parquet"}, "claims": entries}
 
     return make
@@ -86,6 +86,12 @@ def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
 )
 def test_what_single_values_lack_is_read_off_the_curves(spec: Write, at: object, evidence: str) -> None:
     assert paper(spec(one=ORDER | {"paper": "Fig2", "at": at}))[1] == evidence
+
+
+def test_the_paper_is_asked_for_its_own_round_at_every_scale(spec: Write) -> None:
+    """At a tenth of the rounds our runs are looked at in round 10, the paper's still in round 100."""
+    row = judged(spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "runs_at": 10})).iloc[0]
+    assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (10, "a, b: 50.00 < 60.00", "a, b: ✗ 55.00 > 25.00")
 
 
 def test_what_the_paper_lacks_is_said(spec: Write) -> None:

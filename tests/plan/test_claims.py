@@ -73,7 +73,8 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
 
 @pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
 def test_a_round_comes_earlier_where_there_are_fewer_rounds(planned: Callable[..., Plan], scale: str, at: int):
-    assert claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"]["one"]["at"] == at
+    told = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"]["one"]
+    assert (told["at"], told["runs_at"]) == (60, at)
 
 
 MISTAKES = {
@@ -91,6 +92,7 @@ MISTAKES = {
         "claims.one.at is 'end', which does not look like last, max, mean, last-10, a round, or 'first 0.2'",
     ),
     "round zero": (ORDER | {"at": 0}, "claims.one.at is 0, but must be at least 1"),
+    "round that no run reaches": (ORDER | {"at": 112}, "claims.one: at is 112, but runs of main that it compares end after 100 rounds"),
     "unknown experiment": (ORDER | {"experiment": "mian"}, "claims.one: experiment is 'mian', which is not known; did you mean 'main'?"),
     "no axis along": (
         ORDER | {"along": "partitions"},

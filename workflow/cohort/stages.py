@@ -17,7 +17,7 @@ from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
 from cohort.claims.paper import paper_files
 from cohort.errors import UserError
 from cohort.files import code_hash
-from cohort.plan import CLAIMS, Plan, Study, all_studies, drawn_names
+from cohort.plan import CLAIMS_TABLE, Plan, Study, all_studies, drawn_names
 from cohort.records.paper import paper_file
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
@@ -132,8 +132,8 @@ class Stages:
 
     def _drawn_target(self, name: str, drawn: str, wildcards: Wildcards) -> Files:
         study = self.plan.study(name)
-        if drawn == CLAIMS:
-            return [file for one in study.claimed() for file in self.records(name, one)] + drawn_files(self.plan, study, CLAIMS)
+        if drawn == CLAIMS_TABLE:
+            return [file for one in study.claimed() for file in self.records(name, one)] + drawn_files(self.plan, study, CLAIMS_TABLE)
         if drawn not in study.drawn():  # all of its cells are skipped, as a note says
             return []
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
@@ -176,7 +176,7 @@ def metrics_file(plan: Plan, study: Study, experiment: str) -> str:
 
 def all_drawn(plan: Plan, study: Study) -> Files:
     """The files of every figure and table of a study, and of its claims."""
-    names = [*study.drawn(), *([CLAIMS] if study.claims else [])]
+    names = [*study.drawn(), *([CLAIMS_TABLE] if study.claims else [])]
     return [file for name in names for file in drawn_files(plan, study, name)]
 
 
@@ -228,7 +228,7 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
             "description": study.description,
             "figures": entries(study, study.figures),
             "tables": entries(study, study.tables),
-            "claims": drawn_files(plan, study, CLAIMS) if study.claims else [],
+            "claims": drawn_files(plan, study, CLAIMS_TABLE) if study.claims else [],
         }
         for study in map(plan.study, studies)
     ]

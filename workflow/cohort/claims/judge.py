@@ -53,8 +53,8 @@ def _row(name: str, entry: Mapping[str, Any], files: Mapping[str, str], paper: P
     points = [point for one in comparisons for point in one.points]
     needed = dict.fromkeys(point.experiment for point in points)
     metrics = {name: read_metric(files[name], claim.metric) for name in needed if name in files}
-    values = measured(claim, points, metrics)
-    runs = judge_runs(claim, comparisons, values, names)
+    ours = dataclasses.replace(claim, at=entry["runs_at"])
+    runs = judge_runs(ours, comparisons, measured(ours, points, metrics), names)
     says = judge_paper(claim, comparisons, from_paper(claim, points, paper), names)
     if any(is_generated(frame) for frame in metrics.values()):
         runs, says = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values), Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
@@ -64,7 +64,7 @@ def _row(name: str, entry: Mapping[str, Any], files: Mapping[str, str], paper: P
         "where": claim.where,
         "kind": claim.name,
         "metric": claim.metric,
-        "at": claim.at,
+        "at": ours.at,
         "measured": runs.word,
         "measured_evidence": runs.evidence,
         **{count: sum(getattr(value, count) for value in runs.values) for count in ("n", "planned", "diverged")},

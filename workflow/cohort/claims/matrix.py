@@ -37,13 +37,23 @@ class Matrix:
     def __init__(self) -> None:
         self._axes: dict[str, dict[str, list[str]]] = {}
         self._cells: dict[str, list[Labels]] = {}
+        self._rounds: dict[tuple[str, ...], int] = {}
 
     def add(self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]) -> None:
         """Take in an experiment."""
         kept = [axis for axis in axes if axis != "seed"]
-        labels = ({axis: text(cell.get(axis)) for axis in kept} for cell in cells)
         self._axes[experiment] = {axis: [text(value) for value in axes[axis]] for axis in kept}
-        self._cells[experiment] = list({tuple(one.values()): one for one in labels}.values())
+        found: dict[tuple[str, ...], Labels] = {}
+        for cell in cells:
+            labels = {axis: text(cell.get(axis)) for axis in kept}
+            key = tuple(labels.values())
+            found[key] = labels
+            self._rounds[experiment, *key] = cell.get("rounds", 0)
+        self._cells[experiment] = list(found.values())
+
+    def rounds(self, point: Point) -> int:
+        """How many rounds the cells of a point have."""
+        return self._rounds[point.experiment, *point.labels.values()]
 
     def chains(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """The points along a label, one chain for each combination of the labels that do not move with it."""

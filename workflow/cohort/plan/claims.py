@@ -6,14 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.claims import CLAIMS, Claim, Matrix
+from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.paper import Paper, paper_files
+from cohort.claims.values import ENDED_EARLY
 from cohort.errors import UserError
 from cohort.plan.expand import Values
 
 
 def resolve(claims: Mapping[str, Values], matrix: Matrix, scale: Mapping[str, Any], study: str, file: str) -> dict[str, Values]:
-    """Each claim with the comparisons that it makes; a round as it is called at this scale."""
+    """Each claim with the comparisons that it makes, and when our own runs are looked at (`runs_at`)."""
     if not claims:
         return {}
     paper = Paper(study)
@@ -25,13 +26,21 @@ def _resolved(spec: Values, matrix: Matrix, scale: Mapping[str, Any], paper: Pap
     try:
         claim.check()
         comparisons = claim.comparisons(matrix)
+        _check_round(claim, comparisons, matrix)
         _check_paper(claim, comparisons, paper, study)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    return spec | {"at": _at(claim, scale), "comparisons": [dataclasses.asdict(one) for one in comparisons]}
+    return spec | {"runs_at": _at(claim, scale), "comparisons": [dataclasses.asdict(one) for one in comparisons]}
 
 
-def _check_paper(claim: Claim, comparisons: list[Any], paper: Paper, study: str) -> None:
+def _check_round(claim: Claim, comparisons: list[Comparison], matrix: Matrix) -> None:
+    """Refuse a round that runs do not reach."""
+    for point in (point for one in comparisons for point in one.points):
+        if isinstance(claim.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * claim.at:
+            raise UserError(f"at is {claim.at}, but runs of {point.experiment} that it compares end after {rounds} rounds")
+
+
+def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
     """Refuse an item of the paper that is not known, that fits nothing compared, or that says two things of one point."""
     if not claim.paper:
         return
@@ -45,5 +54,5 @@ def _check_paper(claim: Claim, comparisons: list[Any], paper: Paper, study: str)
 
 
 def _at(claim: Claim, scale: Mapping[str, Any]) -> int | str:
-    """When the claim looks: a round comes earlier where there are fewer rounds."""
+    """When the claim looks at runs of this scale: a round comes earlier where there are fewer rounds."""
     return max(1, round(claim.at * scale.get("rounds", 1))) if isinstance(claim.at, int) else claim.at

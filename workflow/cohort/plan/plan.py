@@ -23,7 +23,7 @@ from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 
 CONFIG = Path("config")
-CLAIMS = "claims"  # what the table of a study's claims is called
+CLAIMS_TABLE = "claims"  # what the table of a study's claims is called
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
@@ -111,7 +111,7 @@ def drawn_names(study: str) -> list[str]:
     """The figures, tables and claims of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
     try:
         content = read_yaml(study_file(study))
-        return [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS] if content.get("claims") else [])]
+        return [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS_TABLE] if content.get("claims") else [])]
     except (UserError, AttributeError, TypeError):
         return []
 
@@ -126,8 +126,8 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
 def _study(name: str, text: Mapping[str, Any], scale: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
-    if CLAIMS in figures | tables:
-        raise UserError(f"{file}: '{CLAIMS}' is the table of the study's claims; call the figure or table otherwise")
+    if CLAIMS_TABLE in figures | tables:
+        raise UserError(f"{file}: '{CLAIMS_TABLE}' is the table of the study's claims; call the figure or table otherwise")
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
     experiments, matrix = {}, Matrix()
