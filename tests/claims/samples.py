@@ -45,12 +45,12 @@ def matrix(**experiments: list[Cell]) -> Matrix:
 
 def verdict(made: Claim, folder: Path, **experiments: list[Cell]) -> Verdict:
     """What is made of a claim where all of these cells were planned."""
-    comparisons: list[Comparison] = made.comparisons(matrix(**experiments))
-    metrics = {}
+    comparisons: list[Comparison] = made.resolved(matrix(**experiments))
     for name, cells in experiments.items():
         frame(cells, made.metric).to_parquet(folder / f"{name}.parquet")
-        metrics[name] = read_metric(folder / f"{name}.parquet", made.metric)
-    return judge_runs(made, comparisons, measured(made, [point for one in comparisons for point in one.points], metrics), NAMES)
+    points = [point for one in comparisons for point in one.points]
+    values = measured(points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric))
+    return judge_runs(made, comparisons, values, NAMES)
 
 
 def final(value: float, status: str = "done", **labels: Any) -> Cell:

@@ -62,6 +62,8 @@ def test_few_classes(verdicts: dict[str, str]) -> None:
     assert verdicts["fewer_classes_higher_loss"] == word((loss.diff().iloc[1:] > 0).all(axis=None))
     assert verdicts["iid_like_fifty"] == word(((accuracy.loc["iid"] - accuracy.loc["sampled-50-51"]).abs() <= 0.02).all())
     assert verdicts["fewest_classes_worst"] == word(accuracy["J4e"].loc[NC[3:]].max() < accuracy["J4e"].loc[NC[:3]].min())
+    rise = loss.loc["iid", "J4e"] - nc("min", "test_loss").loc["iid", "J4e"]
+    assert verdicts["loss_rises_again"] == word(rise > 1)
     drop = accuracy["J4e"] - accuracy["J16e"]
     assert verdicts["more_work_hurts_few_classes"] == word(min(drop["sampled-1-2"], drop["sampled-5-6"]) > drop["iid"])
     assert verdicts["more_work_helps_iid"] == word(accuracy.loc["iid", "J4e"] < accuracy.loc["iid", "J8e"] < accuracy.loc["iid", "J16e"])

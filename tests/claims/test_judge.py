@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,8 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         entries = {}
         for name, fields in claims.items():
             entry = FRAME | fields
-            made = claim(entry["kind"], **{key: value for key, value in entry.items() if key not in ("kind", "runs_at")})
-            entries[name] = {"runs_at": made.at} | entry | {"comparisons": [asdict(one) for one in made.comparisons(matrix(main=CELLS))]}
+            made = claim(entry["kind"], **{key: value for key, value in entry.items() if key not in ("kind", "rounds")})
+            entries[name] = {"rounds": 1} | entry | {"comparisons": [asdict(one) for one in made.resolved(matrix(main=CELLS))]}
         return {"study": "demo", "scale": scale, "titles": {}, "metrics": {"main": "main.parquet"}, "claims": entries}
 
     return make
@@ -90,7 +90,7 @@ def test_what_single_values_lack_is_read_off_the_curves(spec: Write, at: object,
 
 def test_the_paper_is_asked_for_its_own_round_at_every_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are looked at in round 10, the paper's still in round 100."""
-    row = judged(spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "runs_at": 10})).iloc[0]
+    row = judged(spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": 0.1})).iloc[0]
     assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (10, "a, b: 50.00 < 60.00", "a, b: ✗ 55.00 > 25.00")
 
 
@@ -127,11 +127,11 @@ def test_an_item_that_says_two_things_of_one_point(spec: Write) -> None:
 
 def test_an_item_may_lie_in_either_file(spec: Write) -> None:
     spec()
-    points = matrix(main=CELLS).points("main", {"partition": "a"})
-    (said,) = Paper("demo").of(points, "Fig4, Fig1", "test_accuracy", "last")
+    points = [replace(point, metric="test_accuracy", at="last") for point in matrix(main=CELLS).points("main", {"partition": "a"})]
+    (said,) = Paper("demo").of(points, "Fig4, Fig1")
     assert said.value is not None and (said.value.value, len(said.curve)) == (0.5, 2)
     with pytest.raises(UserError, match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean"):
-        Paper("demo").of(points, "Fig5", "test_accuracy", "last")
+        Paper("demo").of(points, "Fig5")
 
 
 FILES = {"says": "A & b | are 100 % <so>.", "along": "partition", "kind": "spread", "within": 5, "paper": "Fig1"}

@@ -163,6 +163,23 @@ def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
     assert (found.word, found.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
 
 
+def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
+    cells: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
+    one = {"given": {"partition": "iid"}, "metric": "test_loss"}
+    rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
+    found = verdict(rises, tmp_path, main=cells)
+    assert (found.word, found.evidence) == ("held", "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart")
+    trained = claim("compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one)
+    assert verdict(trained, tmp_path, main=cells).evidence == "lacks runs of iid"  # which this run did not measure
+
+
+@pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "not held"), (-0.999, "not held")])
+def test_a_margin_below_zero_lets_it_be_a_little_on_the_other_side(tmp_path: Path, margin: float, word: str) -> None:
+    """51 is 1 point above 50: it is below it but for less than 2 points, not but for less than 1."""
+    made = claim("compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin)
+    assert verdict(made, tmp_path, main=line(0.51, 0.5)).word == word
+
+
 def gap_cells(few: tuple[float, float], iid: tuple[float, float]) -> list[Cell]:
     return [
         final(value, partition=name, J=j)

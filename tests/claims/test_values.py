@@ -66,6 +66,11 @@ def test_a_loss_reaches_a_threshold_from_above() -> None:
     assert at("first 2.4", {1: 4.0, 5: 2.6, 9: 2.5, 12: 3.0}, metric="test_loss") == math.inf
 
 
+def test_the_lowest() -> None:
+    assert at("min", {1: 4.0, 5: 2.6, 9: NAN}, "diverged", "test_loss") == 2.6
+    assert math.isnan(at("min", {}, "missing", "test_loss"))
+
+
 @pytest.mark.parametrize("when", ["last", "max", "mean", "last-10"])
 def test_else_it_is_what_tables_show(when: str) -> None:
     metrics = frame([({"seed": 0}, "done", CURVE), ({"seed": 1}, "missing", {})])

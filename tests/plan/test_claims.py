@@ -74,7 +74,8 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
 @pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
 def test_a_round_comes_earlier_where_there_are_fewer_rounds(planned: Callable[..., Plan], scale: str, at: int):
     told = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"]["one"]
-    assert (told["at"], told["runs_at"]) == (60, at)
+    assert told["at"] == told["comparisons"][0]["points"][0]["at"] == 60
+    assert round(60 * told["rounds"]) == at
 
 
 MISTAKES = {
@@ -89,7 +90,7 @@ MISTAKES = {
     "unknown way": (ORDER | {"way": "down"}, "claims.one.way is 'down', which is not known (allowed: falls, rises)"),
     "unknown at": (
         ORDER | {"at": "end"},
-        "claims.one.at is 'end', which does not look like last, max, mean, last-10, a round, or 'first 0.2'",
+        "claims.one.at is 'end', which does not look like last, max, min, mean, last-10, a round, or 'first 0.2'",
     ),
     "round zero": (ORDER | {"at": 0}, "claims.one.at is 0, but must be at least 1"),
     "round that no run reaches": (ORDER | {"at": 112}, "claims.one: at is 112, but runs of main that it compares end after 100 rounds"),
@@ -145,6 +146,15 @@ MISTAKES = {
         CLAIM | {"kind": "compare", "given": ONE},
         "claims.one: it needs above or below, a list of what it is compared with",
     ),
+    "other in another unit": (
+        COMPARE | {"above": [{"given": ONE, "metric": "test_loss"}]},
+        "claims.one: test_accuracy (at last) cannot be compared with test_loss (at last), which has another unit",
+    ),
+    "rounds and values": (
+        COMPARE | {"above": [{"given": ONE, "at": "first 0.2"}]},
+        "claims.one: test_accuracy (at last) cannot be compared with test_accuracy (at first 0.2), which has another unit",
+    ),
+    "other at no evaluation": (COMPARE | {"above": [{"given": ONE, "at": "end"}]}, "claims.one.above[0].at is 'end', which does not look"),
     "gap of one value": (GAP | {"between": ["J4"]}, "claims.one.between"),
     "gap off the axis": (GAP | {"between": ["J4", "J5"]}, "claims.one: between names J J5, which is not on the axis of main"),
     "gap without its cells": (GAP | {"than": {"partition": "classes-3"}}, "main has no cell with J J8 and partition classes-3"),

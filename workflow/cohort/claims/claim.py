@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cohort.claims.matrix import Comparison, Matrix, Point
@@ -14,7 +14,12 @@ from cohort.records.summary import NO_VALUE
 
 FIRST = "first "
 NUMBER = re.compile(r"[-+.e0-9]+")
-AT = rf"^(last|max|mean|last-10|{FIRST}[0-9]*\.?[0-9]+)$"
+AT_SCHEMA: dict[str, Any] = {
+    "type": ["integer", "string"],
+    "minimum": 1,
+    "pattern": rf"^(last|max|min|mean|last-10|{FIRST}[0-9]*\.?[0-9]+)$",
+    "description": "last, max, min, mean, last-10, a round, or 'first 0.2' (the round that first reaches it)",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +30,20 @@ class Claim(Component):
     where: str = parameter(help="where the paper says it")
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
-    at: int | str = parameter(
-        "last", minimum=1, pattern=AT, help="last, max, mean, last-10, a round, or 'first 0.2' (the round that first reaches it)"
-    )
+    at: int | str = parameter("last", help=AT_SCHEMA["description"], minimum=AT_SCHEMA["minimum"], pattern=AT_SCHEMA["pattern"])
     given: dict[str, Any] | None = parameter(None, help="labels with the value, or the values, that count")
     paper: str = parameter("", help="the items of the paper whose values are judged as well")
 
     def check(self) -> None:
         """Raise UserError when the fields do not fit together."""
+
+    def resolved(self, matrix: Matrix) -> list[Comparison]:
+        """What is compared, with the metric of each point and when it is looked at."""
+
+        def told(point: Point) -> Point:
+            return replace(point, metric=point.metric or self.metric, at=point.at or self.at)
+
+        return [replace(one, points=[told(point) for point in one.points]) for one in self.comparisons(matrix)]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """What is compared; UserError where the study has no such cells."""
@@ -54,10 +65,6 @@ class Claim(Component):
         """What is said once, before all comparisons."""
         return ""
 
-    def scale(self) -> float:
-        """What a stored value is multiplied by to be shown."""
-        return 1.0 if self.counts_rounds() else METRICS[self.metric].scale
-
     def number(self, value: float) -> str:
         """A value as it is shown."""
         if not abs(value) < float("inf"):
@@ -66,7 +73,10 @@ class Claim(Component):
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value with what its point is called."""
-        return f"{self.number(value)} ({called(point, names)})"
+        words = [called(point, names)]
+        words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
+        words += [str(point.at)] if str(point.at) != str(self.at) else []
+        return f"{self.number(value)} ({', '.join(words)})"
 
     def better(self) -> str:
         """Which values are better: high, low, or neither."""
@@ -74,7 +84,12 @@ class Claim(Component):
 
     def counts_rounds(self) -> bool:
         """Whether rounds to a threshold are compared, not values of the metric."""
-        return str(self.at).startswith(FIRST)
+        return counts_rounds(self.at)
+
+
+def counts_rounds(at: int | str) -> bool:
+    """Whether this asks for the round that reaches a threshold."""
+    return str(at).startswith(FIRST)
 
 
 def called(point: Point, names: Names) -> str:

@@ -15,7 +15,7 @@ from cohort.claims.values import from_paper, measured
 from cohort.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.files import write_text
 from cohort.records.names import Names
-from cohort.records.summary import is_generated, read_metric
+from cohort.records.summary import read_metric, reads_generated
 from cohort.tables.forms import latex, markdown
 
 if TYPE_CHECKING:
@@ -50,13 +50,16 @@ def judged(spec: Mapping[str, Any]) -> DataFrame:
 
 def _row(name: str, entry: Mapping[str, Any], files: Mapping[str, str], paper: Paper, names: Names) -> dict[str, Any]:
     claim, comparisons = claim_of(entry), [_comparison(one) for one in entry["comparisons"]]
-    points = [point for one in comparisons for point in one.points]
-    needed = dict.fromkeys(point.experiment for point in points)
-    metrics = {name: read_metric(files[name], claim.metric) for name in needed if name in files}
-    ours = dataclasses.replace(claim, at=entry["runs_at"])
-    runs = judge_runs(ours, comparisons, measured(ours, points, metrics), names)
-    says = judge_paper(claim, comparisons, from_paper(claim, points, paper), names)
-    if any(is_generated(frame) for frame in metrics.values()):
+    ours = dataclasses.replace(claim, at=_earlier(claim.at, entry["rounds"]))
+    our_comparisons = [_looked_at_earlier(one, entry["rounds"]) for one in comparisons]
+    points, our_points = ([point for one in made for point in one.points] for made in (comparisons, our_comparisons))
+
+    def read(experiment: str, metric: str) -> DataFrame | None:
+        return read_metric(files[experiment], metric) if experiment in files else None
+
+    runs = judge_runs(ours, our_comparisons, measured(our_points, read), names)
+    says = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
+    if any(reads_generated(files[one]) for one in dict.fromkeys(point.experiment for point in points) if one in files):
         runs, says = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values), Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
     return {
         "claim": name,
@@ -80,6 +83,16 @@ def claim_of(entry: Mapping[str, Any]) -> Claim:
 
     kind = CLAIMS[entry["kind"]]
     return kind(**{field.name: entry[field.name] for field in dataclasses.fields(kind) if field.name in entry})
+
+
+def _looked_at_earlier(comparison: Comparison, share: float) -> Comparison:
+    """The same of runs with this share of the rounds."""
+    points = [dataclasses.replace(point, at=_earlier(point.at, share)) for point in comparison.points]
+    return dataclasses.replace(comparison, points=points)
+
+
+def _earlier(at: int | str, share: float) -> int | str:
+    return max(1, round(at * share)) if isinstance(at, int) else at
 
 
 def _comparison(entry: Mapping[str, Any]) -> Comparison:

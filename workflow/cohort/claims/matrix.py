@@ -15,11 +15,13 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Point:
-    """Cells that differ in their seed alone, by their other labels; it is called by some of them."""
+    """Cells that differ in their seed alone, by their other labels, of which some name it, and what is looked at."""
 
     experiment: str
     labels: Labels
     called: list[str]
+    metric: str = ""
+    at: int | str = ""
 
 
 @dataclass(frozen=True)

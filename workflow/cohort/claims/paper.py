@@ -33,11 +33,17 @@ class Paper:
         self._files = paper_files(study)
         self._rows: list[Rows] = [read_rows(file, "") if file.exists() else {} for file in self._files]
 
-    def of(self, points: Sequence[Point], item: str, metric: str, at: str) -> list[Said]:
+    def of(self, points: Sequence[Point], item: str) -> list[Said]:
         """What these items say of each point; UserError where an item is not known, or says two things of one point."""
-        single, curves = self._values(item, metric)
-        values = self._beside([value for value in single if value.at == at], points, at)
-        return [Said(next(iter(one), None), curve) for one, curve in zip(values, self._beside(curves, points, ""), strict=True)]
+        found: dict[int, Said] = {}
+        for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
+            places = [place for place, point in enumerate(points) if (point.metric, str(point.at)) == (metric, at)]
+            alike = [points[place] for place in places]
+            single, curves = self._values(item, metric)
+            values = self._beside([value for value in single if value.at == at], alike, at)
+            said = [Said(next(iter(one), None), curve) for one, curve in zip(values, self._beside(curves, alike, ""), strict=True)]
+            found |= dict(zip(places, said, strict=True))
+        return [found[place] for place in range(len(points))]
 
     def _values(self, item: str, metric: str) -> list[list[PaperValue]]:
         """The values of these items in each file."""

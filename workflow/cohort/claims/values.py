@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from cohort.claims.claim import FIRST, Claim
+from cohort.claims.claim import FIRST, counts_rounds
 from cohort.claims.matrix import Point
 from cohort.claims.paper import Paper, Said
 from cohort.records.names import METRICS
@@ -35,21 +35,24 @@ class Value:
         return self.value == self.value and self.n == self.planned
 
 
-def measured(claim: Claim, points: Sequence[Point], metrics: Mapping[str, DataFrame]) -> list[Value]:
-    """The values of points in the metrics of their experiments, each read for the metric of the claim.
+def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
+    """The values of points in the metrics that `read` finds for an experiment and a metric.
 
     A diverged run counts with what it measured before it diverged, an unfinished one not at all. Nothing is known of cells that are not
     planned at this scale, or whose data set is absent.
     """
-    found = {name: _by_labels(claim, frame) for name, frame in metrics.items()}
-    return [found.get(point.experiment, {}).get(tuple(sorted(point.labels.items())), Value(NOTHING)) for point in points]
+    looked_at = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
+    found = {(name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in looked_at}
+    return [found[point.experiment, point.metric, point.at].get(tuple(sorted(point.labels.items())), Value(NOTHING)) for point in points]
 
 
-def _by_labels(claim: Claim, metrics: DataFrame) -> dict[Any, Value]:
-    cells = value_at(metrics, claim.metric, str(claim.at))
+def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
+    if metrics is None:
+        return {}
+    cells = value_at(metrics, metric, str(at))
     labels = [label for label in label_columns(metrics) if label != "seed"]
     counted = cells.assign(
-        value=cells["value"].where(cells["status"].isin(["done", "diverged"])) * claim.scale(), diverged=cells["status"].eq("diverged")
+        value=cells["value"].where(cells["status"].isin(["done", "diverged"])) * _scale(metric, at), diverged=cells["status"].eq("diverged")
     )
     found = {}
     for key, group in counted.groupby(labels, sort=False):
@@ -59,31 +62,36 @@ def _by_labels(claim: Claim, metrics: DataFrame) -> dict[Any, Value]:
     return found
 
 
-def from_paper(claim: Claim, points: Sequence[Point], paper: Paper) -> list[Value]:
+def from_paper(points: Sequence[Point], paper: Paper, item: str) -> list[Value]:
     """The paper's own values of points, those of a curve taken as those of a run."""
-    if not claim.paper:
+    if not item:
         return [Value(NOTHING)] * len(points)
-    return [_said(claim, said) for said in paper.of(points, claim.paper, claim.metric, str(claim.at))]
+    return [_said(point, said) for point, said in zip(points, paper.of(points, item), strict=True)]
 
 
-def _said(claim: Claim, said: Said) -> Value:
+def _said(point: Point, said: Said) -> Value:
     used = [said.value] if said.value else said.curve
     if not used:
         return Value(NOTHING)
-    value = said.value.value if said.value else _of_curve(claim, said)
-    return Value(round(value * claim.scale(), 9), 1, 1, doubtful="; ".join(dict.fromkeys(one.doubtful for one in used if one.doubtful)))
+    value = (said.value.value if said.value else _of_curve(point, said)) * _scale(point.metric, point.at)
+    return Value(round(value, 9), 1, 1, doubtful="; ".join(dict.fromkeys(one.doubtful for one in used if one.doubtful)))
 
 
-def _of_curve(claim: Claim, said: Said) -> float:
+def _scale(metric: str, at: int | str) -> float:
+    """What a stored value is multiplied by to be shown."""
+    return 1.0 if counts_rounds(at) else METRICS[metric].scale
+
+
+def _of_curve(point: Point, said: Said) -> float:
     import pandas as pd
 
-    rows = {"digest": "paper", "status": "done", "metric": claim.metric, "round": [value.round for value in said.curve]}
+    rows = {"digest": "paper", "status": "done", "metric": point.metric, "round": [value.round for value in said.curve]}
     frame = pd.DataFrame(rows | {"value": [value.value for value in said.curve]})
-    return float(value_at(frame, claim.metric, str(claim.at))["value"].iloc[0])
+    return float(value_at(frame, point.metric, str(point.at))["value"].iloc[0])
 
 
 def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
-    """One row for each planned cell with its `value`: as in `value_per_cell`, at a round, or the first round that reaches a threshold.
+    """One row for each planned cell with its `value`: as in `value_per_cell`, the lowest, at a round, or the round at a threshold.
 
     At a round it is the last evaluation up to it. A run that ended or diverged without reaching a threshold never will: infinity.
     """
@@ -91,6 +99,8 @@ def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
         return value_per_cell(metrics, metric, at)  # type: ignore[arg-type]
     rows = finite_rows(metrics, metric)
     cells = cells_of(metrics)
+    if at == "min":
+        return cells.assign(value=cells["digest"].map(rows.groupby("digest")["value"].min()).astype(float))
     if not at.startswith(FIRST):
         return cells.assign(value=cells["digest"].map(_at_round(rows, int(at))).astype(float))
     rounds = _first_round(rows, float(at.removeprefix(FIRST)), METRICS[metric].better == "low")

@@ -14,7 +14,7 @@ from cohort.plan.expand import Values
 
 
 def resolve(claims: Mapping[str, Values], matrix: Matrix, scale: Mapping[str, Any], study: str, file: str) -> dict[str, Values]:
-    """Each claim with the comparisons that it makes, and when our own runs are looked at (`runs_at`)."""
+    """Each claim with the comparisons that it makes, and the share of its rounds that runs have at this scale."""
     if not claims:
         return {}
     paper = Paper(study)
@@ -25,34 +25,29 @@ def _resolved(spec: Values, matrix: Matrix, scale: Mapping[str, Any], paper: Pap
     claim = CLAIMS[spec["kind"]](**{key: value for key, value in spec.items() if key != "kind"})
     try:
         claim.check()
-        comparisons = claim.comparisons(matrix)
-        _check_round(claim, comparisons, matrix)
+        comparisons = claim.resolved(matrix)
+        _check_rounds(comparisons, matrix)
         _check_paper(claim, comparisons, paper, study)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    return spec | {"runs_at": _at(claim, scale), "comparisons": [dataclasses.asdict(one) for one in comparisons]}
+    return spec | {"rounds": scale.get("rounds", 1), "comparisons": [dataclasses.asdict(one) for one in comparisons]}
 
 
-def _check_round(claim: Claim, comparisons: list[Comparison], matrix: Matrix) -> None:
+def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
     """Refuse a round that runs do not reach."""
     for point in (point for one in comparisons for point in one.points):
-        if isinstance(claim.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * claim.at:
-            raise UserError(f"at is {claim.at}, but runs of {point.experiment} that it compares end after {rounds} rounds")
+        if isinstance(point.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * point.at:
+            raise UserError(f"at is {point.at}, but runs of {point.experiment} that it compares end after {rounds} rounds")
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
     """Refuse an item of the paper that is not known, that fits nothing compared, or that says two things of one point."""
     if not claim.paper:
         return
-    found = paper.of([point for one in comparisons for point in one.points], claim.paper, claim.metric, str(claim.at))
+    found = paper.of([point for one in comparisons for point in one.points], claim.paper)
     if not any(said.value or said.curve for said in found):
         files = " or ".join(map(str, paper_files(study)))
         raise UserError(
             f"paper is '{claim.paper}', but no value of it in {files} fits what is compared ({claim.metric}, at {claim.at}); "
             "compare their labels"
         )
-
-
-def _at(claim: Claim, scale: Mapping[str, Any]) -> int | str:
-    """When the claim looks at runs of this scale: a round comes earlier where there are fewer rounds."""
-    return max(1, round(claim.at * scale.get("rounds", 1))) if isinstance(claim.at, int) else claim.at
