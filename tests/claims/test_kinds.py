@@ -170,7 +170,8 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     found = verdict(rises, tmp_path, main=cells)
     assert (found.word, found.evidence) == ("held", "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart")
     trained = claim("compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one)
-    assert verdict(trained, tmp_path, main=cells).evidence == "lacks runs of iid"  # which this run did not measure
+    found = verdict(trained, tmp_path, main=cells)  # which this run did not measure
+    assert (found.evidence, [(value.n, value.planned) for value in found.values]) == ("lacks runs of iid", [(0, 1)])
 
 
 @pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "not held"), (-0.999, "not held")])

@@ -18,7 +18,7 @@ NAMED = 3  # so many of the points that lack values are named
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word, the numbers that it comes from, and the values of every point, each once."""
+    """A word, the numbers that it comes from, and the values of every setting, each once."""
 
     word: str
     evidence: str
@@ -96,9 +96,12 @@ def _each(comparisons: Sequence[Comparison], values: Sequence[Value]) -> Iterato
 
 
 def _once(comparisons: Sequence[Comparison], values: Sequence[Value]) -> dict[tuple[str, ...], Value]:
-    """The values by point, for several comparisons may have a point in common."""
+    """The values by setting, for several comparisons may have one in common; the one of fewest runs where it is looked at twice."""
     points = [point for comparison in comparisons for point in comparison.points]
-    return {_key(point): value for point, value in zip(points, values, strict=True)}
+    found: dict[tuple[str, ...], Value] = {}
+    for point, value in zip(points, values, strict=True):
+        found[_key(point)] = min(found.get(_key(point), value), value, key=lambda one: one.n)
+    return found
 
 
 def _lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> list[str]:
