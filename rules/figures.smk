@@ -24,6 +24,8 @@ rule tabulate:
         multiext("results/{scale}/tables/{study}/{name}", ".csv", ".md", ".tex"),
     log:
         "results/logs/{scale}/tables/{study}/{name}.log",
+    wildcard_constraints:
+        name=r"(?!claims\.)[a-z][a-z0-9_]*",
     localrule: True
     conda:
         "../environment.yml"
@@ -34,3 +36,22 @@ rule tabulate:
         code=stages.code("tables", "records"),
     script:
         "../workflow/scripts/tabulate.py"
+
+
+rule judge:
+    input:
+        stages.claim_inputs,
+    output:
+        multiext("results/{scale}/tables/{study}/claims", ".csv", ".md", ".tex"),
+    log:
+        "results/logs/{scale}/tables/{study}/claims.log",
+    localrule: True
+    conda:
+        "../environment.yml"
+    resources:
+        mem_mb=1000,
+    params:
+        spec=stages.claims,
+        code=stages.code("claims", "tables", "records"),
+    script:
+        "../workflow/scripts/judge.py"

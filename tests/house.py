@@ -15,7 +15,7 @@ FLOORS = (
     ("errors", "files", "randomness", "components", "named", "log", "cell"),
     ("data", "partition", "models", "selection", "shards"),
     ("records",),
-    ("training", "figures", "tables", "report"),
+    ("training", "figures", "tables", "claims", "report"),
     ("plan",),
     ("stages", "partial", "driver", "status", "show_shards", "by_hand", "prune", "cli"),
 )

@@ -109,6 +109,23 @@ def test_a_table_beside_a_paper_has_a_line_for_each_result(spec: dict[str, Any],
     assert "Paper: &lt;TableI&gt; (printed)." in text and "‡ doubtful: shifted." in text
 
 
+def test_claims_are_rendered_from_their_csv(spec: dict[str, Any], tmp_path: Path) -> None:
+    files = [str(tmp_path / "figures" / f"claims.{ending}") for ending in ("csv", "md", "tex")]
+    row = {
+        "claim": "one", "says": HOSTILE, "where": "Section 1", "kind": "order", "metric": "test_loss", "at": "last",
+        "measured": "held", "measured_evidence": "1.000 < 2.000", "n": 3, "planned": 4, "diverged": 1,
+        "paper": "not held", "paper_evidence": "✗ 2.000 > 1.000", "doubtful": "shifted",
+    }  # fmt: skip
+    pd.DataFrame([row]).to_csv(files[0], index=False)
+    text = page(spec | {"studies": [spec["studies"][0] | {"claims": files}]}, tmp_path)
+    assert '<th>Claim</th><th>Where</th><th class="prose">Measured</th>' in text
+    assert (
+        '<td class="prose">held<sup>†</sup> <span class="count">(3 of 4 runs)</span><div class="key">1.000 &lt; 2.000</div></td>'
+        '<td class="prose">not held<sup>‡</sup><div class="key">✗ 2.000 &gt; 1.000</div></td>'
+    ) in text
+    assert "‡ doubtful: shifted." in text and "<script" not in text and "../figures/claims.tex" in text
+
+
 def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Path) -> None:
     metrics = Path(spec["studies"][0]["tables"][0]["metrics"])
     assert "stand-in" not in page(spec, tmp_path)

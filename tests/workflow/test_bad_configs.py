@@ -7,6 +7,9 @@ import pytest
 from tests.workflow.conftest import Project
 
 STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
+CLAIM = (
+    "  better: {{kind: order, says: x, where: y, experiment: one, metric: test_accuracy, along: {along}, values: {values}, way: falls}}\n"
+)
 EDITS = {
     "wrong type": (STUDY, "clients: 10", "clients: ten", "tiny.yaml: settings.clients is 'ten', but must be a whole number"),
     "unknown key": (STUDY, "lr: 0.05", "lr: 0.05\n  learning_rate: 1", "tiny.yaml: settings has an unknown key 'learning_rate'"),
@@ -68,6 +71,18 @@ EDITS = {
         "columns: strategy",
         "columns: strategy\n    paper: TableI",
         "tab1: paper is 'TableI', but there is no resources/paper_values/tiny.csv with the paper's values",
+    ),
+    "claim of no axis": (
+        STUDY,
+        "tables:\n",
+        "claims:\n" + CLAIM.format(along="partitions", values="[iid, classes-2]") + "tables:\n",
+        "tiny.yaml: claims.better: along is 'partitions', which is no axis of one; did you mean 'partition'?",
+    ),
+    "claim of cells that there are not": (
+        STUDY,
+        "tables:\n",
+        "claims:\n" + CLAIM.format(along="partition", values="[iid, classes-3]") + "tables:\n",
+        "tiny.yaml: claims.better: values names partition classes-3, which is not on the axis of one; did you mean 'classes-2'?",
     ),
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.plan import Plan
-from cohort.stages import experiment_file, experiment_plan, page_spec, spec_of
+from cohort.stages import claims_spec, experiment_file, experiment_plan, page_spec, spec_of
 
 
 def partial_folder(scale: str) -> Path:
@@ -17,6 +17,7 @@ def partial_folder(scale: str) -> Path:
 
 def draw_partial(plan: Plan, name: str) -> Path:
     """Draw a study; the path of its page."""
+    from cohort.claims.judge import judge
     from cohort.figures.draw import draw
     from cohort.files import write_text
     from cohort.records.collect import collect
@@ -34,6 +35,8 @@ def draw_partial(plan: Plan, name: str) -> Path:
     for drawing, entries in ((draw, page["studies"][0]["figures"]), (tabulate, page["studies"][0]["tables"])):
         for entry in entries:
             drawing(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
+    if study.claims:
+        judge(_moved(claims_spec(plan, name), plan.scale), page["studies"][0]["claims"])
     target = partial_folder(plan.scale) / "report" / f"{name}.html"
     write_page(page, target)
     return target

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from cohort.cell import PLAN_FOLDER, Planned, frozen, plan_file
+from cohort.claims.paper import paper_files
 from cohort.errors import UserError
 from cohort.files import code_hash
-from cohort.plan import Plan, Study, all_studies, drawn_names
+from cohort.plan import CLAIMS_TABLE, Plan, Study, all_studies, drawn_names
 from cohort.records.paper import paper_file
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
@@ -85,11 +86,20 @@ class Stages:
         """All that a figure or table is told, as a text that changes when any of it does."""
         return json.dumps(spec_of(self.plan, wildcards.study, wildcards.name))
 
+    def claim_inputs(self, wildcards: Wildcards) -> Files:
+        """The metrics that claims are judged by, and the paper's values."""
+        study = self.plan.study(wildcards.study)
+        return [*claim_metrics(self.plan, study).values(), *(str(file) for file in paper_files(study.name) if file.exists())]
+
+    def claims(self, wildcards: Wildcards) -> str:
+        """All that judging is told."""
+        return json.dumps(claims_spec(self.plan, wildcards.study))
+
     def page_inputs(self, wildcards: Wildcards) -> Files:
         """Every figure and table of the listed studies, and the metrics behind them."""
         studies = [self.plan.study(name) for name in self.plan.listed]
         metrics = (metrics_file(self.plan, study, experiment) for study in studies for experiment in study.experiments)
-        return [*metrics, *(file for study in studies for name in study.drawn() for file in drawn_files(self.plan, study, name))]
+        return [*metrics, *(file for study in studies for file in all_drawn(self.plan, study))]
 
     def page_spec(self, wildcards: Wildcards) -> str:
         """All that the page is told."""
@@ -117,11 +127,13 @@ class Stages:
         only = self.plan.config.get("only", "")
         records = [self.plan.cells[digest].path for digest in self.plan.digests(name, only)]
         study = self.plan.study(name)
-        drawn = [] if only else [file for drawn in study.drawn() for file in drawn_files(self.plan, study, drawn)]
+        drawn = [] if only else all_drawn(self.plan, study)
         return records + drawn
 
     def _drawn_target(self, name: str, drawn: str, wildcards: Wildcards) -> Files:
         study = self.plan.study(name)
+        if drawn == CLAIMS_TABLE:
+            return [file for one in study.claimed() for file in self.records(name, one)] + drawn_files(self.plan, study, CLAIMS_TABLE)
         if drawn not in study.drawn():  # all of its cells are skipped, as a note says
             return []
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
@@ -162,8 +174,14 @@ def metrics_file(plan: Plan, study: Study, experiment: str) -> str:
     return f"results/{plan.scale}/metrics/{study.name}/{experiment}.parquet"
 
 
+def all_drawn(plan: Plan, study: Study) -> Files:
+    """The files of every figure and table of a study, and of its claims."""
+    names = [*study.drawn(), *([CLAIMS_TABLE] if study.claims else [])]
+    return [file for name in names for file in drawn_files(plan, study, name)]
+
+
 def drawn_files(plan: Plan, study: Study, name: str) -> Files:
-    """The files of a figure or table."""
+    """The files of a figure or table, or of the claims."""
     kind, formats = ("figures", FIGURE_FORMATS) if name in study.figures else ("tables", TABLE_FORMATS)
     return [f"results/{plan.scale}/{kind}/{study.name}/{name}.{suffix}" for suffix in formats]
 
@@ -174,6 +192,19 @@ def spec_of(plan: Plan, study: str, name: str) -> dict[str, Any]:
     paper = paper_file(study, spec)
     known = {"study": study, "name": name, "scale": plan.scale, "look": plan.look(study, spec["experiment"])}
     return spec | known | ({"paper_values": str(paper)} if paper else {})
+
+
+def claim_metrics(plan: Plan, study: Study) -> dict[str, str]:
+    """The metrics of each experiment that the claims of a study are about."""
+    return {experiment: metrics_file(plan, study, experiment) for experiment in study.claimed()}
+
+
+def claims_spec(plan: Plan, name: str) -> dict[str, Any]:
+    """The claims of a study with all that judging them needs to know."""
+    study = plan.study(name)
+    strategies = dict.fromkeys(strategy for one in study.claimed() for strategy in study.experiments[one].axes["strategy"])
+    told = {"titles": plan.titles(name, strategies), "metrics": claim_metrics(plan, study)}
+    return {"study": name, "scale": plan.scale, "claims": study.claims} | told
 
 
 def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
@@ -199,6 +230,7 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
             "figures": entries(study, study.figures),
             "tables": entries(study, study.tables),
             "titles": plan.titles(study.name, plan.strategies),
+            "claims": drawn_files(plan, study, CLAIMS_TABLE) if study.claims else [],
         }
         for study in map(plan.study, studies)
     ]

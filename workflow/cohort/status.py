@@ -13,7 +13,7 @@ import numpy as np
 from cohort.cell import Planned
 from cohort.errors import UserError
 from cohort.log import last_line
-from cohort.plan import Plan
+from cohort.plan import CLAIMS_TABLE, Plan
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
@@ -58,7 +58,8 @@ def print_status(plan: Plan) -> None:
             counts = Counter(status.state for status in found)
             _row(f"{study.name}.{name}", *(counts[state] for state in STATES))
             failed += [status.planned for status in found if status.state == "failed"]
-            drawn = [key for key, spec in study.drawn().items() if spec["experiment"] == name and _exist(drawn_files(plan, study, key))]
+            shown = [key for key, spec in study.drawn().items() if spec["experiment"] == name] + [CLAIMS_TABLE] * (name in study.claimed())
+            drawn = [key for key in shown if _exist(drawn_files(plan, study, key))]
             absent = len(found) - counts["done"] - counts["diverged"]
             if drawn and absent:
                 print(f"  {', '.join(drawn)} was drawn, but {absent} of its records are not there: run snakemake again")

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell import Planned
+from cohort.claims import Matrix
 from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
+from cohort.plan.claims import resolve
 from cohort.plan.drawings import check_titles, facets
 from cohort.plan.expand import Values, axis_values, combinations, left_over
 from cohort.plan.only import read_only
@@ -24,6 +26,7 @@ from cohort.records.names import SERIES
 from cohort.training.procedures import PROCEDURES
 
 CONFIG = Path("config")
+CLAIMS_TABLE = "claims"  # what the table of a study's claims is called
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
@@ -120,10 +123,10 @@ def all_studies() -> list[str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The figures and tables of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
+    """The figures, tables and claims of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
     try:
         content = read_yaml(study_file(study))
-        return [*content.get("figures", {}), *content.get("tables", {})]
+        return [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS_TABLE] if content.get("claims") else [])]
     except (UserError, AttributeError, TypeError):
         return []
 
@@ -138,9 +141,11 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
 def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
+    if CLAIMS_TABLE in figures | tables:
+        raise UserError(f"{file}: '{CLAIMS_TABLE}' is the table of the study's claims; call the figure or table otherwise")
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
-    experiments, first = {}, First()
+    experiments, first, matrix, shares = {}, First(), Matrix(), {}
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
@@ -149,7 +154,9 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
         shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
+        matrix.add(key, axes, cells)
         cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
+        shares[key] = cheaper.get("rounds", 1)
         kept = left_over(cells, cheaper.get("without", []), f"{where}.scales.{scale}.without")
         chosen = _seeds(first.settle(cells, kept, cheaper), cheaper)
         if cheaper.get("thin"):
@@ -161,9 +168,9 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
-    titles = text.get("titles", {})
+    titles, claims = text.get("titles", {}), resolve(text.get("claims", {}), matrix, shares, name, str(file))
     check_titles(titles, [found.axes for found in experiments.values()], file)
-    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, titles)
+    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, titles, claims)
 
 
 def _phrase(entry: Values) -> str:

@@ -35,7 +35,13 @@ class Study:
     figures: dict[str, Values]
     tables: dict[str, Values]
     titles: dict[str, dict[str, str]]
+    claims: dict[str, Values]
 
     def drawn(self) -> dict[str, Values]:
         """Its figures and tables by name."""
         return self.figures | self.tables
+
+    def claimed(self) -> list[str]:
+        """The experiments that its claims are about."""
+        points = (point for spec in self.claims.values() for one in spec["comparisons"] for point in one["points"])
+        return list(dict.fromkeys(point["experiment"] for point in points if point["experiment"] in self.experiments))

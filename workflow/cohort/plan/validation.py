@@ -15,6 +15,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from cohort.cell import Settings
+from cohort.claims import CLAIMS
 from cohort.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import PARSERS
@@ -122,7 +123,7 @@ def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
         {"settings": _closed(settings), "axes": _closed(lists), "paired": _closed(moving), "match": _closed(either)}
         | {"cheaper": _closed(CHEAPER), "titles": _closed({key: {"type": "object", "additionalProperties": NAME} for key in labels})}
         | {part: _named(components, "name") for part, components in PARTS.items()}
-        | {"figure": _named(KINDS, "kind", FRAME), "table": _table()}
+        | {"figure": _named(KINDS, "kind", FRAME), "table": _table(), "claim": _named(CLAIMS, "kind")}
         | {word: {"type": "string", "enum": words.get(word, [])} for word in ("dataset", "strategy", "study", "scale")}
     )
 

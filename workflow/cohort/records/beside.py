@@ -32,12 +32,17 @@ def read_beside(
     *,
     at: str = "",
 ) -> list[Beside]:
-    """What an item of the paper says of each group of cells that is shown as one: one value where `at` is given, else a curve.
+    """What an item of the paper says of each group of cells that is shown as one."""
+    return beside(read_paper(file, item, metric), cells, shown, labels, at=at)
+
+
+def beside(values: list[PaperValue], cells: Iterable[Cell], shown: Iterable[str], labels: Iterable[str], *, at: str = "") -> list[Beside]:
+    """Which of these values belong to each group of cells that is shown as one: one value where `at` is given, else a curve.
 
     A group has the labels that all of its cells share, not only those that are shown: where an experiment has one model, the values of
     other models do not fit.
     """
-    shown, labels, values = tuple(shown), tuple(labels), read_paper(file, item, metric)
+    shown, labels = tuple(shown), tuple(labels)
     if at:
         values = [value for value in values if value.at in ("", at)]
     groups: dict[tuple[str, ...], list[Cell]] = {}

@@ -16,6 +16,7 @@ FOLDER = Path("resources/paper_values")
 SOURCES = ("printed", "authors' log", "derived", "approximate")  # the earlier counts where two of them fit one result
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 Labels = Mapping[str, str]
+Rows = dict[int, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -46,21 +47,36 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """The values of an item of the paper, or of several with commas between them, for one metric.
+    """The values of an item of the paper, or of several with commas between them, for one metric."""
+    return pick(read_rows(file, item), file, item, metric)
+
+
+def pick(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValue]:
+    """The same from the rows of a file.
 
     Only these rows are read closely: planning asks for a few out of thousands.
     """
-    rows = _rows(file, item)
-    known, wanted = dict.fromkeys(row["item"] for row in rows.values()), set()
-    for one in (part.strip() for part in item.split(",")):
-        found = {name for name in known if one in (name, *_parts(name))}
+    wanted = set()
+    for one in parts_of(item):
+        found = held(rows, one)
         if not found:
+            known = dict.fromkeys(row["item"] for row in rows.values())
             raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, known)}")
         wanted |= found
     return [_value(row, f"{file}, line {line}") for line, row in rows.items() if row["item"] in wanted and row["metric"] == metric]
 
 
-def _rows(file: str | Path, item: str) -> dict[int, dict[str, str]]:
+def parts_of(item: str) -> list[str]:
+    """The items that `paper` names, which stand with commas between them."""
+    return [part.strip() for part in item.split(",")]
+
+
+def held(rows: Rows, item: str) -> set[str]:
+    """The items of a file that this one means: `Fig5` is a part of `Fig3/5/6/7`."""
+    return {name for name in dict.fromkeys(row["item"] for row in rows.values()) if item in (name, *_parts(name))}
+
+
+def read_rows(file: str | Path, item: str) -> Rows:
     """The rows of a file by line."""
     try:
         with open(file, encoding="utf-8", newline="") as lines:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from cohort.claims.judge import TITLE as CLAIMS_TITLE
+from cohort.claims.layout import lay_out as lay_out_claims
 from cohort.files import write_text
 from cohort.records.names import Names
 from cohort.records.summary import read_runs, reads_generated
 from cohort.report.style import CSS
-from cohort.tables.layout import Entry, lay_out
+from cohort.tables.layout import Entry, Layout, lay_out
 
 WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
 
@@ -71,7 +73,9 @@ def _study(study: Mapping[str, Any], folder: Path, spec: Mapping[str, Any]) -> s
     name, description = study["name"], study.get("description", "")
     parts = [f"<h2>{escape(study['title'])}</h2>", f"<p>{escape(description)}</p>" if description else ""]
     parts += [_item(name, figure, _image(figure), folder) for figure in study["figures"]]
-    parts += [_item(name, table, _table(table, spec["scale"], study.get("titles", {})), folder) for table in study["tables"]]
+    titles = study.get("titles", {})
+    parts += [_item(name, table, _table(table, spec["scale"], titles), folder) for table in study["tables"]]
+    parts += [_claims(name, study["claims"], spec["scale"], folder)] if study.get("claims") else []
     return f'<section id="{escape(name)}">{"".join(parts)}</section>'
 
 
@@ -97,20 +101,40 @@ def _image(figure: Mapping[str, Any]) -> str:
 def _table(table: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]]) -> str:
     numbers = _read_numbers(_with_ending(table, ".csv"))
     names = Names(orders=_orders(numbers), titles={label: dict(of) for label, of in titles.items()})
-    layout = lay_out(numbers, names, scale=scale, generated=reads_generated(table["metrics"]))
+    return _rows(lay_out(numbers, names, scale=scale, generated=reads_generated(table["metrics"])))
+
+
+def _claims(study: str, files: list[str], scale: str, folder: Path) -> str:
+    import pandas as pd
+
+    claims = pd.read_csv(_with_ending({"files": files}, ".csv"), keep_default_na=False)
+    links = " ".join(_link(file, folder) for file in files)
+    return (
+        f'<figure id="{escape(study)}-claims"><h3>{CLAIMS_TITLE}</h3>{_rows(lay_out_claims(claims, scale))}'
+        f'<figcaption><p class="runs">{links}</p></figcaption></figure>'
+    )
+
+
+def _rows(layout: Layout) -> str:
+    shape = "prose" if layout.prose else "number"
     head = "".join(f"<th>{escape(word)}</th>" for word in layout.heads)
-    head += "".join(f'<th class="number">{escape(word)}</th>' for word in layout.columns)
-    lines = ["".join([*(f"<th>{escape(word)}</th>" for word in words), *map(_entry, entries)]) for words, entries in layout.lines]
+    head += "".join(f'<th class="{shape}">{escape(word)}</th>' for word in layout.columns)
+    place = f'<th class="{shape}">' if layout.prose else "<th>"
+    lines = [
+        "".join([*(f"{place}{escape(word)}</th>" for word in words), *(_entry(entry, shape) for entry in entries)])
+        for words, entries in layout.lines
+    ]
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
     notes = f'<p class="key">{escape(" ".join(layout.notes))}</p>'
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}'
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: Entry, shape: str) -> str:
     value = f"<strong>{escape(entry.value)}</strong>" if entry.best else escape(entry.value)
     mark = f"<sup>{escape(entry.mark)}</sup>" if entry.mark else ""
     count = f' <span class="count">({escape(entry.count)})</span>' if entry.count else ""
-    return f'<td class="number">{value}{mark}{count}</td>'
+    more = f'<div class="key">{escape(entry.more)}</div>' if entry.more else ""
+    return f'<td class="{shape}">{value}{mark}{count}{more}</td>'
 
 
 def _read_numbers(file: Path) -> Any:

@@ -21,5 +21,6 @@ img { display: block; max-width: 100%; height: auto; margin: 0 auto; background:
 table { border-collapse: collapse; border: solid var(--ink); border-width: 2px 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: left; font-weight: 400; white-space: nowrap; }
 thead th { border-bottom: 1px solid var(--ink); font-weight: 600; }
+.prose { white-space: normal; vertical-align: top; min-width: 9rem; }
 .number { text-align: right; padding: .3rem 0 .3rem 1.2rem; }
 """

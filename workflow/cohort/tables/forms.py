@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cohort.records.summary import NO_VALUE
 from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
@@ -22,13 +24,14 @@ LATEX = {
     NO_VALUE: "--",
     DAGGER: r"$^\dagger$",
     DOUBLE_DAGGER: r"$^\ddagger$",
+    "✗": r"$\times$",
 }
 
 
 def markdown(layout: Layout, title: str, caption: str) -> str:
     """A GitHub-flavored Markdown table under its title."""
     header = [*layout.heads, *layout.columns]
-    lines = [header, ["---"] * len(layout.heads) + ["---:"] * len(layout.columns)]
+    lines = [header, ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)]
     lines += [[*words, *map(_markdown_entry, entries)] for words, entries in layout.lines]
     rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
     parts = [f"**{title}**" if title else "", caption, rows, " ".join(layout.notes)]
@@ -47,7 +50,7 @@ def latex(layout: Layout, title: str, caption: str) -> str:
                 r"\begin{table}",
                 r"\centering",
                 *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
-                rf"\begin{{tabular}}{{{'l' * len(layout.heads)}{'r' * len(layout.columns)}}}",
+                rf"\begin{{tabular}}{{{_columns(layout)}}}",
                 r"\toprule",
                 " & ".join(header) + r" \\",
                 r"\midrule",
@@ -72,14 +75,22 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX.get(letter, letter) for letter in text)
 
 
+def _columns(layout: Layout) -> str:
+    heads, columns = len(layout.heads), len(layout.columns)
+    if not layout.prose:
+        return "l" * heads + "r" * columns
+    return rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
+
+
 def _markdown_entry(entry: Entry) -> str:
-    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, entry.mark)
+    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, str)
 
 
 def _latex_entry(entry: Entry) -> str:
     value = escape_latex(entry.value)
-    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex(entry.mark))
+    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex)
 
 
-def _entry(value: str, entry: Entry, mark: str) -> str:
-    return value + mark + (f" ({entry.count})" if entry.count else "")
+def _entry(value: str, entry: Entry, escape: Callable[[str], str]) -> str:
+    count, more = (f" ({entry.count})" if entry.count else ""), (f": {entry.more}" if entry.more else "")
+    return value + escape(entry.mark + count + more)

@@ -30,22 +30,24 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses."""
+    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses, `more` after a colon."""
 
     value: str
     count: str = ""
     best: bool = False
     mark: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Header and lines of a table. The first texts of a line name the row, as many as there are `heads`."""
+    """Header and lines of a table. The first texts of a line name the row, as many as there are `heads`; `prose` may need several lines."""
 
     heads: list[str]
     columns: list[str]
     lines: list[tuple[list[str], list[Entry]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    prose: bool = False
 
 
 def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated: bool = False) -> Layout:

@@ -1,0 +1,109 @@
+"""What a study may say of a claim: a sentence of a paper as a comparison of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.components import Component, parameter
+from cohort.records.names import BY_ROUND, METRICS, Names
+from cohort.records.summary import NO_VALUE
+
+FIRST = "first "
+NUMBER = re.compile(r"[-+.e0-9]+")
+AT_SCHEMA: dict[str, Any] = {
+    "type": ["integer", "string"],
+    "minimum": 1,
+    "pattern": rf"^(last|max|min|mean|last-10|{FIRST}[0-9]*\.?[0-9]+)$",
+    "description": "last, max, min, mean, last-10, a round, or 'first 0.2' (the round that first reaches it)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Component):
+    """Base of every kind of claim. Every comparison that it makes must hold, and each is strict: a tie does not hold."""
+
+    says: str = parameter(help="the sentence of the paper, in short")
+    where: str = parameter(help="where the paper says it")
+    experiment: str = parameter(help="the experiment whose cells it is about")
+    metric: str = parameter(enum=BY_ROUND, help="what is compared")
+    at: int | str = parameter("last", help=AT_SCHEMA["description"], minimum=AT_SCHEMA["minimum"], pattern=AT_SCHEMA["pattern"])
+    given: dict[str, Any] | None = parameter(None, help="labels with the value, or the values, that count")
+    paper: str = parameter("", help="the items of the paper whose values are judged as well")
+
+    def check(self) -> None:
+        """Raise UserError when the fields do not fit together."""
+
+    def resolved(self, matrix: Matrix) -> list[Comparison]:
+        """What is compared, with the metric of each point and when it is looked at."""
+
+        def told(point: Point) -> Point:
+            return replace(point, metric=point.metric or self.metric, at=point.at or self.at)
+
+        return [replace(one, points=[told(point) for point in one.points]) for one in self.comparisons(matrix)]
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """What is compared; UserError where the study has no such cells."""
+        raise NotImplementedError
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether a comparison holds; `values` are those of its points, in the unit as shown and rounded as floating-point numbers need."""
+        raise NotImplementedError
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The numbers of a comparison, so that a reader sees why it holds or not."""
+        raise NotImplementedError
+
+    def enough(self, points: Sequence[Point]) -> bool:
+        """Whether these points of a comparison, which has others, can be judged without the others."""
+        return False
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        """What is said once, before all comparisons."""
+        return ""
+
+    def number(self, value: float) -> str:
+        """A value as it is shown."""
+        if not abs(value) < float("inf"):
+            return "never" if value == float("inf") else NO_VALUE
+        return f"{value:.6g}" if self.counts_rounds() else f"{value:.{METRICS[self.metric].digits}f}"
+
+    def placed(self, point: Point, value: float, names: Names) -> str:
+        """A value with what its point is called."""
+        words = [called(point, names)]
+        words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
+        words += [str(point.at)] if str(point.at) != str(self.at) else []
+        return f"{self.number(value)} ({', '.join(words)})"
+
+    def better(self) -> str:
+        """Which values are better: high, low, or neither."""
+        return "low" if self.counts_rounds() else METRICS[self.metric].better
+
+    def counts_rounds(self) -> bool:
+        """Whether rounds to a threshold are compared, not values of the metric."""
+        return counts_rounds(self.at)
+
+
+def counts_rounds(at: int | str) -> bool:
+    """Whether this asks for the round that reaches a threshold."""
+    return str(at).startswith(FIRST)
+
+
+def called(point: Point, names: Names) -> str:
+    """What a point is called."""
+    return ", ".join(short(label, point.labels[label], names) for label in point.called) or point.experiment
+
+
+def short(label: str, value: str, names: Names) -> str:
+    """What a value is called among many: `J4e`, `iid`, `beta 0.3`, `FedAvgM`."""
+    if label == "strategy":
+        return names.value(label, value)
+    return f"{label.rpartition('.')[2].replace('_', ' ')} {value}" if NUMBER.fullmatch(value) else value
+
+
+def relation(first: float, second: float) -> str:
+    """The sign that belongs between two values."""
+    return "=" if first == second else ">" if first > second else "<"
