@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.components import Component, parameter
-from cohort.records.names import BY_ROUND, METRICS, Names
+from cohort.records.names import BY_ROUND, METRICS, Names, word
 from cohort.records.summary import NO_VALUE
 
 FIRST = "first "
@@ -98,10 +98,10 @@ def called(point: Point, names: Names) -> str:
 
 
 def short(label: str, value: str, names: Names) -> str:
-    """What a value is called among many: `J4e`, `iid`, `beta 0.3`, `FedAvgM`."""
-    if label == "strategy":
+    """What a value is called among many: `J4e`, `beta 0.3`, and by its title where it has one."""
+    if names.has_title(label, value):
         return names.value(label, value)
-    return f"{label.rpartition('.')[2].replace('_', ' ')} {value}" if NUMBER.fullmatch(value) else value
+    return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
 
 
 def relation(first: float, second: float) -> str:

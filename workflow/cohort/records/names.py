@@ -100,7 +100,7 @@ class Names:
 
     def value(self, label: str, value: str) -> str:
         """What a value is called where its label stands beside it: `FedEntOpt`, `16 local steps`, `0.5`."""
-        if self._has_title(label, value):
+        if self.has_title(label, value):
             return self.titles[label][value]
         work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
         if work:
@@ -109,11 +109,12 @@ class Names:
 
     def phrase(self, label: str, value: str) -> str:
         """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
-        if label in SPEAK_FOR_THEMSELVES or self._has_title(label, value):
+        if label in SPEAK_FOR_THEMSELVES or self.has_title(label, value):
             return self.value(label, value)
         return f"{word(label)} = {self.value(label, value)}"
 
-    def _has_title(self, label: str, value: str) -> bool:
+    def has_title(self, label: str, value: str) -> bool:
+        """Whether a value has a title."""
         return value in self.titles.get(label, {})
 
 
