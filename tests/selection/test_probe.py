@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from cohort.plan.cost import client_steps
+from cohort.records.history import History
 from cohort.selection.probe import Probe
 from cohort.selection.selector import View
 from cohort.training.procedures.federated import Federated
@@ -177,3 +180,28 @@ def test_what_a_probe_costs_is_recorded():
         assert state.history.cost["bytes_up"][round][1] == 2 * model + 4 * 8
         probes = sum(min(2, 3 * steps) for steps in epoch.values())
         assert state.history.cost["client_steps"][round][1] == probes + sum(2 * epoch[client] for client in chosen.tolist())
+
+
+def test_what_a_run_records_is_enough_to_replay_it():
+    """Pools and norms of the record, as they come back from its arrays, lead other code to the recorded cohorts."""
+    task = small_task(
+        selector=Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4), cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3)
+    )
+    state = Federated().begin(task)
+    list(Federated().rounds(task, state))
+    history = History.from_arrays(state.history.arrays())
+    assert len(history.pools) == 12 and all(len(set(pool.tolist())) == 4 for pool in history.pools)
+    norms = np.zeros((12, 6))
+    for round, (pool, found) in enumerate(zip(history.pools, history.norms, strict=True)):
+        norms[round, pool] = found
+    cohorts = [cohort.tolist() for cohort in history.cohorts]
+    assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)
+
+
+def test_what_probing_is_estimated_to_cost():
+    """Clients of four batches: 40 probes of two batches, and 20 clients with three further epochs, in each of 400 rounds."""
+    settings = {"J": "J4e", "samples": 1, "clients": 100, "cohort": 20, "batch": 128, "rounds": 400, "validation": 5000}
+    selector = {"name": "probe"} | dataclasses.asdict(Probe())
+    assert client_steps(settings | {"selector": selector}, {"train": 50_000}) == 400 * (40 * 2 + 20 * 3 * 4)
+    assert client_steps(settings | {"selector": selector, "J": "J4"}, {"train": 50_000}) == 400 * (40 * 2 + 20 * 2)
+    assert client_steps(settings | {"selector": {"name": "random"}}, {"train": 50_000}) == 400 * 20 * 16

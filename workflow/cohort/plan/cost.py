@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cohort.cell import is_evaluated, local_work
+from cohort.components import build
 from cohort.models import MODELS
+from cohort.selection import SELECTORS
 
 START_SECONDS = 2.0  # of a cell before its first round: imports and loading
 STEP_SECONDS = 3e-4  # one local step of a network of no size
@@ -20,11 +22,16 @@ OPERATIONS_PER_SECOND = 1e11
 
 
 def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
-    """Local steps of all clients in all rounds, taking every client to be of mean size."""
+    """Local steps of all clients in all rounds, probes included, taking every client to be of mean size."""
     amount, epochs = local_work(settings["J"])
     size = (facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"]
-    per_client = amount * math.ceil(size / settings["batch"]) if epochs else amount
-    return int(settings["rounds"] * settings["cohort"] * per_client)
+    per_epoch = math.ceil(size / settings["batch"])
+    per_client = amount * per_epoch if epochs else amount
+    selector = build(SELECTORS, settings["selector"])
+    probed = selector.pool_size(settings["clients"], settings["cohort"]) * selector.probing()
+    if probed:  # where J counts epochs a probe is the first of them
+        per_client -= per_epoch if epochs else selector.probing()
+    return int(settings["rounds"] * (settings["cohort"] * per_client + probed))
 
 
 @functools.cache

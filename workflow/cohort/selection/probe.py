@@ -36,8 +36,11 @@ class Probe(Selector):
     def probing(self) -> int:
         return self.batches
 
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return min(round(self.pool * cohort), clients)
+
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        return rng.choice(candidates, min(round(self.pool * view.cohort), len(candidates)), replace=False)
+        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
     def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
         return state | {"pool": pool, "norm": norms, "round": state["round"] + 1}

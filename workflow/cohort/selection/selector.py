@@ -46,6 +46,10 @@ class Selector(Component):
         """How many local batches the clients of a pool are to train before it chooses; 0 if it needs no such probe."""
         return 0
 
+    def pool_size(self, clients: int, cohort: int) -> int:
+        """How many clients it probes in a round."""
+        return 0
+
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         """Whom to probe."""
         raise NotImplementedError
