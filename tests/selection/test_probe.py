@@ -184,9 +184,8 @@ def test_what_a_probe_costs_is_recorded():
 
 def test_what_a_run_records_is_enough_to_replay_it():
     """Pools and norms of the record, as they come back from its arrays, lead other code to the recorded cohorts."""
-    task = small_task(
-        selector=Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4), cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3)
-    )
+    selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
+    task = small_task(selector=selector, cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3))
     state = Federated().begin(task)
     list(Federated().rounds(task, state))
     history = History.from_arrays(state.history.arrays())
