@@ -202,8 +202,7 @@ def claim_metrics(plan: Plan, study: Study) -> dict[str, str]:
 def claims_spec(plan: Plan, name: str) -> dict[str, Any]:
     """The claims of a study with all that judging them needs to know."""
     study = plan.study(name)
-    strategies = dict.fromkeys(strategy for one in study.claimed() for strategy in study.experiments[one].axes["strategy"])
-    told = {"titles": plan.titles(name, strategies), "metrics": claim_metrics(plan, study)}
+    told = {"titles": plan.titles(name, study.strategies(study.claimed())), "metrics": claim_metrics(plan, study)}
     return {"study": name, "scale": plan.scale, "claims": study.claims} | told
 
 
@@ -229,7 +228,7 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
             "description": study.description,
             "figures": entries(study, study.figures),
             "tables": entries(study, study.tables),
-            "titles": plan.titles(study.name, plan.strategies),
+            "titles": plan.titles(study.name, study.strategies(study.experiments)),
             "claims": drawn_files(plan, study, CLAIMS_TABLE) if study.claims else [],
         }
         for study in map(plan.study, studies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,10 @@ class Study:
     tables: dict[str, Values]
     titles: dict[str, dict[str, str]]
     claims: dict[str, Values]
+
+    def strategies(self, experiments: Iterable[str]) -> list[str]:
+        """The strategies of some of its experiments."""
+        return list(dict.fromkeys(name for experiment in experiments for name in self.experiments[experiment].axes["strategy"]))
 
     def drawn(self) -> dict[str, Values]:
         """Its figures and tables by name."""
