@@ -90,7 +90,7 @@ def test_a_single_hue_leaves_its_color_to_the_measured(curves: Spec, tmp_path: P
 def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(curves: Spec, metrics: Metrics) -> None:
     figure = make_figure(curves | {"scale": "smoke"}, metrics())
     assert list(paper_lines(figure)["dir-0.1, J = 4 local steps"][0].get_xdata()) == [1, 12]
-    assert "scale smoke: a cheaper version of the paper's runs" in figure.get_supxlabel().replace("\n", " ")
+    assert "scale smoke: a cheaper version of the study" in figure.get_supxlabel().replace("\n", " ")
 
 
 @pytest.mark.parametrize("kind", ["curves", "ends"])

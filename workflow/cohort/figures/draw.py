@@ -67,7 +67,7 @@ def _remarks(spec: Mapping[str, Any], beside: list[Beside]) -> list[str]:
     values = [value for one in beside for value in one.values]
     doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
     scale = spec.get("scale", "full")
-    cheaper = [f"scale {scale}: a cheaper version of the paper's runs"] if values and scale != "full" else []
+    cheaper = [f"scale {scale}: a cheaper version of the study"] if scale != "full" else []
     return cheaper + ([f"some of the paper's values are doubtful: {'; '.join(doubts)}"] if doubts else [])
 
 
