@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cohort.records.history import History
+from cohort.selection.entropy import entropy_bits
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
@@ -18,7 +19,7 @@ def of_run(history: History, clients: int) -> dict[str, float]:
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
     return facts | {
         "selection_gini": gini(counts),
-        "selection_entropy": float(entropy_nats(counts) / np.log(clients)),
+        "selection_entropy": float(entropy_bits(counts) / np.log2(clients)),
         "longest_gap": longest_gap(history.cohorts, clients),
         "never_selected": int((counts == 0).sum()),
         "least_selected": int(counts.min()),
@@ -29,7 +30,7 @@ def of_run(history: History, clients: int) -> dict[str, float]:
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
     """How diverse a client's labels are and, where clients were probed, the mean norm of its probes (NaN for one that never was)."""
-    facts = {"classes_held": (label_counts > 0).sum(axis=1), "label_entropy": entropy_nats(label_counts) / np.log(2)}
+    facts = {"classes_held": (label_counts > 0).sum(axis=1), "label_entropy": entropy_bits(label_counts)}
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
         probes = np.bincount(pools, minlength=len(label_counts))
@@ -53,7 +54,7 @@ def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> di
         return {}
     tested = classes["tested"]
     return {
-        "target_entropy": float(entropy_nats(tested)),
+        "target_entropy": float(entropy_bits(tested) * np.log(2)),
         "majority_accuracy": float(tested[label_counts.sum(axis=0).argmax()] / tested.sum()),
     }
 
@@ -71,10 +72,3 @@ def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
         longest = max(longest, int((round - last[cohort]).max()) - 1)
         last[cohort] = round
     return max(longest, int((len(cohorts) - last).max()))
-
-
-def entropy_nats(counts: np.ndarray) -> np.ndarray:
-    """Shannon entropy of each row of counts, 0 log 0 = 0; an empty row has none."""
-    shares = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
-    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    return np.asarray(-(shares * logs).sum(axis=-1))

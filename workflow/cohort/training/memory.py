@@ -10,7 +10,7 @@ GIB = 1 << 30
 
 def keep_freed_memory() -> None:
     """Have glibc keep large blocks for the next step. Otherwise it returns each of a step's tensors to the system and gets it back zeroed,
-    page by page: a third of the time of a step of AML's network. Another C library is left as it is."""
+    page by page. Another C library is left as it is."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for parameter, value in ((MMAP_THRESHOLD, GIB), (TRIM_THRESHOLD, 2 * GIB - 1), (TOP_PAD, GIB // 4)):

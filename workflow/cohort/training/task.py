@@ -65,7 +65,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)
-    # convolutions are faster with the channels of a pixel side by side: AML's network 1.3 times in training, twice in evaluation
+    # convolutions on a CPU are faster with the channels of a pixel side by side
     model = model.to(device=device, dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload]
     dealt = shards.read(planned.inputs["shards"])
     return Task(
