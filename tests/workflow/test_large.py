@@ -1,4 +1,4 @@
-"""A study of 20,000 cells: planned in two seconds, its dry run within twice that of a bare Snakefile of as many jobs."""
+"""A study of 20,000 cells: planned in two seconds, its dry run within twice that of a bare Snakefile of as many scripts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ AXES = {
     "strategy": ["fedavg", "loss"],
     "seed": list(range(25)),
 }
-TRIES = 3  # a busy neighbor may slow one of the two
+TRIES = 3  # a busy neighbor may slow any of them
 BARE = """
 rule all:
     input: [f"out/{i}.txt" for i in range(20000)]
 
 rule job:
     output: "out/{i}.txt"
-    shell: "echo > {output}"
+    script: "job.py"
 """
 
 
@@ -55,17 +55,20 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, float]:
 
 
 def test_plan_of_twenty_thousand_cells(large: Path):
-    started = time.process_time()
-    plan = load({"studies": "large"})
-    seconds = time.process_time() - started
-    assert len(plan.cells) == 20_000 and len(plan.shards) == 125
-    assert seconds < 2
+    seconds = []
+    for _ in range(TRIES):
+        started = time.process_time()
+        plan = load({"studies": "large"})
+        seconds.append(time.process_time() - started)
+        assert len(plan.cells) == 20_000 and len(plan.shards) == 125
+    assert min(seconds) < 2
 
 
 def test_dry_run_of_twenty_thousand_cells(large: Path, tmp_path: Path):
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "Snakefile").write_text(BARE)
+    (bare / "job.py").touch()
     for _ in range(TRIES):
         reference, _ = dry_run(bare)
         seconds, megabytes = dry_run(large, "--config", "studies=large")

@@ -76,9 +76,11 @@ def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
 
 def in_type(hint: Any, value: Any) -> Any:
     """A number as the type that its field asks for, also in a list or where it may be missing."""
-    inner = [part for part in typing.get_args(hint) if part is not type(None)]
     if hint in (int, float):
         return hint(value)
+    if hint is str:
+        return value
+    inner = [part for part in typing.get_args(hint) if part is not type(None)]
     if inner == [int, str]:
         return value if isinstance(value, str) else int(value)
     if typing.get_origin(hint) is list:

@@ -12,6 +12,7 @@ from cohort.records.names import SERIES
 from cohort.training.schedules import parse_schedule
 
 FULL = "full"
+Run = frozenset[tuple[str, Any]]  # 1 and 1.0 are one setting here too
 
 
 def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
@@ -44,24 +45,23 @@ class First:
     """What a scale makes of each run of a study is what the first experiment that has the run says."""
 
     def __init__(self) -> None:
-        self._scales: dict[str, Mapping[str, Any] | None] = {}
+        self._scales: dict[Run, Mapping[str, Any] | None] = {}
 
     def settle(self, cells: Iterable[Values], kept: list[Values], scale: Mapping[str, Any]) -> list[Values]:
         """Note what an experiment says of its cells, all but the `kept` left out, and return those kept that no earlier one leaves out."""
-        wanted = {_run(values) for values in kept}
-        for values in cells:
-            run = _run(values)
+        runs = {id(values): _run(values) for values in cells}
+        wanted = {runs[id(values)] for values in kept}
+        for run in runs.values():
             self._scales.setdefault(run, scale if run in wanted else None)
-        return [values for values in kept if self._scales[_run(values)] is not None]
+        return [values for values in kept if self._scales[runs[id(values)]] is not None]
 
     def scale_of(self, values: Values) -> Mapping[str, Any]:
         """The scale of a cell that is not left out."""
         return self._scales[_run(values)] or {}
 
 
-def _run(values: Values) -> str:
-    numbers = {key: float(value) if type(value) is int else value for key, value in settings_of(values).items()}
-    return repr(sorted(numbers.items(), key=lambda item: item[0]))
+def _run(values: Values) -> Run:
+    return frozenset(settings_of(values).items())
 
 
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
