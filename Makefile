@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test setup format house
+.PHONY: demo test test-slurm stress setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -14,8 +14,15 @@ test: setup
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(BIN)/pytest -n 2 -m "not alone"
-	$(BIN)/pytest -m alone
+	$(BIN)/pytest -n 2 -m "not alone" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -m alone --ignore tests/slurm --ignore tests/stress
+	$(MAKE) test-slurm
+
+test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
+
+stress: setup  # the long forms: many kills, many jobs; about an hour
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
 
 setup: .venv/ready
 

@@ -1,0 +1,1 @@
+"""The workflow on a real SLURM, which this machine plays alone."""

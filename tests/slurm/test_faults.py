@@ -1,0 +1,160 @@
+"""What clusters do to jobs: each ends with the record of an undisturbed run, and no cell is made twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cohort.records.record import Record, read
+from tests.slurm.conftest import OVER, Lab, command
+from tests.workflow.conftest import Project, wait_for
+from tests.workflow.test_kill import assert_same_numbers
+
+KILLS = 3
+LONG = {"rounds": 4000, "momentum": 0.5, "lr_decay": 0.999, "evaluate_every": 100}
+
+
+def undisturbed(lab: Lab, folder: Path) -> Record:
+    """The record of the first cell, trained in a copy of the project without SLURM."""
+    copy = Project(Path(shutil.copytree(lab.root, folder, symlinks=True)))
+    copy.snakemake("--cores", "1")
+    return read(copy.records()[0])
+
+
+def the_record(lab: Lab) -> Record:
+    """The one that there is."""
+    (path,) = lab.records()
+    assert not list(lab.root.rglob("*.state"))
+    return read(path)
+
+
+def kill_often(lab: Lab, kills: int) -> Record:
+    """Kill the process of the only cell at random moments, again and again; the record in the end."""
+    lab.profile(retries=kills)
+    driver = lab.begin()
+    rng = random.Random(time.time_ns())
+    for kill in range(kills):
+        wait_for(lambda seen=kill: len(lab.jobs()) > seen and lab.checkpoints() and lab.processes())
+        time.sleep(rng.uniform(0.5, 3))
+        for process in lab.processes():
+            os.kill(process, signal.SIGKILL)
+        wait_for(lambda: not lab.processes())
+        assert not lab.records(), "the cell was over before it could be killed"
+    output, _ = driver.communicate(timeout=600)
+    assert driver.returncode == 0, output
+    record = the_record(lab)
+    sessions = [session["from_round"] for session in record.header["provenance"]["sessions"]]
+    assert sessions == sorted(sessions) and sessions[-1] > 0
+    assert len(lab.jobs()) == kills + 1
+    return record
+
+
+def test_killed_in_the_middle_of_rounds(lab: Lab, tmp_path: Path):
+    lab.cells(1, **LONG)
+    assert_same_numbers(kill_often(lab, KILLS), undisturbed(lab, tmp_path / "copy"))
+
+
+def test_time_limit(lab: Lab):
+    """SLURM's warning before the end is enough for a checkpoint of the round in hand."""
+    lab.cells(1, **LONG | {"rounds": 1_000_000})
+    lab.profile(**{"set-resources": {"train": {"runtime": 1}}, "retries": 1})
+    driver = lab.begin()
+    wait_for(lambda: len(lab.jobs()) == 2 and lab.processes(), 240)
+    first = lab.jobs()[0]
+    assert first.state in ("TIMEOUT", "FAILED")
+    (log,) = (lab.root / "results/logs/train").rglob("*.log")
+    assert "by signal SIGTERM; the next start goes on from there" in log.read_text()
+    os.killpg(driver.pid, signal.SIGKILL)
+    subprocess.run(["scancel", lab.jobs()[1].number], check=True)
+    wait_for(lambda: not lab.processes())
+    assert "resume at round 0" not in log.read_text() and "resume at round" in log.read_text()
+
+
+def preempted(lab: Lab, partition: str) -> list[str]:
+    """The words of the driver and of the job's log, of a cell whose job has to make room in the middle."""
+    driver = lab.begin()
+    wait_for(lambda: lab.checkpoints() and lab.processes())
+    command("sbatch", "--partition=urgent", "--ntasks=2", "--wrap=sleep 5", f"--output={lab.root}/urgent.log", f"--chdir={lab.root.parent}")
+    output, _ = driver.communicate(timeout=300)
+    assert driver.returncode == 0, output
+    (log,) = (lab.root / "results/logs/train").rglob("*.log")
+    assert log.read_text().count("start at round 0") == 1
+    assert len(the_record(lab).header["provenance"]["sessions"]) == 2
+    return [output, log.read_text()]
+
+
+def test_preempted(lab: Lab, tmp_path: Path):
+    """As the profile says: started again by SLURM under its old number, or submitted again; never both."""
+    lab.cells(1, **LONG)
+    other = Lab(Path(shutil.copytree(lab.root, tmp_path / "other", symlinks=True)))
+    lab.profile("low")
+    preempted(lab, "low")
+    assert [(job.state, job.restarts) for job in lab.jobs()] == [("COMPLETED", 1)]
+    other.profile("canceled", **{"slurm-no-requeue": True})
+    preempted(other, "canceled")
+    assert [(job.state, job.restarts) for job in other.jobs()] == [("FAILED", 0), ("COMPLETED", 0)]
+
+
+def test_scancel_and_a_node_that_goes_down_and_comes_back(lab: Lab):
+    lab.cells(1, **LONG)
+    lab.profile("fails", retries=2)
+    driver = lab.begin()
+    wait_for(lambda: lab.checkpoints() and lab.processes())
+    subprocess.run(["scancel", lab.jobs()[0].number], check=True)
+    wait_for(lambda: len(lab.jobs()) == 2 and lab.processes())
+    command("scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=test")
+    wait_for(lambda: not lab.processes())
+    command("scontrol", "update", "NodeName=node2", "State=RESUME")
+    output, _ = driver.communicate(timeout=300)
+    assert driver.returncode == 0, output
+    states = [(job.state, job.restarts) for job in lab.jobs()]
+    assert states == [("CANCELLED", 0), ("COMPLETED", 1)]
+    assert the_record(lab).header["provenance"]["sessions"][-1]["from_round"] > 0
+
+
+def test_too_little_memory(lab: Lab):
+    """Asked for again with more; where that is not enough either, the failure names the cell, and other cells are made."""
+    lab.cells(1, **LONG)
+    lab.profile(**{"set-resources": {"train": {"mem_mb": "450 * attempt"}}, "retries": 2})
+    lab.run()
+    states = [job.state for job in lab.jobs()]
+    assert states[0] == "FAILED" and states[-1] == "COMPLETED"
+    (path,) = lab.records()
+    path.unlink()
+    lab.profile(**{"set-resources": {"train": {"mem_mb": 100}}, "retries": 0})
+    output = lab.run(fails=True)
+    assert str(path.relative_to(lab.root)) in output
+    status = subprocess.run(["cohort", "status"], cwd=lab.root, text=True, capture_output=True, check=True).stdout
+    assert f"failed: {path.relative_to(lab.root)}" in status
+
+
+def test_driver_killed_and_started_again(lab: Lab):
+    """At once, while its orphans run on, and once more after they have ended: each record is produced once."""
+    lab.cells(3, **LONG)
+    driver = lab.begin()
+    wait_for(lambda: len(lab.processes()) == 3 and len(lab.checkpoints()) == 3)
+    driver.kill()
+    driver.wait()
+    killed_at = datetime.now(UTC)
+    lab.run()
+    for path in lab.records():
+        (session,) = read(path).header["provenance"]["sessions"]
+        assert datetime.fromisoformat(session["started"]) <= killed_at, "an orphan's cell was trained again"
+
+    for path in lab.records():
+        path.unlink()
+    driver = lab.begin()
+    wait_for(lambda: len(lab.processes()) == 3)
+    driver.kill()
+    driver.wait()
+    wait_for(lambda: all(job.state in OVER for job in lab.jobs()))
+    assert len(lab.records()) == 3, "orphans finish"
+    assert lab.planned().get("train", 0) == 0
+    lab.run()
+    assert all(len(read(path).header["provenance"]["sessions"]) == 1 for path in lab.records())

@@ -1,0 +1,64 @@
+"""A whole matrix: as a lab starts it, and with several cells to a job."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cohort.records.record import read
+from tests.slurm.conftest import CELLS, Lab
+
+PACKED = {
+    "groups": ["train=cells"],
+    "group-components": [f"cells={CELLS // 2}"],
+    "resources": ["slots=1"],
+    "set-resource-scopes": ["slots=local"],
+    "set-resources": {"train": {"slots": 1, "runtime": 2}},
+}
+
+
+def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
+    """But for how often it asks: from nothing, one job a cell, a card each, memory and time from the estimate."""
+    lab.snakemake("--delete-all-output", "--until", "deal")
+    lab.profile(card=True)
+    lab.cells(2)
+    output = lab.run()
+    assert len(lab.records()) == 2, output
+    jobs = lab.jobs()
+    assert len(jobs) == 4, "one that prepares, one that deals, two that train"
+    assert all(job.state == "COMPLETED" and job.restarts == 0 for job in jobs), jobs
+    assert [job.cards for job in jobs] == [False, False, True, True]
+    assert (lab.root / "results/full/report/index.html").exists()
+    assert "Nothing to be done" in lab.run()
+    assert not list(lab.root.rglob("*.state"))
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["one a job", "packed"])
+def test_very_small_cells(lab: Lab, packed: bool):
+    """They all end well, in as many jobs as they should."""
+    if packed:
+        lab.profile(**PACKED)
+    output = lab.run()
+    assert len(lab.records()) == CELLS, output
+    assert len(lab.jobs()) == (2 if packed else CELLS), output
+    assert all(read(path).header["status"] == "done" for path in lab.records())
+
+
+def test_a_failed_member_of_a_pack_costs_no_record(lab: Lab):
+    """Snakemake deletes what the others of the pack made; what they had finished is put back, and is not trained again."""
+    lab.cells(4)
+    lab.profile(**PACKED | {"retries": 0})
+    paths = sorted(set(re.findall(r"results/cells/\S+?\.h5", lab.snakemake("-n", "--quiet", "host"))))
+    bad = (lab.root / paths[1]).with_suffix(".state")
+    bad.parent.mkdir(parents=True)
+    bad.write_text("a file where a folder is needed")
+    output = lab.run(fails=True)
+    done = {path: read(path).header["provenance"]["sessions"] for path in lab.records()}
+    assert done and bad.with_suffix(".h5") not in done, output
+    bad.unlink()
+    lab.run()
+    assert len(lab.records()) == 4
+    assert {path: read(path).header["provenance"]["sessions"] for path in done} == done
+    begun = sum(log.read_text().count("start at round 0") for log in (lab.root / "results/logs/train").rglob("*.log"))
+    assert begun == 4, "a cell was trained twice"

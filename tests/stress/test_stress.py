@@ -1,0 +1,102 @@
+"""Many kills and many jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cohort.records.record import read
+from tests.slurm.conftest import Lab, command
+from tests.slurm.test_faults import LONG, kill_often, undisturbed
+from tests.slurm.test_matrix import PACKED
+from tests.stress.conftest import Tell
+from tests.workflow.conftest import Project
+from tests.workflow.test_kill import assert_same_numbers, lengthen
+
+ON_SLURM, AT_RANDOM, CELLS = 20, 100, 200
+
+
+def test_kills_on_slurm(lab: Lab, tmp_path: Path, tell: Tell):
+    lab.cells(1, **LONG | {"rounds": 20_000})
+    started = time.monotonic()
+    record = kill_often(lab, ON_SLURM)
+    seconds = time.monotonic() - started
+    assert_same_numbers(record, undisturbed(lab, tmp_path / "copy"))
+    sessions = len(record.header["provenance"]["sessions"])
+    tell(f"{ON_SLURM} x SIGKILL of a job's process on SLURM", f"{sessions} sessions, record bit-identical, {seconds:.0f} s")
+
+
+@pytest.mark.parametrize("packed", [0, 10], ids=["one a job", "packed"])
+def test_many_cells_on_slurm(lab: Lab, packed: int, tell: Tell):
+    lab.cells(CELLS, rounds=2)
+    if packed:
+        lab.profile(**PACKED | {"group-components": [f"cells={packed}"]})
+    before, started = _queries(), time.monotonic()
+    lab.run()
+    seconds = time.monotonic() - started
+    assert len(lab.records()) == CELLS
+    training = sum(value for path in lab.records() for _, value in read(path).history.cost["seconds"])
+    jobs = len(lab.jobs())
+    tell(
+        f"{CELLS} cells of {training / CELLS:.2g} s on 8 slots of SLURM, {f'{packed} to a job' if packed else 'one a job'}",
+        f"{jobs} jobs, {seconds:.0f} s, {8 * (seconds - training / 8) / CELLS:.1f} slot seconds of overhead a cell, "
+        f"{_queries() - before} questions to the controller",
+    )
+
+
+def _queries() -> int:
+    """How often the controller was asked about jobs."""
+    found = re.search(r"REQUEST_JOB_INFO\s.*?count:(\d+)", command("sdiag"))
+    return int(found[1]) if found else 0
+
+
+def test_kills_at_random_over_a_mixed_matrix(fresh: Project, tmp_path: Path, tell: Tell):
+    """The driver alone, a training process, or everything at once; each time the same command is typed again."""
+    lengthen(fresh, 1500)
+    fresh.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
+    calm = Project(Path(shutil.copytree(fresh.root, tmp_path / "calm", symlinks=True)))
+    calm.snakemake()
+    rng, killed, finished = random.Random(time.time_ns()), Counter[str](), 0
+    while killed.total() < AT_RANDOM:
+        driver = fresh.start(start_new_session=True)
+        while killed.total() < AT_RANDOM and driver.poll() is None:
+            time.sleep(rng.uniform(0.2, 5))
+            whom = rng.choice(["driver", "training process", "everything"])
+            processes = [] if whom == "driver" else Lab(fresh.root).processes()
+            if whom == "training process" and not processes:
+                continue
+            for process in processes[: 1 if whom == "training process" else None]:
+                _kill(process)
+            if whom != "training process":
+                driver.kill()
+            killed[whom] += 1
+        output, _ = driver.communicate()
+        if driver.returncode == 0:
+            finished += 1
+            for path in fresh.records()[::2]:
+                path.unlink()
+        assert "Traceback" not in output, output
+    fresh.snakemake()
+    assert len(fresh.records()) == len(calm.records())
+    for path in fresh.records():
+        assert_same_numbers(read(path), read(calm.root / path.relative_to(fresh.root)))
+    assert not list(fresh.root.rglob("*.state"))
+    kills = ", ".join(f"{number} {who}" for who, number in killed.items())
+    tell(
+        f"{AT_RANDOM} x SIGKILL at random moments over {len(calm.records())} cells ({kills})",
+        f"all records bit-identical to undisturbed ones; the matrix was whole {finished + 1} times on the way",
+    )
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
