@@ -154,7 +154,8 @@ def dealt(tmp_path_factory: pytest.TempPathFactory) -> Lab:
         "J": [f"J{steps}" for steps in range(1, CELLS + 1)],
         "strategy": ["fedavg"],
     }
-    study["figures"] = {"fig1": study["figures"]["fig1"]}
+    study["figures"] = {"fig1": study["figures"]["fig1"] | {"hue": "J"}}
+    del study["tables"]
     lab.write(study)
     lab.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.5")
     lab.snakemake("--until", "deal")

@@ -30,6 +30,8 @@ from cohort.training.serial import SerialTrainer
 from cohort.training.state import RunState
 from cohort.training.task import Task, load_task
 
+PATIENCE_SECONDS = 10  # that a signal leaves to the round in hand
+
 
 def train(
     plan: str | Path,
@@ -149,13 +151,20 @@ class Run:
 
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the round in hand is finished and saved."""
+    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the round in hand is finished and saved, if that does not take long:
+    SLURM warns by SIGTERM and kills soon after, and a preempted job that was killed is one that Snakemake waits for for ever."""
     caught: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         caught.append(number)
+        signal.alarm(PATIENCE_SECONDS)
+
+    def give_up(number: int, frame: FrameType | None) -> None:
+        said = f"by signal {signal.Signals(caught[0]).name}"
+        raise UserError(f"stopped in the middle of a round, {said}; the next start goes on from the last checkpoint")
 
     with ExitStack() as stack:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(signal.signal, number, signal.signal(number, note))
+        for number, handler in ((signal.SIGINT, note), (signal.SIGTERM, note), (signal.SIGALRM, give_up)):
+            stack.callback(signal.signal, number, signal.signal(number, handler))
+        stack.callback(signal.alarm, 0)
         yield caught
