@@ -1,7 +1,7 @@
 """A measured curve beside its paper's, as docs/curves holds it: `python -m tests.curve_table METRICS ITEM LABEL=VALUE ... > CSV`.
 
-METRICS is what `cohort draw aml` collects, such as results/full/partial/metrics/aml/classes.parquet. How far the two lie apart in the mean
-over the shared rounds from 20 on (or over all, where there are fewer) goes to standard error.
+METRICS is what `cohort draw aml` collects, such as results/full/partial/metrics/aml/classes.parquet. How far the two lie apart over the
+shared rounds from 20 on (or over all, where there are fewer), from 51 on, and in each 50 rounds, goes to standard error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ def main(metrics: str, item: str, *labels: str) -> None:
     both.to_csv(sys.stdout, float_format="%.4f", lineterminator="\n")
     for metric in ("test_accuracy", "test_loss"):
         apart = both[metric] - both[f"authors_{metric}"]
-        late = apart.loc[20:] if len(apart.loc[20:]) else apart
-        print(f"{metric}: {late.mean():+.4f} in the mean, {late.abs().max():.4f} at most", file=sys.stderr)
+        starts = [20 if len(apart.loc[20:]) else 1, 51]
+        spans = [(start, int(apart.index[-1])) for start in starts] + [(end - 49, end) for end in range(50, int(apart.index[-1]) + 1, 50)]
+        for start, end in spans:
+            span = apart.loc[start:end].dropna()
+            if len(span):
+                told = f"{span.mean():+.4f} in the mean of {len(span)} rounds, {span.abs().max():.4f} at most"
+                print(f"{metric}, rounds {start} to {end}: {told}", file=sys.stderr)
 
 
 def wide(rows: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:

@@ -8,16 +8,23 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cohort.records.record import Record, read
 from tests.slurm.conftest import OVER, Lab, command
-from tests.workflow.conftest import Project, wait_for
+from tests.workflow.conftest import Project
+from tests.workflow.conftest import wait_for as wait_at_most
 from tests.workflow.test_kill import assert_same_numbers
 
 KILLS = 3
-LONG = {"rounds": 4000, "momentum": 0.5, "lr_decay": 0.999, "evaluate_every": 100}
+LONG = {"rounds": 2500, "momentum": 0.5, "lr_decay": 0.999, "evaluate_every": 100}
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """A job takes its time to start where others start too."""
+    wait_at_most(condition, 300)
 
 
 def undisturbed(lab: Lab, folder: Path) -> Record:
@@ -60,45 +67,56 @@ def test_killed_in_the_middle_of_rounds(lab: Lab, tmp_path: Path):
     assert_same_numbers(kill_often(lab, KILLS), undisturbed(lab, tmp_path / "copy"))
 
 
+def only_on_request(lab: Lab) -> None:
+    """No checkpoint but the one that a signal asks for."""
+    lab.replace("config/config.yaml", "checkpoint_seconds: 0.5", "checkpoint_seconds: 100000")
+
+
+def log_of(lab: Lab) -> str:
+    """What the last attempt at the only cell says; Snakemake removes the logs of those before."""
+    return "".join(log.read_text() for log in (lab.root / "results/logs/train").rglob("*.log"))
+
+
 def test_time_limit(lab: Lab):
     """SLURM's warning before the end is enough for a checkpoint of the round in hand."""
     lab.cells(1, **LONG | {"rounds": 1_000_000})
+    only_on_request(lab)
     lab.profile(**{"set-resources": {"train": {"runtime": 1}}, "retries": 1})
     driver = lab.begin()
-    wait_for(lambda: len(lab.jobs()) == 2 and lab.processes(), 240)
-    first = lab.jobs()[0]
-    assert first.state in ("TIMEOUT", "FAILED")
-    (log,) = (lab.root / "results/logs/train").rglob("*.log")
-    assert "by signal SIGTERM; the next start goes on from there" in log.read_text()
+    wait_for(lambda: len(lab.jobs()) == 2 and lab.processes() and "resume at round" in log_of(lab))
+    assert lab.jobs()[0].state in ("TIMEOUT", "FAILED")
+    assert "resume at round 0" not in log_of(lab)
     os.killpg(driver.pid, signal.SIGKILL)
-    subprocess.run(["scancel", lab.jobs()[1].number], check=True)
-    wait_for(lambda: not lab.processes())
-    assert "resume at round 0" not in log.read_text() and "resume at round" in log.read_text()
 
 
-def preempted(lab: Lab, partition: str) -> list[str]:
-    """The words of the driver and of the job's log, of a cell whose job has to make room in the middle."""
+def preempted(lab: Lab) -> None:
+    """The job of the only cell has to make room in the middle, and the cell goes on from there."""
     driver = lab.begin()
-    wait_for(lambda: lab.checkpoints() and lab.processes())
-    command("sbatch", "--partition=urgent", "--ntasks=2", "--wrap=sleep 5", f"--output={lab.root}/urgent.log", f"--chdir={lab.root.parent}")
+    wait_for(lambda: lab.processes() and "start at round 0" in log_of(lab))
+    time.sleep(3)
+    command("sbatch", "--partition=urgent", "--ntasks=2", "--wrap=sleep 1", "--output=/dev/null", f"--chdir={lab.root.parent}")
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, output
-    (log,) = (lab.root / "results/logs/train").rglob("*.log")
-    assert log.read_text().count("start at round 0") == 1
-    assert len(the_record(lab).header["provenance"]["sessions"]) == 2
-    return [output, log.read_text()]
+    assert "start at round 0" not in log_of(lab)
+    first, second = the_record(lab).header["provenance"]["sessions"]
+    assert first["from_round"] == 0 < second["from_round"]
 
 
-def test_preempted(lab: Lab, tmp_path: Path):
-    """As the profile says: started again by SLURM under its old number, or submitted again; never both."""
+def test_preempted_and_started_again_by_slurm(lab: Lab):
+    """Under its old number, and not submitted again beside that."""
     lab.cells(1, **LONG)
-    other = Lab(Path(shutil.copytree(lab.root, tmp_path / "other", symlinks=True)))
     lab.profile("low")
-    preempted(lab, "low")
+    preempted(lab)
     assert [(job.state, job.restarts) for job in lab.jobs()] == [("COMPLETED", 1)]
-    other.profile("canceled", **{"slurm-no-requeue": True})
-    preempted(other, "canceled")
-    assert [(job.state, job.restarts) for job in other.jobs()] == [("FAILED", 0), ("COMPLETED", 0)]
+
+
+def test_preempted_and_submitted_again(lab: Lab):
+    """SLURM cancels it for good after a warning, which is enough for a checkpoint."""
+    lab.cells(1, **LONG)
+    only_on_request(lab)
+    lab.profile("canceled", **{"slurm-no-requeue": True})
+    preempted(lab)
+    assert [(job.state, job.restarts) for job in lab.jobs()] == [("FAILED", 0), ("COMPLETED", 0)]
 
 
 def test_scancel_and_a_node_that_goes_down_and_comes_back(lab: Lab):
