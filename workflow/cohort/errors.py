@@ -11,7 +11,10 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """A wrong config, a missing file, an impossible wish: the message names the place and the mend."""
+    """A wrong config, a missing file, an impossible wish: the message names the place and the mend, and never a password in a URL."""
+
+    def __init__(self, message: str):
+        super().__init__(re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", message))
 
 
 class Refused(UserError):

@@ -92,6 +92,8 @@ def read(path: str | Path) -> Shards:
             overlap = file["overlap"][:] if "overlap" in file else None
             validation = file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
             return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation)
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there; start again: it is dealt anew") from None
     except Exception as error:  # a file that was not written here may raise anything
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read as shards ({reason}); delete it and start again: it is dealt anew") from None
