@@ -78,7 +78,7 @@ class Validator:
     def _check(self, value: Any, schema: Mapping[str, Any], where: str) -> None:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
-            raise UserError(f"{where}: {explain(error)}".replace("\n", " "))
+            raise UserError(f"{where}: {explain(error)}")
 
 
 def explain(error: ValidationError) -> str:
