@@ -1,4 +1,4 @@
-"""A file that changed after it was written is never read: a flipped bit anywhere, a cut, a lost page. And what an enemy's file may not do."""
+"""A file that changed after it was written is never read: a flipped bit, a cut, a lost page. And what an enemy's file may not do."""
 
 from __future__ import annotations
 
@@ -233,12 +233,18 @@ def group(file: h5py.File, name: str) -> None:
 
 
 ENEMIES = (soft, external, external_bytes, virtual, huge, bomb, references, texts, group)
-TARGETS = {"record": ["clients/size", "cohorts", "clients/label_counts"], "shards": ["indices", "label_counts"], "data": ["train/values", "train/labels"]}
+TARGETS = {
+    "record": ["clients/size", "cohorts", "clients/label_counts"],
+    "shards": ["indices", "label_counts"],
+    "data": ["train/values", "train/labels"],
+}
 
 
 @pytest.mark.parametrize("enemy", ENEMIES, ids=lambda enemy: enemy.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_enemys_file_reads_nothing_outside_it_and_takes_no_room(kind: str, enemy: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_enemys_file_reads_nothing_outside_it_and_takes_no_room(
+    kind: str, enemy: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """It has the form of the first versions, so that its checksum is no obstacle."""
     monkeypatch.chdir(tmp_path)
     write, read, sentence = KINDS[kind]

@@ -9,7 +9,7 @@ import yaml
 
 from cohort.errors import UserError
 from cohort.plan import load
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import tiny_project
 
 SECRET = "wJalrXUtnFEMI-K7MDENG-bPxRfiCY"
 URL = f"https://reader:{SECRET}@mirror.example.org/sets"
@@ -21,7 +21,8 @@ def holders(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["a job that ends well", "a job that fails with a traceback"])
-def test_a_secret_of_the_environment_stays_there(fails: bool, fresh: Project, monkeypatch: pytest.MonkeyPatch):
+def test_a_secret_of_the_environment_stays_there(fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fresh = tiny_project(tmp_path / "project")
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "http_proxy", "COHORT_PASSWORD"):
         monkeypatch.setenv(name, f"http://user:{SECRET}@127.0.0.1:9" if name == "http_proxy" else SECRET)
     if fails:
@@ -34,7 +35,9 @@ def test_a_secret_of_the_environment_stays_there(fails: bool, fresh: Project, mo
 
 
 def test_a_mirror_is_a_folder_and_its_password_is_not_repeated(project: Path):
-    with pytest.raises(UserError, match=r"data_mirror is 'https://\*\*\*@mirror.example.org/sets', which does not look like a folder") as caught:
+    with pytest.raises(
+        UserError, match=r"data_mirror is 'https://\*\*\*@mirror.example.org/sets', which does not look like a folder"
+    ) as caught:
         load({"data_mirror": URL})
     assert SECRET not in str(caught.value)
 
@@ -46,7 +49,9 @@ def test_a_url_with_a_password_is_refused_and_not_repeated(key: str, project: Pa
     raw = content["mnist"]["files"]["train-images-idx3-ubyte"]
     raw[key] = URL if key == "source" else [URL]
     file.write_text(yaml.safe_dump(content))
-    with pytest.raises(UserError, match=r"https://\*\*\*@mirror.example.org/sets', which does not look like .*without user and password") as caught:
+    with pytest.raises(
+        UserError, match=r"https://\*\*\*@mirror.example.org/sets', which does not look like .*without user and password"
+    ) as caught:
         load({})
     assert SECRET not in str(caught.value)
 

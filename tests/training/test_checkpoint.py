@@ -130,7 +130,7 @@ def test_a_kill_between_or_before_the_renames(fatal: int, path: Path, monkeypatc
 @pytest.mark.parametrize("limit", [0, 100, 1000])
 def test_a_full_disk_leaves_both(limit: int, path: Path, previous: Path):
     before = path.read_bytes(), previous.read_bytes()
-    with limited(limit), pytest.raises(Refused, match="checkpoint.safetensors: the file grows beyond"):
+    with limited(limit), pytest.raises(Refused, match=r"checkpoint\.safetensors: the file grows beyond"):
         save(path, state(4), "k1")
     assert (path.read_bytes(), previous.read_bytes()) == before and sorted(path.parent.iterdir()) == [previous, path]
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-
 LONGEST = 2000  # characters of a message, which may quote a file
 
 

@@ -15,8 +15,10 @@ from cohort.errors import explained
 
 @contextlib.contextmanager
 def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
-    """A temporary name beside `path`: synced and renamed onto it when the block ends well, removed when it does not. What stood there before
-    is renamed to `keep` first, where that is given."""
+    """A temporary name beside `path`: synced and renamed onto it when the block ends well, removed when it does not.
+
+    What stood there before is renamed to `keep` first, where that is given.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     with explained(path):

@@ -85,7 +85,10 @@ def explain(error: ValidationError) -> str:
     """A validation error as one sentence."""
     while error.context:
         error = min(error.context, key=lambda inner: -len(inner.path))
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)[: 2 * LONGEST].lstrip(".") or "the file"
+    where = (
+        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)[: 2 * LONGEST].lstrip(".")
+        or "the file"
+    )
     found: Any = error.instance
     rule = error.validator
     limit: Any = error.validator_value
