@@ -17,7 +17,8 @@ import torch
 from safetensors.torch import save_file
 
 from cohort.errors import Refused, UserError, explained, refusal
-from cohort.files import new_hdf5, replacing, write_text
+from cohort.files import replacing, write_text
+from cohort.hdf5 import new_hdf5
 
 GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
 

@@ -105,7 +105,7 @@ def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(schedule: str, 
     whole = run(task_of(schedule, **settings))
     stopped = run(task_of(schedule, **settings), until=5)
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    state = checkpoint.load(tmp_path / "c", "k0", torch.device("cpu"))
+    state = checkpoint.load(tmp_path / "c", "k0", Centralized().begin(task_of(schedule, **settings)), torch.device("cpu"))
     assert state is not None
     for _ in Centralized().rounds(task_of(schedule, **settings), state):
         pass

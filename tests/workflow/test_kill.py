@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from cohort.records.record import Record, read
 from tests.workflow.conftest import Project, wait_for
@@ -81,6 +82,30 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     assert max(session["from_round"] for session in resumed.header["provenance"]["sessions"]) > 0
     assert "resume at round" in output and "resume at round 0" not in output
     assert_same_numbers(undisturbed, resumed)
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_a_damaged_checkpoint_is_told_and_costs_no_number(damaged: int, fresh: Project):
+    """The one before it is gone on from; where both are damaged, the run begins anew."""
+    lengthen(fresh, 40)
+    cell, record = one_cell(fresh)
+    assert run_by_hand(fresh, cell).wait() == 0
+    undisturbed = read(record)
+    record.unlink()
+    state = record.with_suffix(".state")
+    for until in ("10", "20"):
+        assert run_by_hand(fresh, cell, "--until", until).wait() == 0
+    files = [state / "checkpoint.safetensors", state / "checkpoint.previous.safetensors"][:damaged]
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+        file.write_bytes(content)
+    output, _ = run_by_hand(fresh, cell).communicate()
+    (told,) = (line for line in output.splitlines() if "is not used" in line)
+    assert all(f"{file.relative_to(fresh.root)} is not used, because " in told for file in files)
+    assert told.endswith("the run begins anew") if damaged == 2 else "; the checkpoint before it is, of round 1" in told
+    assert_same_numbers(undisturbed, read(record))
     assert not state.exists()
 
 

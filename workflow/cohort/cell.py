@@ -107,7 +107,7 @@ def frozen(file: str | Path) -> Planned:
     """Read a plan file back."""
     try:
         return Planned(**json.loads(Path(file).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{file}: cannot be read as a plan file ({error}); start snakemake again, which writes it anew") from None
 
 

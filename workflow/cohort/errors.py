@@ -9,9 +9,18 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+LONGEST = 2000  # characters of a message, which may quote a file
+
 
 class UserError(Exception):
-    """A wrong config, a missing file, an impossible wish: the message names the place and the mend."""
+    """A wrong config, a missing file, an impossible wish: the message names the place and the mend.
+
+    It is one line of bounded length whatever it quotes, and the password of a URL is left out of it.
+    """
+
+    def __init__(self, message: str):
+        line = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", " ".join(message.splitlines()))
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}")
 
 
 class Refused(UserError):

@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from cohort.errors import explained
 
-if TYPE_CHECKING:
-    import h5py
-
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
-    """A temporary name beside `path`: synced and renamed onto it when the block ends well, removed when it does not."""
+def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
+    """A temporary name beside `path`: synced and renamed onto it when the block ends well, removed when it does not.
+
+    What stood there before is renamed to `keep` first, where that is given.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     with explained(path):
@@ -29,6 +27,8 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
             yield temporary
             if sync:
                 _sync(temporary)
+            if keep is not None and path.exists():
+                path.replace(keep)
             temporary.replace(path)
             if sync:
                 _sync(path.parent)
@@ -39,45 +39,6 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
         finally:
             with contextlib.suppress(OSError):  # a disk that can only be read refuses this too, and nothing is there
                 temporary.unlink()
-
-
-@contextlib.contextmanager
-def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """A new HDF5 file, there whole when the block ends well or not at all."""
-    import h5py
-
-    with replacing(path) as temporary, _Quiet(temporary, "w+b") as stream:
-        try:
-            with h5py.File(stream, "w") as file:
-                yield file
-        finally:
-            if stream.error is not None:
-                raise stream.error
-
-
-class _Quiet(io.FileIO):
-    """A file that takes whatever is written and keeps the first error for later: HDF5 crashes the process where a disk is full."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        """All of it, or the rest of it to nowhere."""
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        try:
-            while self.error is None and len(rest):
-                rest = rest[super().write(rest) :]
-        except OSError as error:
-            self.error = error
-        return size
-
-    def truncate(self, size: int | None = None) -> int:
-        """The new size, also where there is no room for it."""
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.error = self.error or error
-            return size or 0
 
 
 def check_writable(folder: str | Path) -> None:

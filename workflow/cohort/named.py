@@ -38,11 +38,15 @@ class Named(Component):
         return "-".join(words)
 
 
+LONGEST = 100  # characters of a name, which becomes a part of a path
+
 N = TypeVar("N", bound=Named)
 
 
 def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
     """What a name of this kind means."""
+    if len(text) > LONGEST:
+        raise UserError(f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, but may have {LONGEST} at most")
     word, *values = text.split("-")
     if word not in known:
         raise UserError(f"{kind} '{text}' is not known{suggest(text, (cls.form() for cls in known.values()))}")

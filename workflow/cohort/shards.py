@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from cohort.cell import frozen
 from cohort.data.sampling import scaled_count, share_of
 from cohort.data.store import read_labels
 from cohort.errors import UserError
-from cohort.files import new_hdf5
+from cohort.hdf5 import new_hdf5, sealed_hdf5
 from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 
@@ -88,11 +87,13 @@ def _set_aside(samples: np.ndarray, count: int, rng: np.random.Generator) -> tup
 def read(path: str | Path) -> Shards:
     """Read dealt shards back."""
     try:
-        with h5py.File(path) as file:
+        with sealed_hdf5(path) as file:
             cuts = np.cumsum(file["sizes"][:])[:-1]
             overlap = file["overlap"][:] if "overlap" in file else None
             validation = file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
             return Shards(np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation)
-    except (OSError, KeyError, ValueError) as error:
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there; start again: it is dealt anew") from None
+    except Exception as error:  # a file that was not written here may raise anything
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read as shards ({reason}); delete it and start again: it is dealt anew") from None

@@ -20,7 +20,8 @@ from cohort.data.facts import USUAL
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Blocks, Split
 from cohort.errors import UserError
-from cohort.files import new_hdf5, sha256
+from cohort.files import sha256
+from cohort.hdf5 import Sealed, new_hdf5, sealed_hdf5
 
 FORMAT = 2
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
@@ -61,18 +62,20 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[h5py.File]:
+def _opened(path: str | Path) -> Iterator[Sealed]:
     try:
-        with h5py.File(path) as file:
+        with sealed_hdf5(path) as file:
             if file.attrs["format"] != FORMAT:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
-    except (OSError, KeyError, ValueError) as error:
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there; start again: it is prepared anew") from None
+    except Exception as error:  # a file that was not written here may raise anything
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew") from None
 
 
-def _groups(file: h5py.File, split: str) -> np.ndarray | None:
+def _groups(file: Sealed, split: str) -> np.ndarray | None:
     return file[f"{split}/groups"][:].astype(np.int64) if f"{split}/groups" in file else None
 
 

@@ -5,6 +5,7 @@ Pure, and no I/O but the YAML and, for data sets behind a login, a look whether 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from cohort.training.procedures import PROCEDURES
 
 CONFIG = Path("config")
 CLAIMS_TABLE = "claims"  # what the table of a study's claims is called
+WORD = r"[a-z][a-z0-9_]{0,60}"  # what studies, experiments, figures and tables may be called
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
@@ -118,15 +120,16 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of the study files."""
-    return sorted(file.stem for file in (CONFIG / "studies").glob("*.yaml"))
+    """The names of the study files. A file of another name, such as an editor's, is none: its name would become a part of paths."""
+    return sorted(file.stem for file in (CONFIG / "studies").glob("*.yaml") if re.fullmatch(WORD, file.stem))
 
 
 def drawn_names(study: str) -> list[str]:
     """The figures, tables and claims of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
     try:
         content = read_yaml(study_file(study))
-        return [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS_TABLE] if content.get("claims") else [])]
+        names = [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS_TABLE] if content.get("claims") else [])]
+        return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError):
         return []
 

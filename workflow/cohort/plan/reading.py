@@ -9,6 +9,7 @@ import yaml
 
 from cohort.errors import UserError
 
+MOST = 200_000  # values in a file, with those that aliases repeat: a few lines of aliases can stand for billions
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -31,13 +32,30 @@ def read_yaml(path: str | Path) -> Any:
     """The content of a YAML file."""
     try:
         with open(path, encoding="utf-8") as file:
-            return yaml.load(file, StrictLoader)
+            content = yaml.load(file, StrictLoader)
+        _size(content, {})
+        return content
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise UserError(f"{path}: is nested too deeply, or holds itself") from None
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """How many values there are in one. Raise where there are too many, or a number is larger than a number of anything can be."""
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise ValueError("a whole number has more than 18 digits")
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 1 + sum(_size(part, known) for part in (value.values() if isinstance(value, dict) else value))
+    if known[id(value)] > MOST:
+        raise ValueError(f"more than {MOST} values, aliases included")
+    return known[id(value)]
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -5,12 +5,14 @@ The schemas in config/schemas refer to parts named `cohort:...`, which are deriv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
@@ -43,6 +45,19 @@ TYPES = {
 BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
 
+LONGEST = 200  # of a name, which becomes a part of a path
+
+
+def _pattern(validator: Any, pattern: str, found: Any, schema: Any) -> Iterator[ValidationError]:
+    """A pattern as one reads it: JSON Schema would let a name end in a new line, and be longer than a file's name may be."""
+    too_long = pattern.endswith("$") and isinstance(found, str) and len(found) > LONGEST
+    if isinstance(found, str) and (too_long or "\n" in found or not re.search(pattern, found)):
+        yield ValidationError(f"{_shown(found)} does not match {pattern!r}")
+
+
+Strict = extend(Draft202012Validator, {"pattern": _pattern})
+
+
 class Validator:
     """Validates config files. `names` gives what other config files define: data sets and strategies."""
 
@@ -61,7 +76,7 @@ class Validator:
         self._check(spec, {"$ref": f"cohort:{part}"}, where)
 
     def _check(self, value: Any, schema: Mapping[str, Any], where: str) -> None:
-        error = best_match(Draft202012Validator(schema, registry=self.registry).iter_errors(value))
+        error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
             raise UserError(f"{where}: {explain(error)}")
 
@@ -70,7 +85,10 @@ def explain(error: ValidationError) -> str:
     """A validation error as one sentence."""
     while error.context:
         error = min(error.context, key=lambda inner: -len(inner.path))
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".") or "the file"
+    where = (
+        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)[: 2 * LONGEST].lstrip(".")
+        or "the file"
+    )
     found: Any = error.instance
     rule = error.validator
     limit: Any = error.validator_value
@@ -78,26 +96,32 @@ def explain(error: ValidationError) -> str:
     if rule == "additionalProperties":
         known = list(schema.get("properties", {}))
         key = next(key for key in found if key not in known)
-        return f"{where} has an unknown key '{key}'{suggest(key, known)}"
+        return f"{where} has an unknown key {_shown(key)}{suggest(key[:LONGEST], known)}"
     if rule == "required":
         key = next(key for key in limit if key not in found)
         return f"{where} lacks the key '{key}'"
     if rule == "not" and not limit:
         return f"{where} does not go together with what stands beside it"
     if rule in ("enum", "const"):
-        return f"{where} is {found!r}, which is not known{suggest(found, limit if rule == 'enum' else [limit])}"
+        return f"{where} is {_shown(found)}, which is not known{suggest(str(found)[:LONGEST], limit if rule == 'enum' else [limit])}"
     if rule == "type":
         expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
-        return f"{where} is {found!r}, but must be {expected}{_number_hint(found, limit)}"
+        return f"{where} is {_shown(found)}, but must be {expected}{_number_hint(found, limit)}"
     if rule in BOUNDS:
-        return f"{where} is {found!r}, but must be {BOUNDS[rule]} {limit!r}"
+        return f"{where} is {_shown(found)}, but must be {BOUNDS[rule]} {limit!r}"
     if rule in ("minItems", "minProperties"):
         return f"{where} is empty, but must hold at least {limit}"
     if rule == "uniqueItems":
-        return f"{where} holds a value twice: {found!r}"
+        return f"{where} holds a value twice: {_shown(found)}"
     if rule == "pattern":
-        return f"{where} is {found!r}, which does not look like {schema.get('description', limit)}"
-    return f"{where}: {error.message}"
+        return f"{where} is {_shown(found)}, which does not look like {schema.get('description', limit)}"
+    return f"{where}: {error.message[:LONGEST]}"
+
+
+def _shown(value: Any) -> str:
+    """A value as the config has it, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _number_hint(found: Any, limit: Any) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
 import jsonschema
 import numpy as np
 
 from cohort.cell import DIGEST, Planned
 from cohort.errors import UserError
-from cohort.files import new_hdf5
+from cohort.hdf5 import new_hdf5, sealed_hdf5
 from cohort.records.history import History
 
 FORMAT = 1
@@ -76,15 +74,15 @@ def write(path: str | Path, record: Record) -> None:
 def read(path: str | Path) -> Record:
     """Read a record and check that it is whole and says what a record says."""
     try:
-        with h5py.File(path) as file:
+        with sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             VALIDATOR.validate(header)
-            arrays = dict(_arrays(file))
+            arrays = file.arrays()
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
         _check_shapes(record)
-    except (OSError, KeyError, ValueError, jsonschema.ValidationError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # a file that was not written here may raise anything
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UserError(f"{path} is not a valid record ({reason}); delete it and run snakemake again to train its cell anew") from None
     return record
 
@@ -96,13 +94,6 @@ def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
     except UserError:
         return False
     return planned is None or record.header["digest"] == planned.digest
-
-
-def _arrays(file: h5py.File) -> Iterator[tuple[str, np.ndarray]]:
-    found: list[str] = []
-    file.visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
-    for name in found:
-        yield name, file[name][()]
 
 
 def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from cohort.files import replacing
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
-from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, lease, state_folder, tidy
+from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, state_folder, tidy
 from cohort.training.memory import keep_freed_memory
 from cohort.training.procedures import PROCEDURES
 from cohort.training.progress import LogLines, Watch, describe
@@ -46,7 +46,7 @@ def train(
     planned = frozen(plan)
     folder = state_folder(record)
     with lease(folder, waiting=lambda: print("another process trains this cell: waiting for it", flush=True)):
-        tidy(folder, LEASE, CHECKPOINT, FINISHED)
+        tidy(folder, LEASE, CHECKPOINT, PREVIOUS, FINISHED)
         finished = folder / FINISHED
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
@@ -88,9 +88,8 @@ class Run:
         torch.use_deterministic_algorithms(True)
         where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
         task = load_task(planned, where)
-        state = checkpoint.load(path, planned.digest, where)
-        if state is None:
-            state = PROCEDURES[task.settings.procedure]().begin(task)
+        begun = PROCEDURES[task.settings.procedure]().begin(task)
+        state = checkpoint.load(path, planned.digest, begun, where) or begun
         state.sessions.append(session(where, state.round))
         print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
         return cls(planned, task, where, state, path)

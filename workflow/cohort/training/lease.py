@@ -3,9 +3,10 @@
 A cell's state folder lies beside its record under a name that the workflow does not declare, so that Snakemake neither deletes nor
 trusts it:
 
-    lease                   locked while a process trains the cell; left behind, unlocked, by one that was killed or failed
-    checkpoint.safetensors  the state after some round
-    finished.h5             the record of a run that ended, until the driver has seen the record in its place
+    lease                            locked while a process trains the cell; left behind, unlocked, by one that was killed or failed
+    checkpoint.safetensors           the state after some round
+    checkpoint.previous.safetensors  the one before it
+    finished.h5                      the record of a run that ended, until the driver has seen the record in its place
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-LEASE, CHECKPOINT, FINISHED = "lease", "checkpoint.safetensors", "finished.h5"
+LEASE, CHECKPOINT, PREVIOUS, FINISHED = "lease", "checkpoint.safetensors", "checkpoint.previous.safetensors", "finished.h5"
 
 
 def state_folder(record: str | Path) -> Path:

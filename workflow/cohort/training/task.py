@@ -14,7 +14,7 @@ from cohort.cell import Planned, Settings
 from cohort.components import build
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import scaled_count, share_of, stratified
-from cohort.data.store import read
+from cohort.data.store import read_labels
 from cohort.models import MODELS
 from cohort.randomness import torch_seed
 from cohort.selection import SELECTORS, Selector
@@ -61,7 +61,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     labels = test_samples.labels.cpu().numpy()
     used = share_of(labels, settings.samples, "test share")
     reserved = used[stratified(labels[used], scaled_count(settings.reserve, settings.samples), "reserve")]
-    classes = int(read(data, "test")[1]["classes"])
+    classes = read_labels(data)[2]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)

@@ -1,0 +1,126 @@
+"""Results put together, inputs that went away, a disk that fills while collecting, a record that shows up late: nothing is lost."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.records.record import read
+from tests.workflow.commands import files
+from tests.workflow.conftest import Project
+from tests.workflow.test_kill import assert_same_numbers
+
+LATE = """
+    import subprocess, sys
+    late = Path(record).with_name(".late.h5").absolute()
+    shutil.copyfile(finished, late)
+    code = f"import os, time; time.sleep(3); os.rename({str(late)!r}, {str(Path(record).absolute())!r})"
+    subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    return
+"""
+
+
+def with_times(source: Path, target: Path) -> None:
+    """As `rsync --times` does."""
+    shutil.copy2(source, target)
+
+
+def without_times(source: Path, target: Path) -> None:
+    """As `rsync` does: what arrives is new."""
+    shutil.copyfile(source, target)
+
+
+@pytest.fixture(scope="module")
+def laptop_once(finished_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project that trained and drew experiment two alone; the finished one is the cluster that trained all."""
+    root = tmp_path_factory.mktemp("laptop") / "project"
+    shutil.copytree(finished_once.root, root, symlinks=True, ignore=shutil.ignore_patterns("results", "resources/data", ".snakemake"))
+    project = Project(root)
+    project.snakemake("tiny_fig2")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("copy", "notes"),
+    [(with_times, True), (without_times, True), (without_times, False)],
+    ids=["times kept", "new times", "new times and no .snakemake"],
+)
+def test_results_of_a_laptop_and_of_a_cluster(
+    copy: Callable[[Path, Path], None], notes: bool, laptop_once: Project, finished_once: Project, tmp_path: Path
+):
+    """Their cells are put together: nothing is trained again, the rest is drawn, and then there is nothing to do."""
+    laptop = Project(Path(shutil.copytree(laptop_once.root, tmp_path / "laptop", symlinks=True)))
+    own = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in laptop.records()}
+    assert 0 < len(own) < len(finished_once.records())
+    for record in finished_once.records():
+        target = laptop.root / record.relative_to(finished_once.root)
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy(record, target)
+    if not notes:
+        shutil.rmtree(laptop.root / ".snakemake")
+    assert not {"train", "deal", "prepare", "download"} & set(laptop.planned())
+    laptop.snakemake()
+    assert (laptop.root / "results/full/figures/tiny/fig1.png").exists()
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in own} == own
+    assert "Nothing to be done" in laptop.snakemake()
+
+
+def test_training_on_request_without_shards_and_data(finished: Project):
+    """Snakemake removes a record before its job runs, so the next start sees that it is missing, and makes what it needs."""
+    undisturbed = {path: read(path) for path in finished.records()}
+    shutil.rmtree(finished.root / "results/shards")
+    shutil.rmtree(finished.root / "resources/data")
+    output = finished.snakemake("-R", "train", fails=True)
+    said = {line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")}
+    assert len(said) == 1 and "Traceback" not in output
+    assert said.pop().endswith(" is not there; start again: it is prepared anew")
+    jobs = finished.planned()
+    assert (jobs["train"], jobs["prepare"]) == (6, 1)
+    finished.snakemake()
+    for path, record in undisturbed.items():
+        assert_same_numbers(record, read(path))
+    assert finished.planned() == {}
+
+
+def test_no_room_for_the_metrics(finished: Project):
+    """Snakemake removes what a job is to make before it runs; the records, figures and tables stay, and with room all is as before."""
+    metrics = finished.root / "results/full/metrics/tiny"
+    before = files(finished)
+    finished.replace("workflow/cohort/records/collect.py", "from __future__", "# changed\nfrom __future__")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+    assert min(path.stat().st_size for path in metrics.iterdir()) > 6000
+    process = finished.start("--", *(str(path.relative_to(finished.root)) for path in sorted(metrics.iterdir())), preexec_fn=limit)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode != 0 and "Traceback" not in output, output
+    assert "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again" in output
+    after = files(finished)
+    assert {path: after.get(path) for path in before if "/metrics/" not in path and ".py" not in path} == {
+        path: content for path, content in before.items() if "/metrics/" not in path and ".py" not in path
+    }
+    finished.snakemake()
+    after = files(finished)
+    assert {path: after[path] for path in before if "/metrics/" in path} == {path: before[path] for path in before if "/metrics/" in path}
+
+
+def test_a_record_that_shows_up_late(finished: Project):
+    """As on a network's file system: the rename is seen seconds after its job has ended. Snakemake waits, and nothing runs twice."""
+    record = next(path for path in finished.records() if "/J3/" in str(path))
+    undisturbed = read(record)
+    record.unlink()
+    begin = "    with replacing(record) as temporary:\n"
+    finished.replace("workflow/cohort/training/job.py", begin, LATE + begin)
+    output = finished.snakemake("--latency-wait", "10")
+    assert output.count("(Rule: train)") == 1, output
+    log = finished.root / "results/logs/train" / record.relative_to(finished.root / "results/cells").with_suffix(".log")
+    assert record.stat().st_ctime - log.stat().st_mtime > 2, "it was not late"
+    assert_same_numbers(undisturbed, read(record))
+    assert not record.with_suffix(".state").exists()
+    assert finished.planned() == {}
