@@ -90,8 +90,15 @@ def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
     axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"], "seed": [0, 1]}
     figure = {"experiment": "main", "kind": "bars", "metric": "test_accuracy", "x": "J", "columns": "partition", "hue": "strategy"}
     plan = plan_of({"axes": axes}, config={"scale": "smoke"}, figures={"fig1": figure})
-    assert labels(plan, "partition", "strategy") == [("iid", "fedavg"), ("iid", "loss"), ("classes-2", "fedavg"), ("classes-2", "loss")]
+    assert labels(plan, "partition", "strategy") == [("iid", "fedavg"), ("iid", "loss"), ("classes-2", "fedavg")]
     assert {row[0] for row in labels(plan, "J")} == {"J4"}
+
+
+def test_smoke_keeps_a_cell_for_each_combination_of_rows_and_columns(plan_of: PlanOf):
+    axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg"], "seed": [0, 1]}
+    figure = {"experiment": "main", "kind": "curves", "metric": "test_accuracy", "rows": "J", "columns": "partition"}
+    plan = plan_of({"axes": axes}, config={"scale": "smoke"}, figures={"fig1": figure})
+    assert len(labels(plan, "partition", "J")) == 4
 
 
 def test_thinned_without_a_figure_keeps_one():

@@ -44,9 +44,13 @@ class Kind(Component):
         """The figure's metrics, each as a figure of its own; the limits are those of the first."""
         return [self, *([dataclasses.replace(self, metric=self.also, also="", limits=None)] if self.also else [])]
 
+    def panels(self) -> tuple[str, ...]:
+        """The labels that make the panels."""
+        return tuple(dict.fromkeys(label for label in (self.rows, self.columns) if label))
+
     def facets(self) -> tuple[str, ...]:
         """The labels that make the panels and the hue."""
-        return tuple(dict.fromkeys(label for label in (self.rows, self.columns, self.hue) if label))
+        return tuple(dict.fromkeys((*self.panels(), self.hue)))
 
     def shown(self) -> tuple[str, ...]:
         """Every label that the figure keeps apart."""

@@ -47,7 +47,7 @@ class Shards(Kind):
             raise UserError(f"shards have no hue; leave out hue: {self.hue}, or make it panels (columns, rows)")
 
     def facets(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(label for label in (self.rows, self.columns) if label))
+        return self.panels()
 
     def shown(self) -> tuple[str, ...]:
         return self.facets() or ("seed",)

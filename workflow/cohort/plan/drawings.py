@@ -17,8 +17,11 @@ from cohort.tables.spec import Table
 FRAME = ("kind", "experiment", "title", "caption")
 
 
-def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> tuple[str, ...]:
-    """The label columns that make the panels and hues of a figure, or the rows and columns of a table."""
+Labels = tuple[str, ...]
+
+
+def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> list[Labels]:
+    """The labels that make the panels of a figure, and those that make its hues; nothing for a table, which may have holes."""
     values = {key: value for key, value in spec.items() if key not in FRAME}
     drawn: Kind | Table = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
     try:
@@ -33,7 +36,7 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
     told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
-    return drawn.facets()
+    return [drawn.panels(), drawn.facets()[len(drawn.panels()) :]] if isinstance(drawn, Kind) else []
 
 
 def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Mapping[str, list[Any]]], file: Path) -> None:

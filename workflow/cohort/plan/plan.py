@@ -156,7 +156,7 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
         cells = [fixed | combination for combination in combinations(block, where)]
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
-        shown = [facets(spec, axes, cells, f"{file}: {drawn}", name) for drawn, spec in mine.items()]
+        shown = [labels for drawn, spec in mine.items() for labels in facets(spec, axes, cells, f"{file}: {drawn}", name)]
         matrix.add(key, axes, cells)
         cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
         shares[key] = cheaper.get("rounds", 1)

@@ -65,13 +65,16 @@ def _run(values: Values) -> Run:
 
 
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """The first cell of each panel and hue of every figure; the first of all where no figure shows them."""
+    """Cells enough to show each panel and each hue of every figure once, though not each hue in each panel; one where no figure is."""
     kept: dict[int, None] = {}
-    for columns in list(facets) or [()]:
-        seen = set()
+    for columns in dict.fromkeys([(), *facets]):
+        seen = {_place(cells[position], columns) for position in kept}
         for position, cell in enumerate(cells):
-            place = tuple(cell.get(column) for column in columns)
-            if place not in seen:
-                seen.add(place)
+            if _place(cell, columns) not in seen:
+                seen.add(_place(cell, columns))
                 kept[position] = None
     return [cells[position] for position in sorted(kept)]
+
+
+def _place(cell: Values, columns: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(cell.get(column) for column in columns)
