@@ -1,8 +1,8 @@
 """Which card of a machine trains a cell: each card has some slots, and a cell holds one of them while it trains.
 
-A slot is a locked file, and a lock dies with its process. The files lie in the system's temporary directory and bear the cards' own names, so
-that all processes of a user on a machine agree: those of several working directories, and those that see other cards. A cell that finds no
-free slot waits for one. Meanwhile it holds a core of Snakemake's `--cores`, which does no harm: who trained on that core would need a card too.
+A slot is a locked file, and a lock dies with its process. The files lie in the system's temporary directory and bear the cards' own names,
+so that all processes of a user on a machine agree: those of several working directories, and those that see other cards. A cell that finds
+no free slot waits for one. Meanwhile it holds a core of Snakemake's `--cores`, which does no harm: who trained there would need a card too.
 """
 
 from __future__ import annotations
