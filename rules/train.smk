@@ -8,7 +8,7 @@ rule train:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=stages.train_mb,
+        runtime=stages.train_minutes,
     script:
         "../workflow/scripts/train.py"

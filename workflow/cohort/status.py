@@ -14,7 +14,7 @@ from cohort.cell import Planned
 from cohort.errors import UserError
 from cohort.log import last_line
 from cohort.plan import CLAIMS_TABLE, Plan
-from cohort.plan.cost import START_SECONDS, round_seconds
+from cohort.plan.cost import START_SECONDS, round_seconds, wanted
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
 from cohort.training.lease import is_held, state_folder, was_left
@@ -72,21 +72,24 @@ def print_status(plan: Plan) -> None:
 def print_cost(plan: Plan) -> None:
     """A line for each experiment: how much is missing, how long that is estimated to take, how true the estimate was so far."""
     _row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
-    wanted: dict[str, Planned] = {}  # each once, however many experiments show it
+    together: dict[str, Planned] = {}  # each once, however many experiments show it
     for study in map(plan.study, plan.listed):
         for name, experiment in study.experiments.items():
             found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
             missing = [status.planned for status in found if status.state not in ("done", "diverged")]
-            wanted |= {planned.digest: planned for planned in missing}
+            together |= {planned.digest: planned for planned in missing}
             hours = _hours(plan, missing)
             done = [status for status in found if status.seconds]
             ratio = sum(status.seconds for status in done) / _estimate(plan, [status.planned for status in done]) if done else None
             rounds = sum(planned.settings["rounds"] for planned in missing)
             _row(f"{study.name}.{name}", len(found), len(missing), rounds, f"{hours:.3g}", f"{ratio:.2f}" if ratio else "-")
+            jobs = Counter(wanted(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in missing)
+            for (megabytes, minutes), count in sorted(jobs.items()):
+                print(f"  {_counted(count, 'job')} of {megabytes} MB and {minutes} minutes on a cluster")
     for note in plan.notes:
         print(note)
-    total = _hours(plan, list(wanted.values()))
-    print(f"{total:.3g} core hours are estimated for the {len(wanted)} cells that are missing, with one CPU core for each")
+    total = _hours(plan, list(together.values()))
+    print(f"{total:.3g} core hours are estimated for the {len(together)} cells that are missing, with one CPU core for each")
 
 
 def print_record(path: str) -> None:
@@ -115,6 +118,10 @@ def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:
 
 def _hours(plan: Plan, cells: list[Planned]) -> float:
     return (_estimate(plan, cells) + START_SECONDS * len(cells)) / 3600
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _exist(files: Iterable[str]) -> bool:
