@@ -8,7 +8,7 @@ rule train:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=stages.train_mb,
-        runtime=stages.train_minutes,
+        mem_mb=stages.requests.megabytes,
+        runtime=stages.requests.minutes,
     script:
         "../workflow/scripts/train.py"

@@ -10,7 +10,8 @@ import pytest
 
 from cohort.cell import freeze
 from cohort.plan import Plan
-from cohort.plan.cost import COST_KEYS, memory_mb, wanted
+from cohort.plan.cost import memory_mb
+from cohort.plan.requests import COST_KEYS, wanted
 from cohort.stages import Stages
 from cohort.status import print_cost
 
@@ -108,8 +109,8 @@ def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
     for digest, cell in plan.cells.items():
         wildcards = SimpleNamespace(digest=digest)
         for attempt in (1, 2):
-            numbers = (driver.train_mb(wildcards, attempt), driver.train_minutes(wildcards, attempt))
-            assert numbers == (job.train_mb(wildcards, attempt), job.train_minutes(wildcards, attempt))
+            numbers = (driver.requests.megabytes(wildcards, attempt), driver.requests.minutes(wildcards, attempt))
+            assert numbers == (job.requests.megabytes(wildcards, attempt), job.requests.minutes(wildcards, attempt))
             asked.add((cell.settings["J"], attempt, *numbers))
     assert asked == {("J4", 1, 2000, 30), ("J4", 2, 4000, 60), ("J400000", 1, 2000, 1440), ("J400000", 2, 4000, 1440)}
 

@@ -19,7 +19,7 @@ from cohort.claims.paper import paper_files
 from cohort.errors import UserError
 from cohort.files import code_hash
 from cohort.plan import CLAIMS_TABLE, Plan, Study, all_studies, drawn_names
-from cohort.plan.cost import COST_KEYS, wanted
+from cohort.plan.requests import Requests
 from cohort.records.paper import paper_file
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
@@ -35,7 +35,7 @@ class Stages:
     def __init__(self, plan: Plan | None):
         self._plan = plan
         self._hashes: dict[str, str] = {}
-        self._costs: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self.requests = Requests(self.planned, plan.datasets if plan else None)
 
     @property
     def plan(self) -> Plan:
@@ -65,24 +65,6 @@ class Stages:
         planned = self.planned(wildcards.digest)
         needed = [] if os.path.exists(planned.path) else [planned.inputs["shards"], planned.inputs["data"]]
         return [file for file in needed if not os.path.exists(file)][:1]
-
-    def train_mb(self, wildcards: Wildcards, attempt: int) -> int:
-        """The memory that training a cell asks a cluster for."""
-        return self._wanted(wildcards.digest, attempt)[0]
-
-    def train_minutes(self, wildcards: Wildcards, attempt: int) -> int:
-        """The time that training a cell asks a cluster for."""
-        return self._wanted(wildcards.digest, attempt)[1]
-
-    def _wanted(self, digest: str, attempt: int) -> tuple[int, int]:
-        """A job reads the facts of the data set from the plan file of the prepared data."""
-        planned = self.planned(digest)
-        settings = planned.settings
-        key = (attempt, *(settings[name] for name in COST_KEYS), *settings["selector"].values())
-        if key not in self._costs:
-            known = self._plan.datasets[settings["dataset"]] if self._plan else None
-            self._costs[key] = wanted(settings, known or self.planned(digest_in(planned.inputs["data"])).settings, attempt)
-        return self._costs[key]
 
     def records(self, study: str, experiment: str) -> Files:
         """The records of an experiment."""
@@ -161,11 +143,6 @@ class Stages:
         if drawn not in study.drawn():  # all of its cells are skipped, as a note says
             return []
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
-
-
-def digest_in(path: str) -> str:
-    """The digest that a path ends with."""
-    return path.rpartition("-")[2].removesuffix(".h5")
 
 
 def shortly(files: Callable[[Wildcards], Files], check: Callable[[], None]) -> Callable[[Wildcards], Files]:

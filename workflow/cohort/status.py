@@ -15,7 +15,8 @@ from cohort.cell import Planned
 from cohort.errors import UserError
 from cohort.log import last_line
 from cohort.plan import CLAIMS_TABLE, Plan
-from cohort.plan.cost import START_SECONDS, round_seconds, wanted
+from cohort.plan.cost import START_SECONDS, round_seconds
+from cohort.plan.requests import wanted
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
 from cohort.training.lease import is_held, state_folder, was_left

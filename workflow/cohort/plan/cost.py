@@ -1,4 +1,4 @@
-"""What a cell will cost, before it runs: its time and memory, and what a job on a cluster asks for.
+"""What a cell will cost, before it runs: its time and its memory.
 
 The constants are rough. Those of time are from a few cells of the demo and of AML's LeNet on one core of an AMD EPYC; `cohort cost` prints
 how far finished cells were from the estimate. Those of memory are such that 250 cells on a CPU (five data sets, five networks of 5,000 to
@@ -27,17 +27,6 @@ LARGEST = 10  # how much more than the mean client the largest one holds, of whi
 UNPACKED = 3  # times the inputs of a client, at most, while they are standardized
 KEPT = 3  # times what the layers put out for a batch: the outputs, their gradients, what the library works with
 EVALUATED = 250  # samples that are evaluated at once
-
-TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
-SNAKEMAKE_MB = 350  # what Snakemake takes itself within a job on a cluster
-MINUTES = (30, 60, 120, 240, 480, 1440)
-MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
-
-COST_KEYS = (
-    *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
-    *("J", "batch", "rounds", "evaluate_every"),
-)
-"""The settings that an estimate depends on, beside the selector's."""
 
 
 def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
@@ -77,18 +66,6 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     outputs = model.outputs(shape) * max(KEPT * min(settings["batch"], largest), EVALUATED) * number
     models = COPIES * (settings["cohort"] + _probes(settings)[0]) * model.weights(shape, facts["classes"]) * number
     return START_MB + (stored + inputs + outputs + models) / 1e6
-
-
-def wanted(settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1) -> tuple[int, int]:
-    """The megabytes and minutes that a job asks for, in steps, so that a cluster sees few kinds of jobs. A second attempt asks for more."""
-    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
-    megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
-    return _step(attempt * _step(megabytes, MEGABYTES), MEGABYTES), _step(attempt * _step(minutes, MINUTES), MINUTES)
-
-
-def _step(amount: float, steps: tuple[int, ...]) -> int:
-    """The first step that is enough, or the last one: who ran out of time goes on from his checkpoint."""
-    return next((step for step in steps if step >= amount), steps[-1])
 
 
 def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
