@@ -112,7 +112,7 @@ class Stages:
         """A param that changes when the code of these packages does."""
         return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
 
-    def targets(self, check: Callable[[], None]) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
+    def targets(self, check: Callable[[], None] = lambda: None) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
         """The named targets: `all`, each study, and each of its figures and tables. A job on a cluster knows its own target.
 
         They are the first thing that Snakemake asks for, so that what `check` raises is said before it looks at any job.
