@@ -20,7 +20,7 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
-    driver, stages = Driver(plan), Stages(plan)
+    driver, stages = Driver(plan, lambda: workflow.executor_plugin.name), Stages(plan)
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))
@@ -34,7 +34,7 @@ wildcard_constraints:
     name="[a-z][a-z0-9_]*",
 
 
-for target, files in stages.targets():
+for target, files in stages.targets(driver.check_executor):
 
     rule:
         name:

@@ -8,7 +8,7 @@ rule train:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=stages.requests.megabytes,
+        runtime=stages.requests.minutes,
     script:
         "../workflow/scripts/train.py"

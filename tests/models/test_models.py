@@ -133,3 +133,25 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
     text = torch.arange(80).view(1, 80)
     assert torch.equal(network(text), network(text)) != dropped
     assert torch.equal(network.eval()(text), network(text))
+
+
+@pytest.mark.parametrize(("name", "shape"), [*TAKEN, *((name, TEXT) for name in MODELS if "text" in MODELS[name].kinds)])
+def test_weights_are_counted(name: str, shape: Shape):
+    built = MODELS[name]().build(shape, 7)
+    assert MODELS[name]().weights(shape, 7) == sum(parameter.numel() for parameter in built.parameters())
+
+
+@pytest.mark.parametrize(("name", "shape"), TAKEN)
+def test_outputs_are_what_the_layers_put_out(name: str, shape: Shape):
+    """But for the scores of the classes, and for flattening, which makes no new numbers."""
+    network, counted = MODELS[name]().build(shape, 7), []
+    layers = [layer for layer in network.modules() if not isinstance(layer, nn.Sequential | nn.Flatten)]
+    for layer in layers[:-1]:
+        layer.register_forward_hook(lambda layer, inputs, output: counted.append(output.numel()))
+    network(torch.zeros(1, *shape))
+    assert MODELS[name]().outputs(shape) == sum(counted)
+
+
+def test_outputs_of_a_recurrent_network_by_hand():
+    """80 characters: an embedding of 8, and two layers of 256 units with four gates before and after, a state and an output."""
+    assert MODELS["char-lstm-central"]().outputs(TEXT) == 80 * (8 + 2 * 256 * 10)

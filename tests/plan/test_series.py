@@ -218,7 +218,7 @@ def digests_of_aml(scale: str) -> dict[str, set[str]]:
     return {name: {row.digest for row in found.rows} for name, found in experiments.items()}
 
 
-@pytest.mark.parametrize("scale", ["full", "reduced", "smoke"])
+@pytest.mark.parametrize("scale", ["full", "reduced"])
 def test_amls_figures_of_several_experiments_train_nothing(project: Path, scale: str):
     of = digests_of_aml(scale)
     others = set().union(*(digests for name, digests in of.items() if name not in MIXING))

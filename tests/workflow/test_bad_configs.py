@@ -122,10 +122,10 @@ def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):
 
 
 def test_a_mistake_in_a_study_that_only_a_target_names(fresh: Project):
-    """It is planned when Snakemake asks for the target's files, and Snakemake adds a frame of ours to the sentence."""
+    """It is planned when Snakemake asks for the target's files, and its sentence is the last one."""
     text = (fresh.root / STUDY).read_text()
     (fresh.root / "config/studies/other.yaml").write_text(text.replace("lr: 0.05", "lr: -0.05"))
     output = fresh.snakemake("other", fails=True)
-    assert "UserError: config/studies/other.yaml: settings.lr is -0.05, but must be above 0" in output
-    assert output.count('  File "') == 1
+    assert output.endswith("\nerror: config/studies/other.yaml: settings.lr is -0.05, but must be above 0\n")
+    assert "Traceback" not in output and "Exception" not in output
     assert not (fresh.root / "results/logs").exists()

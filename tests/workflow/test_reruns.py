@@ -82,6 +82,7 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
 
 def test_unrelated_config_changes_nothing(finished: Project):
     finished.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 7")
+    finished.replace("config/config.yaml", "jobs_per_gpu: 1", "jobs_per_gpu: 3")
     finished.replace("config/strategies.yaml", "title: Highest loss", "title: The highest loss")
     assert finished.planned() == {}
 

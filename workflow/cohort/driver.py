@@ -7,7 +7,9 @@ import gc
 import json
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -23,13 +25,15 @@ from cohort.stages import experiment_file, experiment_plan
 from cohort.training.lease import FINISHED, state_folder
 
 LOCK = Path(PLAN_FOLDER, "driver.lock")
+SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
+PING_SECONDS = 15
 
 
 class Driver:
-    """Holds the lock of the working directory as long as its process lives."""
+    """Holds the lock of the working directory as long as its process lives. `executor` names the executor, once Snakemake has made it."""
 
-    def __init__(self, plan: Plan | None):
-        self.plan = plan
+    def __init__(self, plan: Plan | None, executor: Callable[[], str]):
+        self.plan, self.executor = plan, executor
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
@@ -48,10 +52,16 @@ class Driver:
             for note in self.plan.notes:
                 self.plan.tell(note)
 
+    def check_executor(self) -> None:
+        """Raise where the cells are to go to a cluster that is not there: Snakemake would find out job by job."""
+        if self.executor() == "slurm":
+            check_slurm()
+
     def start(self) -> None:
         """Lock the directory, freeze the plan for the jobs, forget finished states whose records are in place."""
         if self.plan is None:  # a job on a cluster
             return
+        self.check_executor()
         with explained("results"):
             self.lock = lock_directory()
             freeze_plan(self.plan)
@@ -71,6 +81,19 @@ class Driver:
         sweep(self.plan)
         for name in self.plan.studies:
             print(f"drawn from the records that exist: {draw_partial(self.plan, name)}", file=sys.stderr)
+
+
+def check_slurm() -> None:
+    """Raise where SLURM's commands are not installed, or its controller does not answer."""
+    mend = "start on a login node of the cluster, or without --profile slurm to train on this machine"
+    if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
+        raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {mend}")
+    try:
+        said = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=PING_SECONDS).stdout
+    except (OSError, subprocess.SubprocessError):
+        said = ""
+    if " UP" not in said:
+        raise UserError(f"SLURM's controller does not answer (scontrol ping says more); start again when it does, or {mend}")
 
 
 def freeze_plan(plan: Plan) -> None:

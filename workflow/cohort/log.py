@@ -39,9 +39,9 @@ def logged(path: str | Path) -> Iterator[None]:
 
 
 def last_line(path: str | Path) -> str:
-    """The last line of a log, or nothing."""
+    """The last line of a log that says anything, or nothing."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    return lines[-1] if lines else ""
+    return next((line for line in reversed(lines) if line.strip()), "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from cohort.claims.paper import paper_files
 from cohort.errors import UserError
 from cohort.files import code_hash
 from cohort.plan import CLAIMS_TABLE, Plan, Study, all_studies, drawn_names
+from cohort.plan.requests import Requests
 from cohort.records.paper import paper_file
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
@@ -33,6 +35,7 @@ class Stages:
     def __init__(self, plan: Plan | None):
         self._plan = plan
         self._hashes: dict[str, str] = {}
+        self.requests = Requests(self.planned, plan.datasets if plan else None)
 
     @property
     def plan(self) -> Plan:
@@ -109,15 +112,18 @@ class Stages:
         """A param that changes when the code of these packages does."""
         return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
 
-    def targets(self) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
-        """The named targets: `all`, each study, and each of its figures and tables. A job on a cluster knows its own target."""
+    def targets(self, check: Callable[[], None] = lambda: None) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
+        """The named targets: `all`, each study, and each of its figures and tables. A job on a cluster knows its own target.
+
+        They are the first thing that Snakemake asks for, so that what `check` raises is said before it looks at any job.
+        """
         if self._plan is None:
             return
-        yield "all", shortly(self._all)
+        yield "all", shortly(self._all, check)
         for name in all_studies():
-            yield name, shortly(partial(self._study_target, name))
+            yield name, shortly(partial(self._study_target, name), check)
             for drawn in drawn_names(name):
-                yield f"{name}_{drawn}", shortly(partial(self._drawn_target, name, drawn))
+                yield f"{name}_{drawn}", shortly(partial(self._drawn_target, name, drawn), check)
 
     def _all(self, wildcards: Wildcards) -> Files:
         page = [] if self.plan.config.get("only") else [f"results/{self.plan.scale}/report/index.html"]
@@ -139,14 +145,15 @@ class Stages:
         return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
 
 
-def shortly(files: Callable[[Wildcards], Files]) -> Callable[[Wildcards], Files]:
-    """A target whose study is planned only now: Snakemake prints the traceback of a mistake in it, which is no longer than must be."""
+def shortly(files: Callable[[Wildcards], Files], check: Callable[[], None]) -> Callable[[Wildcards], Files]:
+    """A target whose study is planned only now. A mistake in it ends Snakemake, which would show another exception with a traceback."""
 
     def asked(wildcards: Wildcards) -> Files:
         try:
+            check()
             return files(wildcards)
         except UserError as error:
-            raise error.with_traceback(None) from None
+            sys.exit(f"error: {error}")
 
     return asked
 

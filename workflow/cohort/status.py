@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,14 @@ from cohort.errors import UserError
 from cohort.log import last_line
 from cohort.plan import CLAIMS_TABLE, Plan
 from cohort.plan.cost import START_SECONDS, round_seconds
+from cohort.plan.requests import wanted
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
 from cohort.training.lease import is_held, state_folder, was_left
 
 STATES = ("done", "diverged", "running", "failed", "missing")
+SLURM_LOGS = Path(".snakemake/slurm_logs/rule_train")
+BEGINS_SECONDS = 60.0  # at most, from a job's start to its cell's
 
 
 @dataclass(frozen=True)
@@ -31,16 +35,19 @@ class CellStatus:
     seconds: float = 0.0
 
 
-def status_of(planned: Planned) -> CellStatus:
-    """Look at a cell's record, then at its state folder."""
+def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
+    """Look at a cell's record, then at its state folder, then at what its last job said."""
     if Path(planned.path).exists():
         try:
             record = read(planned.path)
         except UserError:
             return CellStatus(planned, "failed")
         return CellStatus(planned, record.header["status"], sum(value for _, value in record.history.cost["seconds"]))
-    folder = state_folder(planned.path)
-    return CellStatus(planned, "running" if is_held(folder) else "failed" if was_left(folder) else "missing")
+    folder, log = state_folder(planned.path), log_of(planned)
+    if is_held(folder):
+        return CellStatus(planned, "running")
+    died = planned.digest in slurm_logs and not log.exists()
+    return CellStatus(planned, "failed" if was_left(folder) or died or last_line(log).startswith("error: ") else "missing")
 
 
 def log_of(planned: Planned) -> Path:
@@ -48,16 +55,26 @@ def log_of(planned: Planned) -> Path:
     return Path("results/logs/train", Path(planned.path).relative_to("results/cells")).with_suffix(".log")
 
 
+def logs_of_slurm() -> dict[str, Path]:
+    """The newest log of SLURM's own for each cell, by digest: all that is left of a job whose node died before the cell began.
+
+    One that was written to just now may be of a job that is about to begin.
+    """
+    files = [(file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log")]
+    return {file.parent.name.rpartition("_")[2]: file for written, file in sorted(files) if time.time() - written > BEGINS_SECONDS}
+
+
 def print_status(plan: Plan) -> None:
     """A line for each experiment, the failed cells with the last line of their logs, and figures that stand on missing records."""
-    failed: list[Planned] = []
+    failed: dict[str, Planned] = {}  # each once, however many experiments show it
+    slurm_logs = logs_of_slurm()
     _row("experiment", *STATES)
     for study in map(plan.study, plan.listed):
         for name, experiment in study.experiments.items():
-            found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
+            found = [status_of(plan.cells[row.digest], slurm_logs) for row in experiment.rows]
             counts = Counter(status.state for status in found)
             _row(f"{study.name}.{name}", *(counts[state] for state in STATES))
-            failed += [status.planned for status in found if status.state == "failed"]
+            failed |= {status.planned.digest: status.planned for status in found if status.state == "failed"}
             shown = [key for key, spec in study.drawn().items() if spec["experiment"] == name] + [CLAIMS_TABLE] * (name in study.claimed())
             drawn = [key for key in shown if _exist(drawn_files(plan, study, key))]
             absent = len(found) - counts["done"] - counts["diverged"]
@@ -65,28 +82,33 @@ def print_status(plan: Plan) -> None:
                 print(f"  {', '.join(drawn)} was drawn, but {absent} of its records are not there: run snakemake again")
     for note in plan.notes:
         print(note)
-    for planned in failed:
-        print(f"\nfailed: {planned.path}\n  {last_line(log_of(planned)) or 'no log'}\n  more: less {log_of(planned)}")
+    for planned in failed.values():
+        log = log_of(planned) if log_of(planned).exists() else slurm_logs.get(planned.digest)
+        print(f"\nfailed: {planned.path}\n  " + (f"{last_line(log)}\n  more: less {log}" if log else "no log"))
 
 
 def print_cost(plan: Plan) -> None:
     """A line for each experiment: how much is missing, how long that is estimated to take, how true the estimate was so far."""
     _row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
-    wanted: dict[str, Planned] = {}  # each once, however many experiments show it
+    together: dict[str, Planned] = {}  # likewise
+    slurm_logs = logs_of_slurm()
     for study in map(plan.study, plan.listed):
         for name, experiment in study.experiments.items():
-            found = [status_of(plan.cells[row.digest]) for row in experiment.rows]
+            found = [status_of(plan.cells[row.digest], slurm_logs) for row in experiment.rows]
             missing = [status.planned for status in found if status.state not in ("done", "diverged")]
-            wanted |= {planned.digest: planned for planned in missing}
+            together |= {planned.digest: planned for planned in missing}
             hours = _hours(plan, missing)
             done = [status for status in found if status.seconds]
             ratio = sum(status.seconds for status in done) / _estimate(plan, [status.planned for status in done]) if done else None
             rounds = sum(planned.settings["rounds"] for planned in missing)
             _row(f"{study.name}.{name}", len(found), len(missing), rounds, f"{hours:.3g}", f"{ratio:.2f}" if ratio else "-")
+            jobs = Counter(wanted(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in missing)
+            for (megabytes, minutes), count in sorted(jobs.items()):
+                print(f"  {_counted(count, 'job')} of {megabytes} MB and {minutes} minutes on a cluster")
     for note in plan.notes:
         print(note)
-    total = _hours(plan, list(wanted.values()))
-    print(f"{total:.3g} core hours are estimated for the {len(wanted)} cells that are missing, with one CPU core for each")
+    total = _hours(plan, list(together.values()))
+    print(f"{total:.3g} core hours are estimated for the {len(together)} cells that are missing, with one CPU core for each")
 
 
 def print_record(path: str) -> None:
@@ -115,6 +137,10 @@ def _estimate(plan: Plan, cells: Iterable[Planned]) -> float:
 
 def _hours(plan: Plan, cells: list[Planned]) -> float:
     return (_estimate(plan, cells) + START_SECONDS * len(cells)) / 3600
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _exist(files: Iterable[str]) -> bool:

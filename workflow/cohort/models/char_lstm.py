@@ -30,6 +30,15 @@ class CharLstm(Model):
         later = 4 * self.hidden * 2 * self.hidden * (self.layers - 1)
         return int(shape[0] * (first + later) + self.hidden * classes)
 
+    def weights(self, shape: Shape, classes: int) -> int:
+        first = 4 * self.hidden * (self.embedding + self.hidden + 2)
+        later = 4 * self.hidden * (2 * self.hidden + 2) * (self.layers - 1)
+        return classes * self.embedding + first + later + (self.hidden + 1) * classes
+
+    def outputs(self, shape: Shape) -> int:
+        """Of each unit at each character its state, its output, and its four gates before and after their nonlinearity."""
+        return int(shape[0] * (self.embedding + 10 * self.hidden * self.layers))
+
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn
 

@@ -34,6 +34,15 @@ class LeNet(Model):
         convolutions = sum(KERNEL**2 * before * after * size for (before, after), size in zip(depths, pixels, strict=True))
         return convolutions + sum(before * after for before, after in pairwise(self._widths(shape, classes)))
 
+    def weights(self, shape: Shape, classes: int) -> int:
+        convolutions = sum((KERNEL**2 * before + 1) * after for before, after in pairwise((shape[0], *self.channels)))
+        return convolutions + sum((before + 1) * after for before, after in pairwise(self._widths(shape, classes)))
+
+    def outputs(self, shape: Shape) -> int:
+        convolutions = zip(self.channels, self._sizes(shape), strict=True)
+        convolved = sum(depth * (height * width + 2 * (height // 2) * (width // 2)) for depth, (height, width) in convolutions)
+        return convolved + 2 * sum(self.hidden)
+
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn
 

@@ -27,6 +27,14 @@ class Model(Component):
         """Multiplications of one forward pass of one sample: what a cost estimate is made from."""
         raise NotImplementedError
 
+    def weights(self, shape: Shape, classes: int) -> int:
+        """How many weights the network has: what a client sends, and what memory each of its copies takes."""
+        raise NotImplementedError
+
+    def outputs(self, shape: Shape) -> int:
+        """About how many numbers its layers put out for one sample (the last few aside), which training keeps until the step is done."""
+        raise NotImplementedError
+
     def build(self, shape: Shape, classes: int) -> nn.Module:
         """The network, with the initial weights that torch's current generator gives."""
         raise NotImplementedError

@@ -23,6 +23,12 @@ class SmallMLP(Model):
     def multiply_adds(self, shape: Shape, classes: int) -> int:
         return (math.prod(shape) + classes) * self.hidden
 
+    def weights(self, shape: Shape, classes: int) -> int:
+        return self.multiply_adds(shape, classes) + self.hidden + classes
+
+    def outputs(self, shape: Shape) -> int:
+        return 2 * self.hidden
+
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn
 
@@ -45,6 +51,18 @@ class SmallCNN(Model):
         first, second = self.channels
         convolutions = 9 * depth * first * height * width + 9 * first * second * (height // 2) * (width // 2)
         return convolutions + second * (height // 4) * (width // 4) * classes
+
+    def weights(self, shape: Shape, classes: int) -> int:
+        depth, height, width = shape
+        first, second = self.channels
+        convolutions = (9 * depth + 1) * first + (9 * first + 1) * second
+        return convolutions + (second * (height // 4) * (width // 4) + 1) * classes
+
+    def outputs(self, shape: Shape) -> int:
+        _, height, width = shape
+        first, second = self.channels
+        halves, quarters = (height // 2) * (width // 2), (height // 4) * (width // 4)
+        return 2 * first * height * width + first * halves + 2 * second * halves + second * quarters
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn

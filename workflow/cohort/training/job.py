@@ -1,4 +1,4 @@
-"""One cell, from its plan file to its record: lease, resume, rounds, checkpoints, publication."""
+"""One cell, from its plan file to its record: lease, card, resume, rounds, checkpoints, publication."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from cohort.errors import UserError
 from cohort.files import replacing
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
+from cohort.training.cards import placed
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, state_folder, tidy
 from cohort.training.memory import keep_freed_memory
@@ -39,6 +40,7 @@ def train(
     *,
     device: str = "auto",
     checkpoint_seconds: float = 60.0,
+    jobs_per_gpu: int = 1,
     until: int | None = None,
     watch: Watch | None = None,
 ) -> None:
@@ -50,11 +52,12 @@ def train(
         finished = folder / FINISHED
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
-            run = Run.begin(planned, folder / CHECKPOINT, device)
-            run.train(checkpoint_seconds, until or run.rounds, watch or LogLines(run.rounds))
-            if not run.is_over:
-                return
-            write(finished, run.record())
+            with placed(device, jobs_per_gpu) as where:
+                run = Run.begin(planned, folder / CHECKPOINT, where)
+                run.train(checkpoint_seconds, until or run.rounds, watch or LogLines(run.rounds))
+                if not run.is_over:
+                    return
+                write(finished, run.record())
         publish(finished, record)
         tidy(folder, LEASE, FINISHED)
         print(f"record {record}", flush=True)
@@ -80,19 +83,18 @@ class Run:
     checkpoint: Path
 
     @classmethod
-    def begin(cls, planned: Planned, path: Path, device: str) -> Run:
+    def begin(cls, planned: Planned, path: Path, device: torch.device) -> Run:
         """From the checkpoint at `path`, or from nothing."""
         torch.set_num_threads(1)
         keep_freed_memory()
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
         torch.use_deterministic_algorithms(True)
-        where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
-        task = load_task(planned, where)
+        task = load_task(planned, device)
         begun = PROCEDURES[task.settings.procedure]().begin(task)
-        state = checkpoint.load(path, planned.digest, begun, where) or begun
-        state.sessions.append(session(where, state.round))
+        state = checkpoint.load(path, planned.digest, begun, device) or begun
+        state.sessions.append(session(device, state.round))
         print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
-        return cls(planned, task, where, state, path)
+        return cls(planned, task, device, state, path)
 
     @property
     def rounds(self) -> int:

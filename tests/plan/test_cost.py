@@ -1,0 +1,121 @@
+"""What a cell is estimated to need and what its job asks for, worked out by hand and held against what cells really took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cohort.cell import freeze
+from cohort.plan import Plan
+from cohort.plan.cost import memory_mb
+from cohort.plan.requests import COST_KEYS, wanted
+from cohort.stages import Stages
+from cohort.status import print_cost
+
+PlanOf = Callable[..., Plan]
+CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
+DIGITS = {"train": 1_437, "test": 360, "shape": [1, 8, 8], "classes": 10}
+TEXT = {"train": 4_014_850, "test": 211_308, "shape": [80], "classes": 80, "kind": "text"}
+CENTRAL = {"train": 3_803_542, "test": 422_616, "shape": [80], "classes": 80, "kind": "text"}
+USUAL = {"samples": 1.0, "validation": 0, "precision": "float32", "selector": {"name": "random"}, "rounds": 10, "evaluate_every": 10}
+DEMO = USUAL | {"dataset": "digits", "model": "small-mlp", "clients": 20, "cohort": 4, "J": "J4", "batch": 16}
+AML = USUAL | {"dataset": "cifar100", "model": "aml-lenet", "clients": 100, "cohort": 10, "J": "J4e", "batch": 128}
+PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}
+
+
+def test_memory_of_a_cell_by_hand():
+    """Clients of 500 images: ten times as many lie unpacked, three times over; LeNet's layers put out 64 numbers for each of 32x32 places,
+    twice 64 for 16x16 pooled ones, the same a size smaller, and twice 384 + 192; 10 clients have 8 copies of 1,773,796 weights."""
+    stored = 60_000 * (3072 + 16)
+    inputs = 10 * 500 * 3072 * 3 * 4
+    outputs = (64 * (1024 + 2 * 256) + 64 * (256 + 2 * 64) + 2 * 576) * 3 * 128 * 4
+    models = 8 * 10 * 1_773_796 * 4
+    assert memory_mb(AML, CIFAR) == pytest.approx(500 + (stored + inputs + outputs + models) / 1e6)
+    double = memory_mb(AML | {"precision": "float64"}, CIFAR)
+    assert double == pytest.approx(500 + (stored + 2 * (inputs + outputs + models)) / 1e6)
+
+
+def test_a_client_holds_no_more_than_there_is():
+    """Four clients of 12,500: the largest holds all 50,000, not ten times its share; evaluation of 250 beats a batch of 10, thrice."""
+    settings = AML | {"clients": 4, "cohort": 1, "batch": 10}
+    outputs = (64 * (1024 + 2 * 256) + 64 * (256 + 2 * 64) + 2 * 576) * 250 * 4
+    expected = 60_000 * (3072 + 16) + 50_000 * 3072 * 3 * 4 + outputs + 8 * 1_773_796 * 4
+    assert memory_mb(settings, CIFAR) == pytest.approx(500 + expected / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts", "peaks"),
+    [
+        (DEMO, DIGITS, (325, 328)),
+        (DEMO | {"model": "small-cnn"}, DIGITS, (342, 342)),
+        (AML | {"samples": 0.02}, CIFAR, (903, 1030)),
+        (AML | {"samples": 0.1}, CIFAR, (1085, 1162)),
+        (AML | {"samples": 0.1, "cohort": 20}, CIFAR, (1764, 1887)),  # momentum of the server
+        (AML | {"samples": 0.1} | PROBE, CIFAR, (2747, 2871)),
+        (AML | {"samples": 0.1, "clients": 1, "cohort": 1, "J": "J1e"}, CIFAR, (826, 842)),  # centralized
+        (DEMO | {"model": "char-lstm", "clients": 100, "cohort": 10}, TEXT, (1011, 1011)),
+        (DEMO | {"model": "char-lstm", "clients": 100, "cohort": 10, "samples": 0.02}, TEXT, (768, 824)),
+        (DEMO | {"model": "char-lstm-central", "clients": 1, "cohort": 1, "batch": 1024, "samples": 0.002}, CENTRAL, (4182, 5281)),
+        (DEMO | {"model": "char-lstm-central", "clients": 1, "cohort": 1, "batch": 1024, "samples": 0.00025}, CENTRAL, (3447, 3448)),
+    ],
+)
+def test_cells_took_less_memory_than_estimated_and_not_a_quarter(settings: Any, facts: Any, peaks: tuple[int, int]):
+    """Peaks of finished cells on a CPU, from their records."""
+    lowest, highest = peaks
+    assert highest < memory_mb(settings, facts) < 4 * lowest
+
+
+def test_steps_and_attempts():
+    """AML's cell is estimated at about 1.6 GB: 1.5 times that and 350 are in the step of 4,000. Time: 4 epochs of 4 batches, 10 clients,
+    10 rounds, 1,600 steps of 0.0003 + 6 x 32.8 million x 128 / 1e11 s, and 10,000 tests of 66 million; three times that is 21 minutes."""
+    megabytes = 1.5 * memory_mb(AML, CIFAR) + 350
+    assert 2000 < megabytes < 4000
+    assert wanted(AML, CIFAR) == (4000, 30)
+    assert wanted(AML, CIFAR, attempt=2) == (8000, 60)
+    assert wanted(AML, CIFAR, attempt=3) == (16000, 120)  # three times 4,000 and 30 lie between two steps
+    assert wanted(AML | {"rounds": 15}, CIFAR) == (4000, 60)
+    assert wanted(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
+    assert wanted(DEMO, DIGITS) == (2000, 30)
+
+
+class Noted(dict[str, Any]):
+    """Settings that remember which of them were asked for."""
+
+    def __init__(self, settings: dict[str, Any]):
+        super().__init__(settings)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+
+def test_the_keys_are_what_an_estimate_looks_at():
+    settings = Noted(AML)
+    wanted(settings, CIFAR)
+    assert settings.asked | {"dataset"} == set(COST_KEYS) | {"selector"}  # the facts are the data set's
+
+
+def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
+    plan = plan_of({"axes": {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}})
+    for things in (plan.cells, plan.data):
+        for planned in things.values():
+            freeze(planned)
+    driver, job = Stages(plan), Stages(None)
+    asked = set()
+    for digest, cell in plan.cells.items():
+        wildcards = SimpleNamespace(digest=digest)
+        for attempt in (1, 2):
+            numbers = (driver.requests.megabytes(wildcards, attempt), driver.requests.minutes(wildcards, attempt))
+            assert numbers == (job.requests.megabytes(wildcards, attempt), job.requests.minutes(wildcards, attempt))
+            asked.add((cell.settings["J"], attempt, *numbers))
+    assert asked == {("J4", 1, 2000, 30), ("J4", 2, 4000, 60), ("J400000", 1, 2000, 1440), ("J400000", 2, 4000, 1440)}
+
+
+def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):
+    print_cost(plan_of({"axes": {"J": ["J4", "J400000"], "seed": [0, 1, 2]}, "exclude": [{"J": ["J400000"], "seed": [1, 2]}]}))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:4] == ["  3 jobs of 2000 MB and 30 minutes on a cluster", "  1 job of 2000 MB and 1440 minutes on a cluster"]

@@ -1,0 +1,84 @@
+"""`--profile slurm` where there is no SLURM: one sentence at once, and a plan all the same where only that is asked for."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Project
+
+TOOLS = ("bash", "sh", "env", "git", "uname", "which", "touch")
+ABSENT = "error: SLURM's commands are not on this machine (sbatch, scontrol, scancel); start on a login node of the cluster, or without"
+SILENT = "error: SLURM's controller does not answer (scontrol ping says more); start again when it does, or start on a login node"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """All that is on the PATH."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in TOOLS:
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return folder
+
+
+def program(path: Path, *lines: str) -> None:
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+
+
+def slurm(project: Project, programs: Path, *arguments: str) -> tuple[int, list[str]]:
+    if not (project.root / "slurm").exists():
+        (project.root / "slurm").symlink_to("profiles/slurm")
+    command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *arguments]
+    environment = os.environ | {"PATH": str(programs)}
+    done = subprocess.run(command, cwd=project.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_without_its_commands(fresh: Project, programs: Path):
+    status, lines = slurm(fresh, programs)
+    assert status == 1
+    assert lines[-1].startswith(ABSENT) and len(lines) <= 3, lines
+    assert not (fresh.root / "results").exists()
+
+
+def test_a_file_as_target_is_refused_too_before_any_job(fresh: Project, programs: Path):
+    status, lines = slurm(fresh, programs, "results/full/figures/tiny/fig1.png")
+    assert status == 1 and any(line.startswith(ABSENT.removeprefix("error: ")) for line in lines), lines
+    assert not (fresh.root / "results").exists()
+
+
+@pytest.mark.parametrize("lines", [["echo 'Slurmctld(primary) at head is DOWN'", "exit 1"], ["exec sleep 60"]])
+def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
+    for name in ("sbatch", "scancel"):
+        program(programs / name, "touch submitted")
+    program(programs / "scontrol", *lines)
+    (programs / "sleep").symlink_to(shutil.which("sleep"))
+    fresh.replace("workflow/cohort/driver.py", "PING_SECONDS = 15", "PING_SECONDS = 0.5")
+    status, said = slurm(fresh, programs)
+    assert status == 1 and said[-1].startswith(SILENT) and len(said) <= 3, said
+    assert not (fresh.root / "submitted").exists()
+
+
+def test_a_dry_run_needs_no_cluster(fresh: Project, programs: Path):
+    status, lines = slurm(fresh, programs, "-n")
+    assert status == 0 and ["train", "6"] in [line.split() for line in lines]
+
+
+def trained(lines: list[str]) -> list[str]:
+    return re.findall(r"^rule train:\n(?: .*\n)+", "\n".join(lines), re.MULTILINE)
+
+
+def test_what_a_job_asks_for_and_how_a_user_overrules_it(fresh: Project, programs: Path):
+    _, lines = slurm(fresh, programs, "-n", "--quiet", "host", "--", "tiny_fig2")
+    assert ["mem_mb=2000" in job and "runtime=30" in job for job in trained(lines)] == [True, True]
+    _, lines = slurm(fresh, programs, "-n", "--quiet", "host", "--set-resources", "train:mem_mb=9000", "--", "tiny_fig2")
+    assert ["mem_mb=9000" in job and "runtime=30" in job for job in trained(lines)] == [True, True]

@@ -1,0 +1,85 @@
+"""What `cohort status` makes of cells that failed, however far they came, and what is drawn from the others."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from tests.workflow.conftest import Project
+from tests.workflow.test_command_line import cohort, counts
+
+LAST = "slurmstepd: error: *** JOB 7 ON node3 CANCELLED DUE TO NODE FAILURE ***"
+
+
+def a_cell(project: Project) -> tuple[Path, Path]:
+    """A record of experiment two, and its log, both relative to the project."""
+    record = next(path for path in project.records() if "/J3/" in str(path)).relative_to(project.root)
+    return record, Path("results/logs/train", *record.parts[2:]).with_suffix(".log")
+
+
+def slurm_log(project: Project, record: Path, job: int, text: str, age: float) -> Path:
+    """As the plugin for SLURM names it: the wildcards, with _ for /."""
+    folder = "_".join((*record.parts[2:-1], record.stem.replace("-k", "_k")))
+    file = Path(".snakemake/slurm_logs/rule_train", folder, f"{job}.log")
+    (project.root / file).parent.mkdir(parents=True, exist_ok=True)
+    (project.root / file).write_text(text)
+    os.utime(project.root / file, (time.time() - age, time.time() - age))
+    return file
+
+
+def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
+    record, log = a_cell(finished)
+    (finished.root / record).unlink()
+    (finished.root / log).unlink()
+    assert counts(finished, "two") == {"done": 1, "missing": 1}
+    slurm_log(finished, record, 6, "the first attempt\n", age=500)
+    last = slurm_log(finished, record, 7, f"host: node3\n{LAST}\n\n", age=300)
+    assert counts(finished, "two") == {"done": 1, "failed": 1}
+    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n")
+    assert "tiny.two" in cohort(finished, "cost")
+    (finished.root / last).unlink()
+    slurm_log(finished, record, 6, "host: node1\n", age=1)  # a job that is about to begin
+    assert counts(finished, "two") == {"done": 1, "missing": 1}
+
+
+def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
+    record, log = a_cell(finished)
+    (finished.root / record).unlink()
+    slurm_log(finished, record, 7, LAST, age=300)
+    assert counts(finished, "two") == {"done": 1, "missing": 1}  # trained to the end, then deleted
+    with open(finished.root / log, "a") as file:
+        file.write("--- 2026-01-01 00:00:00\nerror: OSError('no torch') \n")  # before it could take the cell's lease
+    assert counts(finished, "two") == {"done": 1, "failed": 1}
+    assert f"failed: {record}\n  error: OSError('no torch') \n  more: less {log}\n" in cohort(finished, "status")
+
+
+def test_killed_without_any_log(finished: Project):
+    record, log = a_cell(finished)
+    (finished.root / record).unlink()
+    (finished.root / log).unlink()
+    state = (finished.root / record).with_suffix(".state")
+    state.mkdir()
+    (state / "lease").touch()
+    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  no log\n")
+
+
+def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
+    """Three seeds, of which one has broken shards. The figure itself says what stands behind it, not only the page."""
+    study = fresh.study()
+    study["experiments"] = {"two": {"axes": study["experiments"]["two"]["axes"] | {"seed": [0, 1, 2]}}}
+    study["figures"], study["tables"] = {"fig2": study["figures"]["fig2"]}, {}
+    fresh.write(study)
+    shards = next(word for word in fresh.snakemake("-n", "--quiet", "host").split() if "results/shards/" in word and "seed1" in word)
+    fresh.snakemake(shards)
+    (fresh.root / shards).write_bytes((fresh.root / shards).read_bytes()[:1000])
+    output = fresh.snakemake("--cores", "1", fails=True)
+    assert counts(fresh, "two") == {"done": 2, "failed": 1}
+    assert f"error: {shards} " in output and f"error: {shards} " in cohort(fresh, "status")
+    assert not (fresh.root / "results/full/figures").exists()
+    partial = fresh.root / "results/full/partial"
+    for drawn in (partial / "figures/tiny/fig2.svg", partial / "report/tiny.html"):
+        assert "n = 2 of 3 runs (1 missing)" in drawn.read_text()
+    (fresh.root / shards).unlink()
+    fresh.snakemake()
+    assert not partial.exists() and "n = 3 seeds per bar" in (fresh.root / "results/full/figures/tiny/fig2.svg").read_text()
