@@ -17,7 +17,7 @@ FLOORS = (
     ("records",),
     ("training", "figures", "tables", "claims", "report"),
     ("plan",),
-    ("stages", "partial", "driver", "status", "show_shards", "by_hand", "prune", "cli"),
+    ("stages", "partial", "status", "driver", "show_shards", "by_hand", "prune", "cli"),
 )
 
 

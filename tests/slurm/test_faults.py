@@ -146,8 +146,7 @@ def test_too_little_memory(lab: Lab):
     (path,) = lab.records()
     path.unlink()
     lab.profile(**{"set-resources": {"train": {"mem_mb": 100}}, "retries": 0})
-    output = lab.run(fails=True)
-    assert str(path.relative_to(lab.root)) in output
+    assert f"failed: {path.relative_to(lab.root)}" in lab.run(fails=True)
     status = subprocess.run(["cohort", "status"], cwd=lab.root, text=True, capture_output=True, check=True).stdout
     assert f"failed: {path.relative_to(lab.root)}" in status
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 
@@ -20,7 +21,8 @@ PACKED = {
 
 def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
     """But for how often it asks: from nothing, one job a cell, a card each, memory and time from the estimate."""
-    lab.snakemake("--delete-all-output", "--until", "deal")
+    for made in ("results", "resources/data", "resources/raw"):
+        shutil.rmtree(lab.root / made)
     lab.profile(card=True)
     lab.cells(2)
     output = lab.run()
@@ -50,13 +52,13 @@ def test_a_failed_member_of_a_pack_costs_no_record(lab: Lab):
     lab.cells(4)
     lab.profile(**PACKED | {"retries": 0})
     paths = sorted(set(re.findall(r"results/cells/\S+?\.h5", lab.snakemake("-n", "--quiet", "host"))))
-    bad = (lab.root / paths[1]).with_suffix(".state")
-    bad.parent.mkdir(parents=True)
-    bad.write_text("a file where a folder is needed")
+    bad = lab.root / paths[1]
+    (bad.with_suffix(".state") / "lease").mkdir(parents=True)
     output = lab.run(fails=True)
+    assert f"failed: {paths[1]}" in output
     done = {path: read(path).header["provenance"]["sessions"] for path in lab.records()}
-    assert done and bad.with_suffix(".h5") not in done, output
-    bad.unlink()
+    assert done and bad not in done, output
+    shutil.rmtree(bad.with_suffix(".state"))
     lab.run()
     assert len(lab.records()) == 4
     assert {path: read(path).header["provenance"]["sessions"] for path in done} == done

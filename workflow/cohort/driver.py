@@ -22,7 +22,8 @@ from cohort.partial import draw_partial, partial_folder
 from cohort.plan import Plan
 from cohort.records.record import is_valid
 from cohort.stages import experiment_file, experiment_plan
-from cohort.training.lease import FINISHED, state_folder
+from cohort.status import failures
+from cohort.training.lease import FINISHED, publish, state_folder
 
 LOCK = Path(PLAN_FOLDER, "driver.lock")
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
@@ -75,10 +76,14 @@ class Driver:
         shutil.rmtree(partial_folder(self.plan.scale), ignore_errors=True)
 
     def rescue(self) -> None:
-        """Something failed: draw what there is, beside the declared outputs and never over them."""
+        """Something failed: say what, put records back that Snakemake deleted because another cell of their job failed, and draw what there
+        is, beside the declared outputs and never over them."""
         if self.plan is None or self.lock is None:
             return
+        put_back(self.plan)
         sweep(self.plan)
+        for failed in failures(self.plan):
+            print(failed, file=sys.stderr)
         for name in self.plan.studies:
             print(f"drawn from the records that exist: {draw_partial(self.plan, name)}", file=sys.stderr)
 
@@ -106,6 +111,14 @@ def freeze_plan(plan: Plan) -> None:
             content = experiment_plan(plan, study.name, experiment)
             write_text(experiment_file(content), json.dumps(content), sync=False)
     write_text(RUN_OPTIONS, json.dumps(options_of(plan.config)), sync=False)
+
+
+def put_back(plan: Plan) -> None:
+    """Publish every finished state whose record is not there."""
+    for planned in plan.cells.values():
+        finished = state_folder(planned.path) / FINISHED
+        if finished.exists() and not Path(planned.path).exists() and is_valid(finished, planned):
+            publish(finished, planned.path)
 
 
 def sweep(plan: Plan) -> None:

@@ -43,11 +43,11 @@ def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
         except UserError:
             return CellStatus(planned, "failed")
         return CellStatus(planned, record.header["status"], sum(value for _, value in record.history.cost["seconds"]))
-    folder, log = state_folder(planned.path), log_of(planned)
+    folder, log = state_folder(planned.path), telling_log(planned, slurm_logs)
     if is_held(folder):
         return CellStatus(planned, "running")
-    died = planned.digest in slurm_logs and not log.exists()
-    return CellStatus(planned, "failed" if was_left(folder) or died or last_line(log).startswith("error: ") else "missing")
+    says_so = log is not None and (log != log_of(planned) or last_line(log).startswith("error: "))
+    return CellStatus(planned, "failed" if was_left(folder) or says_so else "missing")
 
 
 def log_of(planned: Planned) -> Path:
@@ -55,13 +55,22 @@ def log_of(planned: Planned) -> Path:
     return Path("results/logs/train", Path(planned.path).relative_to("results/cells")).with_suffix(".log")
 
 
-def logs_of_slurm() -> dict[str, Path]:
+def telling_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
+    """The log to read of a cell's last attempt: its own, or SLURM's where the job died before the cell could begin."""
+    own, slurm = log_of(planned), slurm_logs.get(planned.digest)
+    if not own.exists() or slurm is None:
+        return own if own.exists() else slurm
+    died_early = slurm.stat().st_mtime > own.stat().st_mtime and "error" in last_line(slurm) and not last_line(own).startswith("error: ")
+    return slurm if died_early else own
+
+
+def logs_of_slurm(quiet_seconds: float = BEGINS_SECONDS) -> dict[str, Path]:
     """The newest log of SLURM's own for each cell, by digest: all that is left of a job whose node died before the cell began.
 
-    One that was written to just now may be of a job that is about to begin.
+    One that was written to just now may be of a job that is about to begin: it must have been quiet for so long.
     """
     files = [(file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log")]
-    return {file.parent.name.rpartition("_")[2]: file for written, file in sorted(files) if time.time() - written > BEGINS_SECONDS}
+    return {file.parent.name.rpartition("_")[2]: file for written, file in sorted(files) if time.time() - written > quiet_seconds}
 
 
 def print_status(plan: Plan) -> None:
@@ -83,8 +92,20 @@ def print_status(plan: Plan) -> None:
     for note in plan.notes:
         print(note)
     for planned in failed.values():
-        log = log_of(planned) if log_of(planned).exists() else slurm_logs.get(planned.digest)
-        print(f"\nfailed: {planned.path}\n  " + (f"{last_line(log)}\n  more: less {log}" if log else "no log"))
+        print("\n" + failure(planned, slurm_logs))
+
+
+def failure(planned: Planned, slurm_logs: Mapping[str, Path]) -> str:
+    """A failed cell, the last line of its log and the command that shows more."""
+    log = telling_log(planned, slurm_logs)
+    return f"failed: {planned.path}\n  " + (f"{last_line(log)}\n  more: less {log}" if log else "no log")
+
+
+def failures(plan: Plan) -> list[str]:
+    """The same of every failed cell that has no record, when no job is left."""
+    slurm_logs = logs_of_slurm(quiet_seconds=0)
+    without = (planned for planned in plan.cells.values() if not Path(planned.path).exists())
+    return [failure(planned, slurm_logs) for planned in without if status_of(planned, slurm_logs).state == "failed"]
 
 
 def print_cost(plan: Plan) -> None:

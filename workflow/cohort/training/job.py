@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -17,12 +16,11 @@ import torch
 
 from cohort.cell import Planned, frozen
 from cohort.errors import UserError
-from cohort.files import replacing
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
 from cohort.training.cards import placed
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
-from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, state_folder, tidy
+from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, publish, state_folder, tidy
 from cohort.training.memory import keep_freed_memory
 from cohort.training.procedures import PROCEDURES
 from cohort.training.progress import LogLines, Watch, describe
@@ -61,15 +59,6 @@ def train(
         publish(finished, record)
         tidy(folder, LEASE, FINISHED)
         print(f"record {record}", flush=True)
-
-
-def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place; both names stay until the driver has seen it there."""
-    with replacing(record) as temporary:
-        try:
-            os.link(finished, temporary)
-        except OSError:
-            shutil.copyfile(finished, temporary)
 
 
 @dataclass

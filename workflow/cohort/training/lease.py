@@ -14,9 +14,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
+
+from cohort.files import replacing
 
 LEASE, CHECKPOINT, PREVIOUS, FINISHED = "lease", "checkpoint.safetensors", "checkpoint.previous.safetensors", "finished.h5"
 
@@ -24,6 +27,15 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = "lease", "checkpoint.safetensors", "chec
 def state_folder(record: str | Path) -> Path:
     """Where a cell keeps what is not its record."""
     return Path(record).with_suffix(".state")
+
+
+def publish(finished: Path, record: str | Path) -> None:
+    """Put a finished record in its place; both names stay until the driver has seen it there."""
+    with replacing(record) as temporary:
+        try:
+            os.link(finished, temporary)
+        except OSError:
+            shutil.copyfile(finished, temporary)
 
 
 def tidy(folder: Path, *keep: str) -> None:
@@ -50,10 +62,10 @@ def is_held(folder: Path) -> bool:
     try:
         with open(folder / LEASE) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
     except BlockingIOError:
         return True
+    except OSError:  # there is none, or something else in its place
+        return False
     return False
 
 
