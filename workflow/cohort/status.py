@@ -67,10 +67,11 @@ def telling_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None
 def logs_of_slurm(quiet_seconds: float = BEGINS_SECONDS) -> dict[str, Path]:
     """The newest log of SLURM's own for each cell, by digest: all that is left of a job whose node died before the cell began.
 
-    One that was written to just now may be of a job that is about to begin: it must have been quiet for so long.
+    One that was written to just now may be of a job that is about to begin: it must have been quiet for so long, or end in an error.
     """
-    files = [(file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log")]
-    return {file.parent.name.rpartition("_")[2]: file for written, file in sorted(files) if time.time() - written > quiet_seconds}
+    files = sorted((file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log"))
+    over = (file for written, file in files if time.time() - written > quiet_seconds or "error" in last_line(file))
+    return {file.parent.name.rpartition("_")[2]: file for file in over}
 
 
 def print_status(plan: Plan) -> None:
