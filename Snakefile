@@ -26,6 +26,9 @@ except UserError as error:
     raise WorkflowError(str(error))
 
 
+container: config.get("container") or None
+
+
 wildcard_constraints:
     digest="k[0-9a-f]{12}",
     scale="[a-z][a-z0-9_]*",

@@ -76,6 +76,7 @@ def test_steps_and_attempts():
     assert wanted(AML, CIFAR) == (4000, 30)
     assert wanted(AML, CIFAR, attempt=2) == (8000, 60)
     assert wanted(AML, CIFAR, attempt=3) == (16000, 120)  # three times 4,000 and 30 lie between two steps
+    assert wanted(AML, CIFAR, attempt=20) == (16000, 120)  # no more after that: nodes have an end
     assert wanted(AML | {"rounds": 15}, CIFAR) == (4000, 60)
     assert wanted(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
     assert wanted(DEMO, DIGITS) == (2000, 30)

@@ -9,6 +9,7 @@ from cohort.cell import Planned
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
+MOST_TIMES = 3  # what an attempt asks for beyond the first: one that was preempted often shall still fit into a node
 SNAKEMAKE_MB = 350  # what Snakemake takes itself within a job on a cluster
 MINUTES = (30, 60, 120, 240, 480, 1440)
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
@@ -22,9 +23,10 @@ COST_KEYS = (
 
 def wanted(settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1) -> tuple[int, int]:
     """The megabytes and minutes that a job asks for, in steps, so that a cluster sees few kinds of jobs. A second attempt asks for more."""
+    more = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
-    return _step(attempt * _step(megabytes, MEGABYTES), MEGABYTES), _step(attempt * _step(minutes, MINUTES), MINUTES)
+    return _step(more * _step(megabytes, MEGABYTES), MEGABYTES), _step(more * _step(minutes, MINUTES), MINUTES)
 
 
 def _step(amount: float, steps: tuple[int, ...]) -> int:
