@@ -20,7 +20,7 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
-    driver, stages = Driver(plan, lambda: getattr(workflow.executor_plugin, "name", "")), Stages(plan)
+    driver, stages = Driver(plan, workflow), Stages(plan)
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))

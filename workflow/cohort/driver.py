@@ -9,10 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import cohort
 from cohort.cell import PLAN_FOLDER, RUN_OPTIONS, freeze, options_of
@@ -31,10 +30,10 @@ PING_SECONDS = 15
 
 
 class Driver:
-    """Holds the lock of the working directory as long as its process lives. `executor` names the executor, once Snakemake has made it."""
+    """Holds the lock of the working directory as long as its process lives. Snakemake's workflow knows its executor later than the Snakefile."""
 
-    def __init__(self, plan: Plan | None, executor: Callable[[], str]):
-        self.plan, self.executor = plan, executor
+    def __init__(self, plan: Plan | None, workflow: Any):
+        self.plan, self.workflow = plan, workflow
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
@@ -55,7 +54,7 @@ class Driver:
 
     def check_executor(self) -> None:
         """Raise where the cells are to go to a cluster that is not there: Snakemake would find out job by job."""
-        if self.executor() == "slurm":
+        if getattr(self.workflow.executor_plugin, "name", "") == "slurm":
             check_slurm()
 
     def start(self) -> None:
