@@ -30,7 +30,7 @@ PING_SECONDS = 15
 
 
 class Driver:
-    """Holds the lock of the working directory as long as its process lives. Snakemake's workflow knows its executor later than the Snakefile."""
+    """Holds the lock of the working directory as long as its process lives."""
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
@@ -54,6 +54,7 @@ class Driver:
 
     def check_executor(self) -> None:
         """Raise where the cells are to go to a cluster that is not there: Snakemake would find out job by job."""
+        # The workflow learns its executor only after the Snakefile was read, and has none for some commands.
         if getattr(self.workflow.executor_plugin, "name", "") == "slurm":
             check_slurm()
 
