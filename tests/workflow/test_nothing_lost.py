@@ -116,7 +116,7 @@ def test_a_record_that_shows_up_late(finished: Project):
     undisturbed = read(record)
     record.unlink()
     begin = "    with replacing(record) as temporary:\n"
-    finished.replace("workflow/cohort/training/job.py", begin, LATE + begin)
+    finished.replace("workflow/cohort/training/lease.py", begin, LATE + begin)
     output = finished.snakemake("--latency-wait", "10")
     assert output.count("(Rule: train)") == 1, output
     log = finished.root / "results/logs/train" / record.relative_to(finished.root / "results/cells").with_suffix(".log")

@@ -46,12 +46,21 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
 def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
     record, log = a_cell(finished)
     (finished.root / record).unlink()
-    slurm_log(finished, record, 7, LAST, age=300)
+    slurm_log(finished, record, 7, LAST, age=100_000)
     assert counts(finished, "two") == {"done": 1, "missing": 1}  # trained to the end, then deleted
     with open(finished.root / log, "a") as file:
         file.write("--- 2026-01-01 00:00:00\nerror: OSError('no torch') \n")  # before it could take the cell's lease
     assert counts(finished, "two") == {"done": 1, "failed": 1}
     assert f"failed: {record}\n  error: OSError('no torch') \n  more: less {log}\n" in cohort(finished, "status")
+
+
+def test_a_job_that_died_before_the_cell_began_again(finished: Project):
+    record, log = a_cell(finished)
+    (finished.root / record).unlink()
+    os.utime(finished.root / log, (time.time() - 1000, time.time() - 1000))  # that of an attempt before
+    last = slurm_log(finished, record, 7, LAST, age=1)
+    assert counts(finished, "two") == {"done": 1, "failed": 1}
+    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n")
 
 
 def test_killed_without_any_log(finished: Project):
