@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Job:
 
 class Lab(Project):
     """A project with a profile of its own, made from the one that is shipped."""
+
+    program = (sys.executable, str(Path(__file__).with_name("impatient.py")))
 
     def profile(self, partition: str = "work", card: bool = False, **changes: Any) -> None:
         """Write it: as shipped, but asking SLURM often, in a partition, with or without a card for each cell."""

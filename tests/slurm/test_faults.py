@@ -24,8 +24,8 @@ LONG = SHORT | {"rounds": 3000}
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """A job takes its time to start where others start too."""
-    wait_at_most(condition, 300)
+    """A job takes its time to start where others start too. Each look asks SLURM, so there are few."""
+    wait_at_most(condition, 300, every=0.5)
 
 
 def compare_with_undisturbed(lab: Lab, folder: Path) -> None:

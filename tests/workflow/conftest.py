@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import yaml
@@ -48,11 +49,12 @@ class Project:
     """A working directory in which Snakemake is started as a user would."""
 
     root: Path
+    program: ClassVar[tuple[str, ...]] = ("snakemake",)
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         return subprocess.Popen(
-            ["snakemake", *arguments],
+            [*self.program, *arguments],
             cwd=self.root,
             env=environment,
             text=True,
@@ -90,12 +92,12 @@ class Project:
         (self.root / file).write_text(text.replace(old, new))
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120, every: float = 0.01) -> None:
     """Look again and again, but not for ever."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def tiny_project(folder: Path) -> Project:
