@@ -21,7 +21,7 @@ test: setup
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 8 -rs tests/slurm
 
-stress: setup  # the long forms: many kills, many jobs; about an hour
+stress: setup  # the long forms: many kills, many jobs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
 
 setup: .venv/ready
