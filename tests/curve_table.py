@@ -12,7 +12,7 @@ import pandas as pd
 
 from tests.conftest import ROOT
 
-MEASURED = ["test_accuracy", "test_loss", "validation_accuracy", "validation_loss", "test_classes_named"]
+MEASURED = ["test_accuracy", "test_loss", "validation_accuracy", "validation_loss", "test_classes_named", "train_loss", "update_norm"]
 
 
 def main(metrics: str, item: str, *labels: str) -> None:

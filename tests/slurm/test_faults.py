@@ -141,7 +141,7 @@ def test_scancel_and_a_node_that_goes_down_and_comes_back(lab: Lab):
 
 
 def test_too_little_memory(lab: Lab):
-    """Asked for again with more; where that is not enough either, the failure names the cell, and other cells are made."""
+    """Asked for again with more; where that is not enough either, the failure names the cell."""
     lab.cells(1)
     lab.profile(**{"set-resources": {"train": {"mem_mb": "450 * attempt"}}, "retries": 2})
     lab.run()

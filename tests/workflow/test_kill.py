@@ -56,12 +56,18 @@ def one_cell(project: Project) -> tuple[str, Path]:
     return path, project.root / path
 
 
+def made_once(project: Project, cell: str, record: Path) -> Record:
+    """The cell's record, which is taken away again."""
+    assert run_by_hand(project, cell).wait() == 0
+    made = read(record)
+    record.unlink()
+    return made
+
+
 def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     lengthen(fresh, 400)
     cell, record = one_cell(fresh)
-    assert run_by_hand(fresh, cell).wait() == 0
-    undisturbed = read(record)
-    record.unlink()
+    undisturbed = made_once(fresh, cell, record)
 
     state = record.with_suffix(".state")
     rng = random.Random(time.time_ns())
@@ -90,9 +96,7 @@ def test_a_damaged_checkpoint_is_told_and_costs_no_number(damaged: int, fresh: P
     """The one before it is gone on from; where both are damaged, the run begins anew."""
     lengthen(fresh, 40)
     cell, record = one_cell(fresh)
-    assert run_by_hand(fresh, cell).wait() == 0
-    undisturbed = read(record)
-    record.unlink()
+    undisturbed = made_once(fresh, cell, record)
     state = record.with_suffix(".state")
     for until in ("10", "20"):
         assert run_by_hand(fresh, cell, "--until", until).wait() == 0
