@@ -19,7 +19,7 @@ test: setup
 	$(MAKE) test-slurm
 
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 8 -rs tests/slurm
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
 
 stress: setup  # the long forms: many kills, many jobs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress

@@ -22,7 +22,12 @@ from tests.workflow.conftest import Project, tiny_project
 STATE = Path("/var/tmp/cohort-slurm")
 USERS = STATE.with_suffix(".users")  # which test processes use it: the first starts it, the last stops it
 SCRIPTS = Path(__file__).parent / "cluster"
-OFTEN = {"slurm-status-command": "squeue", "slurm-init-seconds-before-status-checks": 2, "max-status-checks-per-second": 1}
+OFTEN = {
+    "slurm-status-command": "squeue",
+    "slurm-init-seconds-before-status-checks": 2,
+    "max-status-checks-per-second": 1,
+    "max-jobs-per-timespan": "8/1s",
+}
 CELLS = 8
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 
@@ -94,12 +99,12 @@ class Lab(Project):
         self.write(study)
 
     def run(self, *arguments: str, fails: bool = False) -> str:
-        """Start the driver on the cluster, and wait for its end."""
-        return self.snakemake("--profile", "lab", *arguments, fails=fails)
+        """Train on the cluster, and wait for the driver's end."""
+        return self.snakemake("--profile", "lab", "--until", "train", *arguments, fails=fails)
 
     def begin(self, *arguments: str) -> subprocess.Popen:
-        """Start the driver on the cluster in a session of its own."""
-        return self.start("--profile", "lab", *arguments, start_new_session=True)
+        """Begin to, with the driver in a session of its own."""
+        return self.start("--profile", "lab", "--until", "train", *arguments, start_new_session=True)
 
     def jobs(self) -> list[Job]:
         """The jobs that were ever submitted from here."""
@@ -119,6 +124,11 @@ class Lab(Project):
             for folder in Path("/proc").glob("[0-9]*")
             if mark in _command_line(folder) and b"train.py" in _command_line(folder)
         ]
+
+    def training(self) -> dict[int, Path]:
+        """For each process that trains, where its cell keeps its state."""
+        opened = {process: [file.resolve() for file in Path(f"/proc/{process}/fd").glob("*")] for process in self.processes()}
+        return {process: file.parent for process, files in opened.items() for file in files if file.name == "lease"}
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints of cells that are not done."""

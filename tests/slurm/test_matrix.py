@@ -25,14 +25,14 @@ def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
         shutil.rmtree(lab.root / made)
     lab.profile(card=True)
     lab.cells(2)
-    output = lab.run()
+    output = lab.snakemake("--profile", "lab")
     assert len(lab.records()) == 2, output
     jobs = lab.jobs()
     assert len(jobs) == 4, "one that prepares, one that deals, two that train"
     assert all(job.state == "COMPLETED" and job.restarts == 0 for job in jobs), jobs
     assert [job.cards for job in jobs] == [False, False, True, True]
     assert (lab.root / "results/full/report/index.html").exists()
-    assert "Nothing to be done" in lab.run()
+    assert "Nothing to be done" in lab.snakemake("--profile", "lab")
     assert not list(lab.root.rglob("*.state"))
 
 

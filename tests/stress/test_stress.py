@@ -16,7 +16,7 @@ import pytest
 
 from cohort.records.record import read
 from tests.slurm.conftest import Lab, command
-from tests.slurm.test_faults import LONG, compare_with_undisturbed, kill_often
+from tests.slurm.test_faults import SHORT, compare_with_undisturbed, kill_often
 from tests.slurm.test_matrix import PACKED
 from tests.stress.conftest import Tell
 from tests.workflow.conftest import Project
@@ -28,7 +28,7 @@ AT_RANDOM, CELLS = 100, 200
 
 def test_kills_on_slurm(lab: Lab, tmp_path: Path, tell: Tell):
     cells, times = ON_SLURM
-    lab.cells(cells, **LONG | {"rounds": 10_000})
+    lab.cells(cells, **SHORT | {"rounds": 5_000})
     started = time.monotonic()
     sessions = kill_often(lab, cells, times)
     seconds = time.monotonic() - started

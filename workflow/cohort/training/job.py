@@ -77,7 +77,7 @@ class Run:
         torch.set_num_threads(1)
         keep_freed_memory()
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
-        torch.use_deterministic_algorithms(True)
+        torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without its import of the compiler
         task = load_task(planned, device)
         begun = PROCEDURES[task.settings.procedure]().begin(task)
         state = checkpoint.load(path, planned.digest, begun, device) or begun

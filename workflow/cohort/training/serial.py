@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
-from torch.optim import Optimizer
 
 from cohort.cell import Settings, local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.randomness import generator, torch_seed
 from cohort.training.objectives import Objective
-from cohort.training.optimizers import optimizer_for
+from cohort.training.optimizers import Stepper, stepper_for
 from cohort.training.updates import Updates, Weights, stack
 
 Part = Callable[[int], tuple[int, int | None]]
@@ -60,9 +59,9 @@ class SerialTrainer:
         anchor = [weights[name] for name, _ in self.model.named_parameters()]
         for client in map(int, clients):
             self.model.load_state_dict(weights if probed is None else probed.of(client))
-            optimizer = optimizer_for(self.settings, self.model.parameters(), self.settings.lr * self.settings.lr_decay ** (round - 1))
+            stepper = stepper_for(self.settings, self.model.parameters(), self.settings.lr * self.settings.lr_decay ** (round - 1))
             begin, end = part(len(self.shards[client]))
-            batch_losses = self.steps(client, round, optimizer, begin, end, anchor)
+            batch_losses = self.steps(client, round, stepper, begin, end, anchor)
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
             steps.append(len(batch_losses))
             losses.append(batch_losses.mean())
@@ -74,7 +73,7 @@ class SerialTrainer:
         self,
         client: int,
         round: int,
-        optimizer: Optimizer,
+        stepper: Stepper,
         begin: int = 0,
         end: int | None = None,
         anchor: Sequence[Tensor] = (),
@@ -92,14 +91,14 @@ class SerialTrainer:
         losses = []
         rng = generator(settings.seed, "batches", round=round, client=client)
         for step, batch in islice(enumerate(batches(len(indices), settings, rng)), begin, end):
-            optimizer.zero_grad()
+            stepper.zero_grad()
             loss = self.objective.loss(self.model(inputs(step, batch)), targets[batch])
             if self.objective.pulls:
                 loss = loss + self.objective.pull(self.model.parameters(), anchor)
             loss.backward()
             if settings.clip:
                 clip_grad_norm_(self.model.parameters(), settings.clip)
-            optimizer.step()
+            stepper.step()
             if after_step is not None:
                 after_step()
             losses.append(loss.detach())

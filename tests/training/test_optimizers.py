@@ -1,0 +1,33 @@
+"""The optimizer of a client's round is PyTorch's, bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cohort.training.optimizers import PlainSGD
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0, 1e-3])
+def test_plain_sgd_is_pytorchs(momentum: float, weight_decay: float):
+    generator = torch.Generator().manual_seed(1)
+    mine, theirs = (torch.nn.Linear(5, 3) for _ in range(2))
+    theirs.load_state_dict(mine.state_dict())
+    steppers = (
+        PlainSGD(mine.parameters(), 0.1, momentum, weight_decay),
+        torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay),
+    )
+    for _ in range(5):
+        inputs = torch.randn(7, 5, generator=generator)
+        for model, stepper in zip((mine, theirs), steppers, strict=True):
+            stepper.zero_grad()
+            model(inputs).square().mean().backward()
+            stepper.step()
+        assert torch.equal(mine.weight, theirs.weight) and torch.equal(mine.bias, theirs.bias)
+
+
+def test_a_parameter_without_a_gradient_stays():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    PlainSGD([parameter], 0.1, 0.9, 1e-3).step()
+    assert parameter.tolist() == [1, 1]
