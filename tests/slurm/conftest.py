@@ -26,7 +26,6 @@ OFTEN = {
     "slurm-status-command": "squeue",
     "slurm-init-seconds-before-status-checks": 2,
     "max-status-checks-per-second": 1,
-    "max-jobs-per-timespan": "8/1s",
 }
 CELLS = 8
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
@@ -98,13 +97,13 @@ class Lab(Project):
         study["experiments"]["one"]["axes"]["J"] = [f"J{steps}" for steps in range(1, count + 1)]
         self.write(study)
 
-    def run(self, *arguments: str, fails: bool = False) -> str:
+    def run(self, fails: bool = False, timeout: float = 300) -> str:
         """Train on the cluster, and wait for the driver's end."""
-        return self.snakemake("--profile", "lab", "--until", "train", *arguments, fails=fails)
+        return self.snakemake("--profile", "lab", "--until", "train", fails=fails, timeout=timeout)
 
-    def begin(self, *arguments: str) -> subprocess.Popen:
+    def begin(self) -> subprocess.Popen:
         """Begin to, with the driver in a session of its own."""
-        return self.start("--profile", "lab", "--until", "train", *arguments, start_new_session=True)
+        return self.start("--profile", "lab", "--until", "train", start_new_session=True)
 
     def jobs(self) -> list[Job]:
         """The jobs that were ever submitted from here."""

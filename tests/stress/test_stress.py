@@ -46,7 +46,7 @@ def test_many_cells_on_slurm(lab: Lab, packed: int, tell: Tell):
     shipped = {"slurm-init-seconds-before-status-checks": 40, "max-status-checks-per-second": 0.1}
     lab.profile(**shipped | (PACKED | {"group-components": [f"cells={packed}"]} if packed else {}))
     before, started = _queries(), time.monotonic()
-    lab.run()
+    lab.run(timeout=3600)
     seconds = time.monotonic() - started
     assert len(lab.records()) == CELLS
     training = sum(value for path in lab.records() for _, value in read(path).history.cost["seconds"])

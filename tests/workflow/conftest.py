@@ -63,9 +63,9 @@ class Project:
             **options,
         )
 
-    def snakemake(self, *arguments: str, fails: bool = False) -> str:
+    def snakemake(self, *arguments: str, fails: bool = False, timeout: float = 300) -> str:
         process = self.start(*arguments)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=timeout)
         assert (process.returncode != 0) == fails, output
         return output
 
