@@ -36,6 +36,7 @@ from cohort.selection.selector import State, View
 from cohort.shards import Shards
 from cohort.training.needs import NEEDS
 from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure
 from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
@@ -123,17 +124,27 @@ def of_selector(selector: Selector) -> list[Number]:
             pool = selector.draw_pool(np.arange(20), view, np.random.default_rng([12, round]))
             state = selector.look(state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool)))
         cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
-        cohorts.append(cohort)
-        measured = {need: np.random.default_rng([5, round]).random(4) for need in selector.needs if NEEDS[need].report is not None}
+        measured = {need: _invented(need, round) for need in selector.needs if NEEDS[need].report is not None}
+        cohorts.append(cohort[selector.keep(measured, view.sizes[cohort])])
+        if (quotas := selector.quotas(cohort, view)) is not None:
+            cohorts.append(quotas.flatten())
         state = selector.observe(state, cohort, measured, view)
     return np.concatenate(cohorts).tolist()
+
+
+def _invented(need: str, round: int) -> np.ndarray:
+    rng = np.random.default_rng([5, round])
+    return rng.dirichlet(np.full(5, 0.3), 4) if need == "soft_labels" else rng.random(4)
 
 
 def of_objective(objective: Objective) -> list[Number]:
     """The loss of one batch and its gradient by the outputs, which stand for the weights where the way to them counts."""
     rng = np.random.default_rng(6)
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
-    loss = objective.loss(outputs, torch.from_numpy(rng.integers(0, 4, 6)))
+    head = nn.Linear(3, 4).double().requires_grad_(False)
+    head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
+    loss_of = objective.for_client(torch.tensor([0, 0, 1, 2, 2, 2]), head)
+    loss = loss_of(outputs, torch.from_numpy(rng.integers(0, 4, 6)))
     if objective.pulls:
         loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
     loss.backward()
@@ -148,10 +159,21 @@ def of_server(server: ServerRule) -> list[Number]:
     for _ in range(3):
         local = {name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape))) for name, tensor in weights.items()}
         losses = torch.from_numpy(rng.random(3))
-        updates = Updates(local, torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64), torch.tensor([4, 12, 2]), losses)
+        sizes, steps = torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64), torch.tensor([4, 12, 2])
+        updates = Updates(local, sizes, steps, losses, clients=(0, 3, 1), total=4, lr=0.1, momentum=0.5)
         weights, memory, _ = server.apply(weights, updates, memory)
         for name in sorted(weights):
             numbers += weights[name].flatten().tolist()
+    return numbers
+
+
+def of_participation(participation: Participation) -> list[Number]:
+    """Who of ten answers in five rounds, and how much of ten epochs each of 20 clients manages."""
+    numbers: list[Number] = []
+    for round in range(5):
+        rng = np.random.default_rng([14, round])
+        numbers += participation.answers(np.arange(10), rng).astype(int).tolist()
+        numbers += participation.efforts(20, 10, np.random.default_rng(15), rng).tolist()
     return numbers
 
 
@@ -226,6 +248,7 @@ def _digits_task() -> Task:
         server=PlainMean(),
         model=model,
         schedule=parse_schedule("constant"),
+        participation=parse_participation("full"),
         classes=10,
         train_samples=train,
         test_samples=test,
@@ -294,6 +317,7 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "objective": (OBJECTIVES, of_objective),
     "server": (SERVERS, of_server),
     "procedure": (PROCEDURES, of_procedure),
+    "participation": (PARTICIPATIONS, of_participation),
     "schedule": (SCHEDULES, of_schedule),
     "dataset": (PARSERS, of_dataset),
 }

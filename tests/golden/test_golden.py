@@ -108,6 +108,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "objective": ("loss", lambda loss: loss * STEP),
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
+    "participation": ("answers", lambda answers: ~answers),
     "schedule": ("build", faster),
     "dataset": ("parse", with_one_pixel),
 }

@@ -16,6 +16,7 @@ from cohort.selection.random import Random
 from cohort.shards import Shards
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.participation import parse_participation
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
@@ -81,6 +82,7 @@ def small_task(
         server=server or Average(),
         model=model or small_model(classes=classes),
         schedule=parse_schedule(settings.get("schedule", "constant")),
+        participation=parse_participation(settings.get("participation", "full")),
         classes=classes,
         train_samples=train,
         test_samples=test,

@@ -9,7 +9,7 @@ from torch import nn
 
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
-from cohort.training.needs import Lookout, bytes_once, reports, reserved_loss
+from cohort.training.needs import Lookout, bytes_each, bytes_once, reports, reserved_loss, soft_labels
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples
 
@@ -128,23 +128,37 @@ def test_a_weight_that_is_no_number_is_found(value: float):
 
 
 def cohort_of_three() -> Updates:
-    return Updates(stack(CLIENTS), torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 1]), torch.zeros(3))
+    return Updates(stack(CLIENTS), torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1]), torch.zeros(3), clients=(0, 2, 1))
+
+
+def lookout_of(reserved: list[int]) -> Lookout:
+    return Lookout(linear(), SAMPLES, torch.tensor(reserved), SAMPLES, [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])])
 
 
 def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples():
     reserved = [2, 7, 11, 20]
-    found = reserved_loss(cohort_of_three(), Lookout(linear(), SAMPLES, torch.tensor(reserved)))
+    found = reserved_loss(cohort_of_three(), lookout_of(reserved))
     np.testing.assert_allclose(found, [by_hand(client, reserved)[0] for client in CLIENTS], rtol=1e-12)
     assert len(set(found.tolist())) == 3
 
 
 def test_what_is_measured_is_what_is_needed_and_it_is_counted():
-    lookout = Lookout(linear(), SAMPLES, torch.tensor([2, 7, 11, 20]))
+    lookout = lookout_of([2, 7, 11, 20])
     assert reports(frozenset(), cohort_of_three(), lookout) == ({}, 0)
     assert reports({"label_counts"}, cohort_of_three(), lookout) == ({}, 0)
     measured, looks = reports({"label_counts", "reserved_loss"}, cohort_of_three(), lookout)
     assert set(measured) == {"reserved_loss"}
     assert looks == 3 * 4  # three models, four samples each
+
+
+def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
+    found = soft_labels(cohort_of_three(), lookout_of([0]))
+    for row, (client, own) in enumerate(zip(CLIENTS, ([3, 5], [8], [1, 2, 9]), strict=True)):
+        outputs = torch.func.functional_call(linear(), client, SAMPLES.inputs(torch.tensor(own)))
+        np.testing.assert_allclose(found[row], outputs.double().softmax(dim=1).mean(dim=0).detach().numpy(), rtol=1e-12)
+    measured, looks = reports({"soft_labels"}, cohort_of_three(), lookout_of([0]))
+    assert set(measured) == {"soft_labels"} and looks == 6
+    assert bytes_each({"soft_labels"}, 10) == 40 and bytes_each({"label_counts", "reserved_loss"}, 10) == 0
 
 
 def test_bytes_that_clients_send_once():

@@ -56,6 +56,7 @@ class Settings:
         help="a number of rounds, or '1 until 10, 10 until 400, 50'; the last round is always evaluated",
     )
     samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
+    participation: str = parameter("full", help="who answers with how much work, e.g. dropout-0.3, bernoulli-0.3, stragglers-0.5")
     precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
 
 

@@ -16,6 +16,7 @@ from cohort.cell import is_evaluated, local_work
 from cohort.components import build
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
+from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # of a cell before its first round: imports and loading
 STEP_SECONDS = 3e-4  # one local step of a network of no size
@@ -64,7 +65,8 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     largest = min(LARGEST, settings["clients"]) * size
     inputs = largest * math.prod(shape) * UNPACKED * (8 if kind == "text" else number)
     outputs = model.outputs(shape) * max(KEPT * min(settings["batch"], largest), EVALUATED) * number
-    models = COPIES * (settings["cohort"] + _probes(settings)[0]) * model.weights(shape, facts["classes"]) * number
+    held = build(SERVERS, settings["server"]).models_held(settings["clients"])
+    models = (COPIES * (settings["cohort"] + _probes(settings)[0]) + held) * model.weights(shape, facts["classes"]) * number
     return START_MB + (stored + inputs + outputs + models) / 1e6
 
 

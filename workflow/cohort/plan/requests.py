@@ -18,7 +18,7 @@ COST_KEYS = (
     *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
     *("J", "batch", "rounds", "evaluate_every"),
 )
-"""The settings that an estimate depends on, beside the selector's."""
+"""The settings that an estimate depends on, beside the selector and the server rule."""
 
 
 def wanted(settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1) -> tuple[int, int]:
@@ -53,7 +53,7 @@ class Requests:
     def _of(self, digest: str, attempt: int) -> tuple[int, int]:
         planned = self._planned(digest)
         settings = planned.settings
-        key = (attempt, *(settings[name] for name in COST_KEYS), *map(str, settings["selector"].values()))
+        key = (attempt, *(settings[name] for name in COST_KEYS), *map(str, settings["selector"].values()), settings["server"]["name"])
         if key not in self._known:
             self._known[key] = wanted(settings, self._facts(planned), attempt)
         return self._known[key]

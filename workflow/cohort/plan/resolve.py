@@ -19,6 +19,7 @@ from cohort.partition import parse_name
 from cohort.plan.expand import Values
 from cohort.plan.validation import PARTS
 from cohort.selection import SELECTORS
+from cohort.training.participation import parse_participation
 from cohort.training.procedures import PROCEDURES
 from cohort.training.schedules import parse_schedule
 
@@ -26,7 +27,7 @@ DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "ave
 HINTS = typing.get_type_hints(Settings)
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
-PROCEDURE_KEYS = ("procedure", "clients", "cohort", "schedule", "validation", "optimizer", "momentum")
+PROCEDURE_KEYS = ("procedure", "clients", "cohort", "schedule", "validation", "optimizer", "momentum", "participation")
 Check = Callable[[Any, str, str], None]
 
 
@@ -52,7 +53,7 @@ class Resolver:
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
         self._once(("procedure", *(settings[key] for key in PROCEDURE_KEYS)), self._check_procedure, where)
-        named = (settings[key] for key in ("model", "augmentation", "procedure", "partition", "schedule"))
+        named = (settings[key] for key in ("model", "augmentation", "procedure", "partition", "schedule", "participation"))
         science = science | self._once(("science", *named), self._science, where)
         identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
         digest = digest_of(identity, science)
@@ -117,18 +118,22 @@ class Resolver:
         if settings["optimizer"] == "adam" and settings["momentum"]:
             raise UserError(f"{where}: momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
         try:
+            parse_participation(settings["participation"])
             PROCEDURES[settings["procedure"]]().check(settings)
         except ValueError as error:
             raise UserError(f"{where}: procedure '{settings['procedure']}' {error}") from None
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
 
-    def _science(self, where: str, model: str, augmentation: str, procedure: str, partition: str, schedule: str) -> dict[str, int]:
+    def _science(
+        self, where: str, model: str, augmentation: str, procedure: str, partition: str, schedule: str, participation: str
+    ) -> dict[str, int]:
         return {
             f"model:{model}": MODELS[model].science,
             f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
             f"procedure:{procedure}": PROCEDURES[procedure].science,
             f"schedule:{schedule.partition('-')[0]}": parse_schedule(schedule).science,
+            f"participation:{participation.partition('-')[0]}": parse_participation(participation).science,
         } | parse_name(partition).versions()
 
     def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int, validation: int) -> Any:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cohort.components import parameter
+from cohort.privacy.laplace import laplace, opendp_laplace
 from cohort.selection.selector import Need, Selector, State, View
 
 TIE = 1e-12  # rounding decides many picks of the raw argmax; entropies this close are equal, and the lowest index wins
+BLOCK = 256  # rows
+TINY = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,41 +22,73 @@ class Entropy(Selector):
     """The first client is drawn at random, each further one makes the entropy of the pooled label counts as large as it can be.
 
     Clients chosen lately rest in a first-in-first-out buffer. Algorithm 1 of the paper prints the eviction inside the client loop; evicting
-    at the end of the round is what reproduces its Table VI.
+    at the end of the round is what reproduces its Table VI. Clients can add Laplace noise to the counts that they upload, once; and some
+    can lie, which the paper names as a limit of the method.
     """
 
     name: ClassVar[str] = "entropy"
     needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
     buffer: float = parameter(0.5, minimum=0, exclusiveMaximum=1, help="share of all clients that rests after having been chosen")
+    evict: Literal["round", "pick"] = parameter(
+        "round", help="when the buffer lets clients go: after the round, or after each pick, as printed"
+    )
+    epsilon: float = parameter(0.0, minimum=0, help="differential privacy of the uploaded counts, 0 for none; the smaller, the more noise")
+    noise: Literal["addressed", "opendp"] = parameter(
+        "addressed", help="the same again for the same seed, or OpenDP's, never the same again"
+    )
+    liars: float = parameter(0.0, minimum=0, maximum=1, help="share of clients that claim to hold as much of every class")
 
     def check(self, clients: int, cohort: int) -> None:
         if round(self.buffer * clients) + cohort > clients:
             raise ValueError(f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort")
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {"buffer": np.empty(0, dtype=np.int64)}
+        assert view.label_counts is not None
+        uploaded = view.label_counts
+        if self.liars:
+            lying = rng.choice(view.clients, round(self.liars * view.clients), replace=False)
+            uploaded = uploaded.astype(np.float64)
+            uploaded[lying] = uploaded[lying].mean(axis=1, keepdims=True)
+        if self.epsilon:
+            uploaded = laplace(uploaded, self.epsilon, rng) if self.noise == "addressed" else opendp_laplace(uploaded, self.epsilon)
+        state = {"buffer": np.empty(0, dtype=np.int64)}
+        return state if uploaded is view.label_counts else state | {"uploaded": uploaded}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         assert view.label_counts is not None
+        counts = state.get("uploaded", view.label_counts)
         pool = np.setdiff1d(candidates, state["buffer"])
         cohort = [int(rng.choice(pool))]
-        pooled = view.label_counts[cohort[0]].astype(np.float64)
+        pooled = counts[cohort[0]].astype(np.float64)
         while len(cohort) < view.cohort:
-            pool = pool[pool != cohort[-1]]
-            entropies = entropy_bits(pooled + view.label_counts[pool])
+            if self.evict == "pick":
+                pool = np.setdiff1d(candidates, np.concatenate([cohort, self._rest(state["buffer"], np.array(cohort), view)]))
+            else:
+                pool = pool[pool != cohort[-1]]
+            entropies = entropy_bits(counts[pool], pooled)
             best = int(pool[np.flatnonzero(entropies >= entropies.max() - TIE)[0]])
             cohort.append(best)
-            pooled = pooled + view.label_counts[best]
+            pooled = pooled + counts[best]
         return np.array(cohort)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
-        keep = round(self.buffer * view.clients)
-        queue = np.concatenate([state["buffer"], cohort])
-        return {"buffer": queue[len(queue) - min(keep, len(queue)) :]}
+        return state | {"buffer": self._rest(state["buffer"], cohort, view)}
+
+    def _rest(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
+        """Who is in the buffer after `chosen` came in and the first had to go."""
+        queue = np.concatenate([buffer, chosen])
+        return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
 
 
-def entropy_bits(counts: np.ndarray) -> np.ndarray:
-    """Shannon entropy in bits of each row of counts, 0 log 0 = 0; an empty row has none."""
-    shares = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    return -(shares * logs).sum(axis=-1)
+def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:
+    """Shannon entropy in bits of each row of counts, with as many more as `added` says: 0 log 0 = 0; an empty row has none.
+
+    Noise can make a count negative: it counts as 0. Rows are taken in blocks that stay in a processor's cache.
+    """
+    rows = counts.reshape(-1, counts.shape[-1])
+    entropies = np.empty(len(rows))
+    for begin in range(0, len(rows), BLOCK):
+        block = np.maximum(rows[begin : begin + BLOCK] + added, 0.0)
+        total = np.maximum(block.sum(axis=1), TINY)
+        entropies[begin : begin + BLOCK] = np.log(total) - np.einsum("rc,rc->r", block, np.log(np.maximum(block, TINY))) / total
+    return np.maximum(entropies / np.log(2), 0.0).reshape(counts.shape[:-1])

@@ -28,6 +28,6 @@ class HighestLoss(Selector):
         return shuffled[order[: view.cohort]]
 
     def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
-        loss = state["loss"].copy()
-        loss[cohort] = reports["reserved_loss"]
+        measured, loss = reports["reserved_loss"], state["loss"].copy()
+        loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
         return {"loss": loss}

@@ -14,7 +14,7 @@ import numpy as np
 
 from cohort.components import Component
 
-Need = Literal["label_counts", "reserved_loss"]
+Need = Literal["label_counts", "reserved_loss", "soft_labels"]
 State = dict[str, np.ndarray]
 
 
@@ -59,9 +59,17 @@ class Selector(Component):
         raise NotImplementedError
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """The cohort: `view.cohort` distinct clients of the candidates."""
+        """The cohort: `view.cohort` distinct clients of the candidates; fewer, where it finds no more that help."""
         raise NotImplementedError
 
+    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray | None:
+        """How many samples of each class each client of the cohort is to train on, a row each; None for all that it has."""
+        return None
+
+    def keep(self, reports: Mapping[Need, np.ndarray], sizes: np.ndarray) -> np.ndarray:
+        """Whose updates count, of the clients that answered: True for each that is kept, given what the needs report of them."""
+        return np.ones(len(sizes), dtype=bool)
+
     def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
-        """What it remembers after a round, given what the needs report of each client of the cohort."""
+        """What it remembers after a round, given what the needs report of each client of the cohort: NaN where one did not answer."""
         return state

@@ -64,6 +64,15 @@ def right_by_class(model: nn.Module, weights: Weights, samples: Samples, indices
     return samples.labels[indices].bincount(minlength=classes), right
 
 
+@torch.inference_mode()
+def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
+    """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
+    model.load_state_dict(weights)
+    model.eval()
+    sums = [model(samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in indices.split(CHUNK)]
+    return torch.stack(sums).sum(dim=0) / len(indices)
+
+
 def fingerprint(weights: Weights) -> str:
     """A SHA-256 of all weights: equal when two models are equal to the last bit."""
     digest = hashlib.sha256()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -19,9 +19,6 @@ from cohort.training.objectives import Objective
 from cohort.training.optimizers import Stepper, stepper_for
 from cohort.training.updates import Updates, Weights, stack
 
-Part = Callable[[int], tuple[int, int | None]]
-"""From how many samples a client has: from which of its steps to which it is trained."""
-
 
 @dataclass(frozen=True)
 class Probed:
@@ -36,6 +33,16 @@ class Probed:
         return self.updates.of_client(int(np.flatnonzero(self.pool == client)[0]))
 
 
+@dataclass(frozen=True)
+class Orders:
+    """What a round asks of some clients that differs from all their data and all of J: on which samples one trains, after how many of its
+    steps it stops, and what is added to its weights after each step, times the learning rate."""
+
+    samples: Mapping[int, np.ndarray] = field(default_factory=dict)
+    steps: Mapping[int, int] = field(default_factory=dict)
+    drift: Callable[[int], Weights] = field(default=lambda client: {})
+
+
 class SerialTrainer:
     """Trains a cohort from the global weights, each client on its own samples."""
 
@@ -45,29 +52,39 @@ class SerialTrainer:
         self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
 
-    def train(self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None) -> Updates:
+    def train(
+        self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None, orders: Orders | None = None
+    ) -> Updates:
         """Every client of the cohort starts from `weights`, or where its probe ended; the order in which they are trained does not matter.
         A client without samples takes no step and has no loss (NaN)."""
-        return self._train(weights, cohort, round, probed, lambda size: (first_after_probe(size, self.settings, probed), None))
+        return self._train(weights, cohort, round, orders or Orders(), probed)
 
     def probe(self, weights: Weights, pool: np.ndarray, round: int, batches: int) -> Probed:
         """What becomes of each client of the pool in its first local batches of the round."""
-        return Probed(pool, self._train(weights, pool, round, None, lambda size: (0, batches)), batches)
+        orders = Orders(steps=dict.fromkeys(pool.tolist(), batches))
+        return Probed(pool, self._train(weights, pool, round, orders, None), batches)
 
-    def _train(self, weights: Weights, clients: np.ndarray, round: int, probed: Probed | None, part: Part) -> Updates:
-        models, steps, losses = [], [], []
+    def _train(self, weights: Weights, clients: np.ndarray, round: int, orders: Orders, probed: Probed | None) -> Updates:
+        models, sizes, steps, losses = [], [], [], []
         anchor = [weights[name] for name, _ in self.model.named_parameters()]
+        lr = self.settings.lr * self.settings.lr_decay ** (round - 1)
         for client in map(int, clients):
             self.model.load_state_dict(weights if probed is None else probed.of(client))
-            stepper = stepper_for(self.settings, self.model.parameters(), self.settings.lr * self.settings.lr_decay ** (round - 1))
-            begin, end = part(len(self.shards[client]))
-            batch_losses = self.steps(client, round, stepper, begin, end, anchor)
+            stepper = stepper_for(self.settings, self.model.parameters(), lr)
+            indices = orders.samples.get(client, self.shards[client])
+            begin = first_after_probe(len(indices), self.settings, probed)
+            after_step = _drifting(self.model, orders.drift(client), lr)
+            batch_losses = self.steps(client, round, stepper, begin, orders.steps.get(client), anchor, after_step, indices)
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
+            sizes.append(len(indices))
             steps.append(len(batch_losses))
             losses.append(batch_losses.mean())
         device = self.samples.labels.device
-        sizes = torch.tensor([len(self.shards[client]) for client in clients], dtype=torch.float64, device=device)
-        return Updates(stack(models), sizes, torch.tensor(steps), torch.stack(losses))
+        weighed = torch.tensor(sizes, dtype=torch.float64, device=device)
+        asked = tuple(map(int, clients))
+        return Updates(
+            stack(models), weighed, torch.tensor(steps), torch.stack(losses), asked, len(self.shards), lr, self.settings.momentum
+        )
 
     def steps(
         self,
@@ -78,21 +95,22 @@ class SerialTrainer:
         end: int | None = None,
         anchor: Sequence[Tensor] = (),
         after_step: Callable[[], None] | None = None,
+        samples: np.ndarray | None = None,
     ) -> Tensor:
         """The local work of a client in a round, from the model's present weights, or the part of it from one step to another: the loss of
-        each step. `anchor` is what the objective may pull the weights to."""
-        if not len(self.shards[client]):
+        each step. `anchor` is what the objective may pull the weights to; `samples` are those to train on, if not all that it has."""
+        indices = torch.from_numpy(self.shards[client] if samples is None else samples)
+        if not len(indices):
             return self.samples.std.new_empty(0)
         settings = self.settings
-        indices = torch.from_numpy(self.shards[client])
         inputs, targets = self._inputs(indices, client, round), self.samples.labels[indices]
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
         self.model.train()
-        losses = []
+        losses, loss_of = [], self.objective.for_client(targets, self.model)
         rng = generator(settings.seed, "batches", round=round, client=client)
         for step, batch in islice(enumerate(batches(len(indices), settings, rng)), begin, end):
             stepper.zero_grad()
-            loss = self.objective.loss(self.model(inputs(step, batch)), targets[batch])
+            loss = loss_of(self.model(inputs(step, batch)), targets[batch])
             if self.objective.pulls:
                 loss = loss + self.objective.pull(self.model.parameters(), anchor)
             loss.backward()
@@ -116,6 +134,20 @@ class SerialTrainer:
         numbers = torch.from_numpy(drawn).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
         return lambda step, batch: standardized(augment(images[batch], numbers[step // per_epoch][batch]))
+
+
+def _drifting(model: nn.Module, drift: Weights, lr: float) -> Callable[[], None] | None:
+    """What moves the weights along a drift, if there is any."""
+    if not drift:
+        return None
+    moves = [(parameter, lr * drift[name]) for name, parameter in model.named_parameters()]
+
+    @torch.no_grad()
+    def move() -> None:
+        for parameter, way in moves:
+            parameter.add_(way)
+
+    return move
 
 
 def first_after_probe(size: int, settings: Settings, probed: Probed | None) -> int:

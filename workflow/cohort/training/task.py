@@ -19,6 +19,7 @@ from cohort.models import MODELS
 from cohort.randomness import torch_seed
 from cohort.selection import SELECTORS, Selector
 from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.participation import Participation, parse_participation
 from cohort.training.schedules import Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.updates import Weights
@@ -33,6 +34,7 @@ class Task:
     objective: Objective
     server: ServerRule
     schedule: Schedule
+    participation: Participation
     model: nn.Module
     classes: int
     train_samples: Samples
@@ -54,7 +56,7 @@ class Task:
 
 def load_task(planned: Planned, device: torch.device) -> Task:
     """Load what a cell's plan file names."""
-    settings = Settings(**{field.name: planned.settings[field.name] for field in fields(Settings)})
+    settings = Settings(**{field.name: planned.settings[field.name] for field in fields(Settings) if field.name in planned.settings})
     dtype = getattr(torch, settings.precision)
     data = planned.inputs["data"]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
@@ -74,6 +76,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         objective=build(OBJECTIVES, planned.settings["objective"]),
         server=build(SERVERS, planned.settings["server"]),
         schedule=parse_schedule(settings.schedule),
+        participation=parse_participation(settings.participation),
         model=model,
         classes=classes,
         train_samples=train_samples,

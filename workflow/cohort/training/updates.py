@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,12 +12,17 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Updates:
-    """The cohort's local models after training (`weights[name][k]` is client k's), the sizes of their data, their steps and mean losses."""
+    """The cohort's local models after training (`weights[name][k]` is the k-th client's), the sizes of their data, their steps and mean
+    losses, who they are, of how many clients, and the learning rate and momentum of their steps."""
 
     weights: Weights
     sizes: Tensor
     steps: Tensor
     losses: Tensor
+    clients: tuple[int, ...] = ()
+    total: int = 0
+    lr: float = 1.0
+    momentum: float = 0.0
 
     def mean(self, shares: Tensor) -> Weights:
         """The weighted sum over clients; whole-number buffers (a batch counter) come back as whole numbers."""
@@ -28,6 +33,12 @@ class Updates:
         moves = ((stack - weights[name]).double().flatten(1) for name, stack in self.weights.items() if stack.is_floating_point())
         return torch.stack([move.square().sum(dim=1) for move in moves]).sum(dim=0).sqrt()
 
+    def reach(self) -> Tensor:
+        """How far each client's steps carry it on a constant gradient of 1, in learning rates: the number of its steps, and more of them
+        with momentum, which repeats a part of every step in all later ones."""
+        steps, rest = self.steps.clamp(min=1).double(), self.momentum
+        return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
+
     def shortened(self, weights: Weights, factors: Tensor) -> Updates:
         """The same with each client's way from these weights multiplied by its factor; where that is 1, it is as it was."""
 
@@ -36,12 +47,13 @@ class Updates:
             return torch.where(factor < 1, start + factor * (stack - start), stack)
 
         changed = {name: short(weights[name], stack) for name, stack in self.weights.items() if stack.is_floating_point()}
-        return Updates(self.weights | changed, self.sizes, self.steps, self.losses)
+        return replace(self, weights=self.weights | changed)
 
     def of_rows(self, rows: list[int]) -> Updates:
         """The updates of some of the clients."""
         weights = {name: stack[rows] for name, stack in self.weights.items()}
-        return Updates(weights, self.sizes[rows], self.steps[rows], self.losses[rows])
+        clients = tuple(self.clients[row] for row in rows) if self.clients else ()
+        return replace(self, weights=weights, sizes=self.sizes[rows], steps=self.steps[rows], losses=self.losses[rows], clients=clients)
 
     def of_client(self, row: int) -> Weights:
         """One client's model."""

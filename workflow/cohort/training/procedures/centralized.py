@@ -32,6 +32,8 @@ class Centralized(Procedure):
     def check(self, settings: Mapping[str, Any]) -> None:
         if (settings["clients"], settings["cohort"]) != (1, 1):
             raise ValueError("trains one client that holds everything: clients and cohort must be 1")
+        if settings["participation"] != "full":
+            raise ValueError(f"has one client, which cannot be missed: participation is '{settings['participation']}'; leave it out")
         if parse_schedule(settings["schedule"]).watches and not settings["validation"]:
             raise ValueError(f"schedule '{settings['schedule']}' watches the loss on validation samples: validation must be at least 1")
 

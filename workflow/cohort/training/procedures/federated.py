@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from cohort.cell import is_evaluated
 from cohort.randomness import generator
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import View
+from cohort.selection.selector import Need, View
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
@@ -41,42 +42,49 @@ class Federated(Procedure):
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
         from cohort.training.evaluation import all_finite, evaluate
-        from cohort.training.needs import Lookout, bytes_once, reports
+        from cohort.training.needs import Lookout, bytes_each, bytes_once, reports
+        from cohort.training.orders import orders_of
         from cohort.training.serial import SerialTrainer
         from cohort.training.updates import size_in_bytes
 
         settings, selector, history = task.settings, task.selector, state.history
         trainer = SerialTrainer(task.model, settings, task.objective, task.train_samples, task.shards.indices)
-        view, lookout = _view(task), Lookout(task.model, task.test_samples, task.reserved)
-        candidates = np.arange(settings.clients)
-        model_bytes = size_in_bytes(state.weights)
-        once = bytes_once(selector.needs, settings.clients, task.classes)
+        lookout = Lookout(task.model, task.test_samples, task.reserved, task.train_samples, task.shards.indices)
+        view, candidates = _view(task), np.arange(settings.clients)
+        model_bytes = task.server.copies * size_in_bytes(state.weights)
+        once, each = bytes_once(selector.needs, settings.clients, task.classes), bytes_each(selector.needs, task.classes)
 
         for round in range(state.round + 1, settings.rounds + 1):
             started = time.perf_counter()
+            draw = partial(generator, settings.seed, round=round)
             probed = None
             if selector.probing():
-                pool = selector.draw_pool(candidates, view, generator(settings.seed, "pool", round=round))
+                pool = selector.draw_pool(candidates, view, draw("pool"))
                 probed = trainer.probe(state.weights, pool, round, selector.probing())
                 norms = probed.updates.distances(state.weights).cpu().numpy()
                 history.pools.append(pool)
                 history.norms.append(norms)
                 state.selector = selector.look(state.selector, pool, norms)
-            cohort = selector.select(state.selector, candidates, view, generator(settings.seed, "selection", round=round))
-            updates = trainer.train(state.weights, cohort, round, probed)
-            trained = np.flatnonzero(task.sizes[cohort]).tolist()
-            if trained:  # clients without samples have no say, and a cohort of them alone changes nothing
-                heard = updates if len(trained) == len(cohort) else updates.of_rows(trained)
+            cohort = selector.select(state.selector, candidates, view, draw("selection"))
+            there = task.participation.answers(cohort, draw("dropout"))
+            counts = task.shards.label_counts[cohort] if (quotas := selector.quotas(cohort, view)) is None else quotas
+            orders = orders_of(task, cohort, quotas, state.server, round)
+            updates = trainer.train(state.weights, cohort[there], round, probed, orders)
+            measured, looks = reports(selector.needs, updates, lookout)
+            sizes = updates.sizes.cpu().numpy()
+            rows = np.flatnonzero(selector.keep(measured, sizes) & (sizes > 0))
+            if len(rows):  # clients without samples have no say, and a cohort of them alone changes nothing
+                heard = updates if len(rows) == len(sizes) else updates.of_rows(rows.tolist())
                 history.add(round, train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(state.weights).mean()))
                 state.weights, state.server, facts = task.server.apply(state.weights, heard, state.server)
                 history.add(round, **facts)
-            measured, looks = reports(selector.needs, updates, lookout)
-            state.selector = selector.observe(state.selector, cohort, measured, view)
+            state.selector = selector.observe(state.selector, cohort, spread(measured, there), view)
             state.round, state.diverged = round, not all_finite(state.weights)
 
             history.cohorts.append(cohort)
-            pooled = task.shards.label_counts[cohort].sum(axis=0)
-            history.add(round, cohort_entropy=float(entropy_bits(pooled)))
+            history.add(round, cohort_entropy=float(entropy_bits(counts[there][rows].sum(axis=0))))
+            if len(rows) < len(cohort):
+                history.add(round, updates_used=len(rows))
             if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
                 history.add(round, **evaluate(task.model, state.weights, task.test_samples, task.test).of("test"))
                 if len(task.validation):
@@ -84,7 +92,7 @@ class Federated(Procedure):
             history.add_cost(
                 round,
                 bytes_down=(len(cohort) if probed is None else len(probed.pool)) * model_bytes,
-                bytes_up=len(cohort) * model_bytes + (once if round == 1 else 0) + (0 if probed is None else NORM_BYTES * len(probed.pool)),
+                bytes_up=len(sizes) * (model_bytes + each) + (once if round == 1 else 0) + (NORM_BYTES * len(probed.pool) if probed else 0),
                 client_steps=int(updates.steps.sum()) + (0 if probed is None else int(probed.updates.steps.sum())),
                 selection_samples=looks,
                 seconds=time.perf_counter() - started,
@@ -92,6 +100,14 @@ class Federated(Procedure):
             yield state
             if state.diverged:
                 return
+
+
+def spread(measured: Mapping[Need, np.ndarray], there: np.ndarray) -> dict[Need, np.ndarray]:
+    """What was measured of those who answered as a row for each client of the cohort, NaN for those who did not."""
+    full = {need: np.full((len(there), *values.shape[1:]), np.nan) for need, values in measured.items()}
+    for need, values in measured.items():
+        full[need][there] = values
+    return full
 
 
 def _view(task: Task) -> View:

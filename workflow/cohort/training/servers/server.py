@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cohort.components import Component
 
@@ -21,11 +21,23 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRule(Component):
-    """What becomes of the updates. What it remembers between rounds is plain tensors, which a checkpoint can hold."""
+    """What becomes of the updates. What it remembers between rounds is plain tensors, which a checkpoint can hold: those of `begin`, and
+    later ones that are named after a weight, `{weight}/...`, and have its shape."""
+
+    copies: ClassVar[int] = 1
+    """How many times the size of the model goes each way between the server and a client."""
 
     def begin(self, weights: Weights) -> Weights:
         """What it remembers before the first round."""
         return {}
+
+    def drift(self, memory: Weights, client: int) -> Weights:
+        """What is added to a client's weights after each of its steps, times the learning rate; nothing for most rules."""
+        return {}
+
+    def models_held(self, clients: int) -> int:
+        """How many models' worth of memory it takes in the end."""
+        return 0
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         """The new global weights, and what it remembers."""

@@ -1,0 +1,81 @@
+"""FedRS and FedLC against numbers by hand, and where they are plain cross-entropy."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.fedlc import FedLC
+from cohort.training.objectives.fedrs import FedRS
+from cohort.training.objectives.objective import Objective
+from cohort.training.procedures.federated import Federated
+from tests.training.small_task import small_task
+
+LABELS = torch.tensor([0, 0, 1, 0, 1, 1, 1])  # three of class 0, four of class 1, none of class 2
+INPUTS = torch.tensor([[1.0, 2.0], [-1.0, 0.5]], dtype=torch.float64)
+TARGETS = torch.tensor([0, 1])
+
+
+def head() -> nn.Linear:
+    layer = nn.Linear(2, 3).double()
+    layer.weight.data = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]], dtype=torch.float64)
+    layer.bias.data = torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64)
+    return layer
+
+
+def loss_by_hand(logits: list[list[float]]) -> float:
+    """Mean of log-sum-exp less the logit of the true class."""
+    rows = zip(logits, TARGETS.tolist(), strict=True)
+    return sum(math.log(sum(map(math.exp, row))) - row[target] for row, target in rows) / len(logits)
+
+
+def test_fedrs_by_hand():
+    """Outputs without bias are [1, 2, 0] and [-1, .5, -2.5]; the missing class 2 counts for a half of them, and its bias is whole."""
+    model = head()
+    found = FedRS(alpha=0.5).for_client(LABELS, model)(model(INPUTS), TARGETS)
+    assert found.item() == pytest.approx(loss_by_hand([[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]), abs=1e-12)
+
+
+def test_fedrs_moves_the_weights_of_a_missing_class_less():
+    gradients = []
+    for alpha in (0.0, 0.5, 1.0):
+        model = head()
+        FedRS(alpha=alpha).for_client(LABELS, model)(model(INPUTS), TARGETS).backward()
+        gradients.append(model.weight.grad[2].norm().item())
+    assert gradients[0] == 0 < gradients[1] < gradients[2]
+
+
+def test_fedlc_by_hand():
+    """Margins 3^-1/4 and 4^-1/4; the missing class sinks by 100."""
+    model = head()
+    found = FedLC().for_client(LABELS, model)(model(INPUTS), TARGETS)
+    rows = [[1.1 - 3**-0.25, 1.8 - 4**-0.25, 0.3 - 100], [-0.9 - 3**-0.25, 0.3 - 4**-0.25, -2.2 - 100]]
+    assert found.item() == pytest.approx(loss_by_hand(rows), abs=1e-12)
+
+
+@pytest.mark.parametrize("objective", [FedRS(alpha=0.2), FedLC(tau=1.0), FedLC(tau=0.0)])
+def test_a_client_of_all_classes_alike_has_cross_entropy(objective: Objective):
+    """FedRS restricts nothing; FedLC shifts all logits by as much, which the softmax does not see."""
+    model = head()
+    loss = objective.for_client(torch.tensor([0, 1, 2, 0, 1, 2]), model)(model(INPUTS), TARGETS)
+    assert loss.item() == pytest.approx(float(cross_entropy(model(INPUTS), TARGETS)), abs=1e-12)
+
+
+def after_two_rounds(objective: Objective) -> dict[str, Tensor]:
+    task = small_task(objective=objective, rounds=2, J="J2e")
+    procedure = Federated()
+    *_, state = procedure.rounds(task, procedure.begin(task))
+    return state.weights
+
+
+def test_a_run_sees_each_clients_own_labels():
+    plain = after_two_rounds(CrossEntropy())
+    for objective in (FedRS(alpha=0.5), FedLC()):
+        assert any((tensor != plain[name]).any() for name, tensor in after_two_rounds(objective).items())
+    for name, tensor in after_two_rounds(FedRS(alpha=1.0)).items():
+        torch.testing.assert_close(tensor, plain[name], rtol=1e-12, atol=1e-14)

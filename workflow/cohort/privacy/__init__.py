@@ -1,0 +1,1 @@
+"""What clients do to their label counts before they send them."""

@@ -1,0 +1,35 @@
+"""FedEntropy's judgment: a random cohort trains, and the updates that make its soft labels less even are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.selection.entropy import TIE, entropy_bits
+from cohort.selection.random import Random
+from cohort.selection.selector import Need
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reselect(Random):
+    """Each client of the cohort sends the mean of its trained model's soft labels on its own samples. The server leaves out, one at a time,
+    the client without which the entropy of the mean soft label (weighted by the clients' sizes) is highest, as long as it grows.
+    """
+
+    name: ClassVar[str] = "reselect"
+    needs: ClassVar[frozenset[Need]] = frozenset({"soft_labels"})
+
+    def keep(self, reports: Mapping[Need, np.ndarray], sizes: np.ndarray) -> np.ndarray:
+        weighted = reports["soft_labels"] * sizes[:, None]
+        kept = np.arange(len(sizes))
+        highest = entropy_bits(weighted.sum(axis=0))
+        while len(kept) > 1:
+            without = entropy_bits(weighted[kept].sum(axis=0) - weighted[kept])
+            if not without.max() > highest + TIE:
+                break
+            highest = without.max()
+            kept = np.delete(kept, np.flatnonzero(without >= highest - TIE)[0])
+        return np.isin(np.arange(len(sizes)), kept)

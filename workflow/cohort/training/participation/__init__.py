@@ -1,0 +1,15 @@
+"""Who answers, and with how much work: one file each."""
+
+from cohort.components import catalog
+from cohort.named import parse
+from cohort.training.participation.participation import Participation
+
+PARTICIPATIONS = catalog("cohort.training.participation", Participation)
+
+
+def parse_participation(text: str) -> Participation:
+    """What a name like `dropout-0.3` means."""
+    return parse(text, PARTICIPATIONS, "participation")
+
+
+__all__ = ["PARTICIPATIONS", "Participation", "parse_participation"]

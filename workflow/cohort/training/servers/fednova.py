@@ -1,0 +1,32 @@
+"""FedNova: clients that take more steps do not pull harder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from cohort.training.servers.server import Merged, ServerRule
+
+if TYPE_CHECKING:
+    from cohort.training.updates import Updates, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedNova(ServerRule):
+    """Each client's way is divided by its reach, how far its steps would carry it on a constant gradient; the mean of these directions is
+    multiplied by the mean reach (both weighted by the sizes of the clients' data). The form of NIID-Bench.
+
+    So a client of few steps is amplified, and the factors of all clients together can be far above 1, FedAvg's. Whole-number buffers are
+    averaged as in FedAvg.
+    """
+
+    name: ClassVar[str] = "fednova"
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        shares = updates.sizes / updates.sizes.sum()
+        reach = updates.reach().to(shares)
+        factors = shares * (shares * reach).sum() / reach
+        mean, moved = updates.mean(shares), updates.mean(factors)
+        left = 1 - float(factors.sum())  # of the global weights: w + sum of f (w_k - w)
+        merged = {name: left * weights[name] + tensor for name, tensor in moved.items() if tensor.is_floating_point()}
+        return Merged(mean | merged, memory, {"nova_factor": float(factors.sum())})
