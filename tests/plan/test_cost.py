@@ -20,7 +20,8 @@ CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
 DIGITS = {"train": 1_437, "test": 360, "shape": [1, 8, 8], "classes": 10}
 TEXT = {"train": 4_014_850, "test": 211_308, "shape": [80], "classes": 80, "kind": "text"}
 CENTRAL = {"train": 3_803_542, "test": 422_616, "shape": [80], "classes": 80, "kind": "text"}
-USUAL = {"samples": 1.0, "validation": 0, "precision": "float32", "selector": {"name": "random"}, "rounds": 10, "evaluate_every": 10}
+PARTS = {"selector": {"name": "random"}, "server": {"name": "average"}}
+USUAL = {"samples": 1.0, "validation": 0, "precision": "float32", "rounds": 10, "evaluate_every": 10} | PARTS
 DEMO = USUAL | {"dataset": "digits", "model": "small-mlp", "clients": 20, "cohort": 4, "J": "J4", "batch": 16}
 AML = USUAL | {"dataset": "cifar100", "model": "aml-lenet", "clients": 100, "cohort": 10, "J": "J4e", "batch": 128}
 PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}
@@ -97,7 +98,14 @@ class Noted(dict[str, Any]):
 def test_the_keys_are_what_an_estimate_looks_at():
     settings = Noted(AML)
     wanted(settings, CIFAR)
-    assert settings.asked | {"dataset"} == set(COST_KEYS) | {"selector"}  # the facts are the data set's
+    assert settings.asked | {"dataset"} == set(COST_KEYS) | set(PARTS)  # the facts are the data set's
+
+
+def test_scaffold_holds_a_model_for_each_client():
+    """AML's LeNet, for 100 clients and the server."""
+    settings = AML | {"server": {"name": "scaffold"}}
+    more = memory_mb(settings, CIFAR) - memory_mb(AML, CIFAR)
+    assert more == pytest.approx(101 * 1_773_796 * 4 / 1e6)
 
 
 def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):

@@ -170,9 +170,10 @@ def test_a_wrong_name_is_one_sentence(name: str):
         ({"clients": 2}, "clients and cohort must be 1"),
         ({"cohort": 2}, "clients and cohort must be 1"),
         ({"schedule": "plateau", "validation": 0}, "validation must be at least 1"),
+        ({"participation": "dropout-0.3"}, "participation is 'dropout-0.3'"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], sentence: str):
     with pytest.raises(ValueError, match=sentence):
-        Centralized().check({"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5} | settings)
-    Centralized().check({"clients": 1, "cohort": 1, "schedule": "plateau", "validation": 5})
+        Centralized().check({"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5, "participation": "full"} | settings)
+    Centralized().check({"clients": 1, "cohort": 1, "schedule": "plateau", "validation": 5, "participation": "full"})
