@@ -17,6 +17,7 @@ from cohort.selection.selector import Need, View
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
+    from cohort.training.serial import Probed, SerialTrainer
     from cohort.training.state import RunState
     from cohort.training.task import Task
 
@@ -41,7 +42,7 @@ class Federated(Procedure):
         return RunState(weights, task.server.begin(weights), task.selector.begin(_view(task), generator(task.settings.seed, "selection")))
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
-        from cohort.training.evaluation import all_finite, evaluate
+        from cohort.training.evaluation import all_finite
         from cohort.training.needs import Lookout, bytes_each, bytes_once, reports
         from cohort.training.orders import orders_of
         from cohort.training.serial import SerialTrainer
@@ -57,24 +58,16 @@ class Federated(Procedure):
         for round in range(state.round + 1, settings.rounds + 1):
             started = time.perf_counter()
             draw = partial(generator, settings.seed, round=round)
-            probed = None
-            if selector.probing():
-                pool = selector.draw_pool(candidates, view, draw("pool"))
-                probed = trainer.probe(state.weights, pool, round, selector.probing())
-                norms = probed.updates.distances(state.weights).cpu().numpy()
-                history.pools.append(pool)
-                history.norms.append(norms)
-                state.selector = selector.look(state.selector, pool, norms)
+            probed = _probe(task, trainer, state, selector.draw_pool(candidates, view, draw("pool"))) if selector.probing() else None
             cohort = selector.select(state.selector, candidates, view, draw("selection"))
             there = task.participation.answers(cohort, draw("dropout"))
-            counts = task.shards.label_counts[cohort] if (quotas := selector.quotas(cohort, view)) is None else quotas
-            orders = orders_of(task, cohort, quotas, state.server, round)
-            updates = trainer.train(state.weights, cohort[there], round, probed, orders)
+            quotas = selector.quotas(cohort, view)
+            updates = trainer.train(state.weights, cohort[there], round, probed, orders_of(task, cohort, quotas, state.server, round))
             measured, looks = reports(selector.needs, updates, lookout)
             sizes = updates.sizes.cpu().numpy()
             rows = np.flatnonzero(selector.keep(measured, sizes) & (sizes > 0))
             if len(rows):  # clients without samples have no say, and a cohort of them alone changes nothing
-                heard = updates if len(rows) == len(sizes) else updates.of_rows(rows.tolist())
+                heard = updates.of_rows(rows.tolist())
                 history.add(round, train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(state.weights).mean()))
                 state.weights, state.server, facts = task.server.apply(state.weights, heard, state.server)
                 history.add(round, **facts)
@@ -82,24 +75,43 @@ class Federated(Procedure):
             state.round, state.diverged = round, not all_finite(state.weights)
 
             history.cohorts.append(cohort)
-            history.add(round, cohort_entropy=float(entropy_bits(counts[there][rows].sum(axis=0))))
+            held = task.shards.label_counts[cohort] if quotas is None else quotas
+            history.add(round, cohort_entropy=float(entropy_bits(held[there][rows].sum(axis=0))))
             if len(rows) < len(cohort):
                 history.add(round, updates_used=len(rows))
             if is_evaluated(settings.evaluate_every, round) or round == settings.rounds or state.diverged:
-                history.add(round, **evaluate(task.model, state.weights, task.test_samples, task.test).of("test"))
-                if len(task.validation):
-                    history.add(round, **evaluate(task.model, state.weights, task.train_samples, task.validation).of("validation"))
+                history.add(round, **_evaluations(task, state))
             history.add_cost(
                 round,
-                bytes_down=(len(cohort) if probed is None else len(probed.pool)) * model_bytes,
+                bytes_down=(len(probed.pool) if probed else len(cohort)) * model_bytes,
                 bytes_up=len(sizes) * (model_bytes + each) + (once if round == 1 else 0) + (NORM_BYTES * len(probed.pool) if probed else 0),
-                client_steps=int(updates.steps.sum()) + (0 if probed is None else int(probed.updates.steps.sum())),
+                client_steps=int(updates.steps.sum()) + (int(probed.updates.steps.sum()) if probed else 0),
                 selection_samples=looks,
                 seconds=time.perf_counter() - started,
             )
             yield state
             if state.diverged:
                 return
+
+
+def _probe(task: Task, trainer: SerialTrainer, state: RunState, pool: np.ndarray) -> Probed:
+    """Train the pool for a moment, and tell the selector how far each model moved."""
+    probed = trainer.probe(state.weights, pool, state.round + 1, task.selector.probing())
+    norms = probed.updates.distances(state.weights).cpu().numpy()
+    state.history.pools.append(pool)
+    state.history.norms.append(norms)
+    state.selector = task.selector.look(state.selector, pool, norms)
+    return probed
+
+
+def _evaluations(task: Task, state: RunState) -> dict[str, float]:
+    """How the global model does on the test samples and on those set aside for validation."""
+    from cohort.training.evaluation import evaluate
+
+    found = evaluate(task.model, state.weights, task.test_samples, task.test).of("test")
+    if len(task.validation):
+        found |= evaluate(task.model, state.weights, task.train_samples, task.validation).of("validation")
+    return found
 
 
 def spread(measured: Mapping[Need, np.ndarray], there: np.ndarray) -> dict[Need, np.ndarray]:
