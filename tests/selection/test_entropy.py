@@ -220,9 +220,9 @@ def test_ten_of_ten_thousand_clients_in_20_ms():
     state = {"buffer": rng.permutation(10_000)[:5000]}
     seconds = []
     for _ in range(7):
-        started = time.perf_counter()
+        started = time.process_time()
         Entropy().select(state, np.arange(10_000), view(counts, 10), np.random.default_rng(0))
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
     assert min(seconds) < 0.02
 
 

@@ -13,8 +13,9 @@ from cohort.privacy.laplace import laplace, opendp_laplace
 from cohort.selection.selector import Need, Selector, State, View
 
 TIE = 1e-12  # rounding decides many picks of the raw argmax; entropies this close are equal, and the lowest index wins
-BLOCK = 256  # rows
-TINY = 1e-300
+BLOCK = 512  # rows
+ROUGH = 1e-3  # bits by which an entropy may be wrong that is worked out in half the digits, and some more
+TINY, SOME = 1e-30, 1e-20  # what stands for a count of none, and what is less than any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +59,18 @@ class Entropy(Selector):
         assert view.label_counts is not None
         counts = state.get("uploaded", view.label_counts)
         pool = np.setdiff1d(candidates, state["buffer"])
+        rows = counts[pool].astype(np.float32)
         cohort = [int(rng.choice(pool))]
         pooled = counts[cohort[0]].astype(np.float64)
         while len(cohort) < view.cohort:
             if self.evict == "pick":
-                pool = np.setdiff1d(candidates, np.concatenate([cohort, self._rest(state["buffer"], np.array(cohort), view)]))
-            else:
-                pool = pool[pool != cohort[-1]]
-            entropies = entropy_bits(counts[pool], pooled)
-            best = int(pool[np.flatnonzero(entropies >= entropies.max() - TIE)[0]])
+                pool = np.setdiff1d(candidates, self._rest(state["buffer"], np.array(cohort), view))
+                rows = counts[pool].astype(np.float32)
+            rough = entropy_bits(rows, pooled.astype(np.float32))
+            rough[np.isin(pool, cohort)] = -1
+            close = pool[rough >= rough.max() - ROUGH]
+            entropies = entropy_bits(counts[close], pooled)
+            best = int(close[np.flatnonzero(entropies >= entropies.max() - TIE)[0]])
             cohort.append(best)
             pooled = pooled + counts[best]
         return np.array(cohort)
@@ -88,7 +92,8 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
     rows = counts.reshape(-1, counts.shape[-1])
     entropies = np.empty(len(rows))
     for begin in range(0, len(rows), BLOCK):
-        block = np.maximum(rows[begin : begin + BLOCK] + added, 0.0)
-        total = np.maximum(block.sum(axis=1), TINY)
-        entropies[begin : begin + BLOCK] = np.log(total) - np.einsum("rc,rc->r", block, np.log(np.maximum(block, TINY))) / total
-    return np.maximum(entropies / np.log(2), 0.0).reshape(counts.shape[:-1])
+        block = np.maximum(rows[begin : begin + BLOCK] + added, TINY)
+        total = block.sum(axis=1)
+        nats = np.log(total) - np.einsum("rc,rc->r", block, np.log(block)) / total
+        entropies[begin : begin + BLOCK] = np.where(total > SOME, np.maximum(nats, 0) / np.log(2), 0)
+    return entropies.reshape(counts.shape[:-1])
