@@ -76,4 +76,4 @@ def test_losses_are_reported_to_who_declares_them():
 
 
 def test_every_selector_is_found():
-    assert list(SELECTORS) == ["diversity", "entropy", "loss", "probe", "random", "skewed"]
+    assert list(SELECTORS) == ["diversity", "entropy", "kl", "loss", "probe", "random", "reselect", "skewed"]
