@@ -24,7 +24,7 @@ class ServerRule(Component):
     """What becomes of the updates. What it remembers between rounds is plain tensors, which a checkpoint can hold."""
 
     def begin(self, weights: Weights) -> Weights:
-        """What it remembers before the first round."""
+        """What it remembers before the first round: of the weights that are trained, without the statistics of normalizations."""
         return {}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
