@@ -42,9 +42,9 @@ def network() -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 3)).double()
 
 
-def trained(task: Task, cohort: list[int], round: int = 1) -> Updates:
+def trained(task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None) -> Updates:
     trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
-    return trainer.train(task.initial_weights(), np.array(cohort), round)
+    return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
 
 
 def run(task: Task) -> RunState:
@@ -150,10 +150,11 @@ def test_an_efficientnet_is_trained_the_same_twice(precision: str):
     model = MODELS["efficientnet-b0"]().build((3, 32, 32), 3)
     model = model.to(dtype=dtype, memory_format=torch.channels_last)
     task = small_task(model=model, train=samples, sizes=(4, 5), batch=4, J="J1e", lr=0.01, precision=precision)
-    once = trained(task, [0, 1])
+    start = task.initial_weights()
+    once = trained(task, [0, 1], weights=start)
     torch.rand(5)
-    again = trained(task, [1, 0])
-    later = trained(task, [0, 1], round=2)
+    again = trained(task, [1, 0], weights=start)
+    later = trained(task, [0, 1], 2, start)
     prints = [fingerprint(updates.of_client(row)) for updates, row in ((once, 0), (once, 1), (again, 1), (again, 0), (later, 0))]
     assert prints[0] == prints[2] and prints[1] == prints[3] and prints[4] != prints[0]
     assert all(bool(rows.isfinite().all()) for rows in once.weights.values())
