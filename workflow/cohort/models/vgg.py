@@ -59,7 +59,7 @@ class Vgg11(Model):
             convolution = nn.Conv2d(before, after, 3, padding=1)
             # As NIID-Bench's VGG does. With PyTorch's own, smaller weights all images look alike after eight layers without normalization.
             nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
-            nn.init.zeros_(convolution.bias)
+            nn.init.zeros_(convolution.get_parameter("bias"))
             layers.append(convolution)
             if self.normalized:
                 layers.append(nn.BatchNorm2d(after))
