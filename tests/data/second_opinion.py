@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-_kept: list[Any] = []  # what torch forgets is undefined again
+from cohort.models.vision import from_torchvision
 
 
 def readers() -> dict[str, Any]:
-    """The class that reads each data set. A torchvision of PyPI does not load beside a torch without CUDA until the operators that
-    its import looks for are declared; no reader uses them."""
-    try:
-        from torchvision import datasets
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _kept.append(library)
-        from torchvision import datasets
+    """The class that reads each data set."""
+    datasets = from_torchvision("datasets")
     return {
         "mnist": datasets.MNIST,
         "fashion-mnist": datasets.FashionMNIST,

@@ -74,7 +74,7 @@ def of_model(model: Model) -> list[Number]:
         network = model.build(shape, 10).eval()
     inputs = torch.linspace(-1, 1, 3 * math.prod(shape), dtype=torch.float64).sin().view(3, *shape)
     inputs = (inputs * 100).long() % 10 if text else inputs
-    return [*_sums(network.state_dict()), *network(inputs).flatten().tolist()]
+    return [*_sums(dict(network.named_parameters())), *network(inputs).flatten().tolist()]
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,14 @@ PARAMETERS = [
     ("lenet5", MNIST, 10, 44_426),
     ("lenet5", GRAY, 10, 61_706),
     ("lenet5", GRAY, 20, 62_556),
+    ("vgg11", RGB, 10, 9_225_610),
+    ("vgg11", RGB, 20, 9_230_740),
+    ("vgg11-bn", RGB, 10, 9_231_114),
+    ("vgg11-bn", RGB, 20, 9_236_244),
+    ("efficientnet-b0", RGB, 9, 4_019_077),
+    ("efficientnet-b0", RGB, 8, 4_007_548 + 1281 * 8),
+    ("efficientnet-b3", RGB, 9, 10_710_065),
+    ("efficientnet-b3", RGB, 4, 10_696_232 + 1537 * 4),
     ("char-lstm", TEXT, 80, 95_824),
     ("char-lstm-central", TEXT, 79, 819_655),
     ("small-mlp", DIGITS, 10, 64 * 64 + 64 + 64 * 10 + 10),
@@ -31,11 +41,22 @@ MULTIPLY_ADDS = [
     ("aml-lenet", RGB, 100, 32.8e6),
     ("lenet5", RGB, 10, 0.65e6),
     ("lenet5", MNIST, 10, 0.28e6),
+    ("vgg11", RGB, 10, 152.8e6),
+    ("vgg11-bn", RGB, 10, 152.8e6),
+    ("efficientnet-b0", (3, 224, 224), 1000, 0.39e9),
     ("char-lstm-central", TEXT, 79, 63.6e6),
     ("char-lstm", TEXT, 80, 6.6e6),
 ]
-SHAPES = [DIGITS, MNIST, GRAY, RGB, (3, 17, 16), (2, 30, 23), (1, 16, 16), (3, 64, 64)]
-TAKEN = [(name, shape) for name in MODELS if "images" in MODELS[name].kinds for shape in SHAPES if (name, shape) != ("lenet5", DIGITS)]
+SHAPES = [DIGITS, MNIST, GRAY, RGB, (3, 17, 16), (2, 30, 23), (1, 16, 16), (2, 63, 40), (3, 64, 64)]
+PARTICULAR: dict[str, Callable[[Shape], bool]] = {
+    "lenet5": lambda shape: shape != DIGITS,
+    "vgg11": lambda shape: shape in (GRAY, RGB, (2, 63, 40)),
+    "vgg11-bn": lambda shape: shape in (GRAY, RGB, (2, 63, 40)),
+    "efficientnet-b0": lambda shape: shape[0] == 3,
+    "efficientnet-b3": lambda shape: shape[0] == 3,
+}
+IMAGES = [name for name in MODELS if "images" in MODELS[name].kinds]
+TAKEN = [(name, shape) for name in IMAGES for shape in SHAPES if name not in PARTICULAR or PARTICULAR[name](shape)]
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
@@ -51,7 +72,7 @@ def test_multiply_adds_are_those_of_the_papers_networks(name: str, shape: Shape,
 @pytest.mark.parametrize(("name", "shape"), TAKEN)
 def test_multiply_adds_are_what_the_layers_do(name: str, shape: Shape):
     """Every number that a convolution or a linear layer gives takes as many multiplications as it has weights."""
-    network, counted = MODELS[name]().build(shape, 7), []
+    network, counted = MODELS[name]().build(shape, 7).eval(), []
 
     def count(layer: Any, _: Any, output: torch.Tensor) -> None:
         counted.append(layer.weight[0].numel() * output.numel())
@@ -143,13 +164,32 @@ def test_weights_are_counted(name: str, shape: Shape):
 
 @pytest.mark.parametrize(("name", "shape"), TAKEN)
 def test_outputs_are_what_the_layers_put_out(name: str, shape: Shape):
-    """But for the scores of the classes, and for flattening, which makes no new numbers."""
-    network, counted = MODELS[name]().build(shape, 7), []
-    layers = [layer for layer in network.modules() if not isinstance(layer, nn.Sequential | nn.Flatten)]
-    for layer in layers[:-1]:
+    """But for what comes after the last convolution and its like, and for flattening, which makes no new numbers."""
+    network, counted = MODELS[name]().build(shape, 7).eval(), []
+    layers = [layer for layer in network.modules() if puts_out(layer)]
+    for layer in layers[: -3 if name.startswith("efficientnet") else -1]:  # a mean over all places, dropout and the scores
         layer.register_forward_hook(lambda layer, inputs, output: counted.append(output.numel()))
     network(torch.zeros(1, *shape))
     assert MODELS[name]().outputs(shape) == sum(counted)
+
+
+def puts_out(layer: nn.Module) -> bool:
+    """Whether it is no mere list of others, or multiplies what it is given by what its parts make of that."""
+    return not (list(layer.children()) or isinstance(layer, nn.Flatten)) or type(layer).__name__ == "SqueezeExcitation"
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-3), (torch.float64, 1e-11)])
+def test_channels_may_lie_side_by_side_in_both_precisions(name: str, dtype: torch.dtype, tolerance: float):
+    """As a task is loaded, the network answers as it does in plain float64, relative to its largest score."""
+    torch.manual_seed(2)
+    network = MODELS[name]().build(RGB, 7).eval()
+    images = torch.randn(1, *RGB)
+    loaded = copy.deepcopy(network).to(dtype=dtype, memory_format=torch.channels_last)
+    with torch.inference_mode():
+        found, expected = loaded(images.to(dtype)), network.double()(images.double())
+    assert found.dtype == dtype
+    assert (found - expected).abs().max() < tolerance * expected.abs().max()
 
 
 def test_outputs_of_a_recurrent_network_by_hand():

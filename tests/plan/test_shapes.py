@@ -10,21 +10,23 @@ from cohort.errors import UserError
 from cohort.plan import Plan
 
 WHERE = "config/studies/study.yaml: experiments.main: "
-REFUSED = {
-    "model": ("lenet5", "model 'lenet5' cannot take digits: needs images of at least 16x16 pixels, not samples of shape (1, 8, 8)"),
-    "augmentation": (
-        "jitter-flip-gray",
-        "augmentation 'jitter-flip-gray' cannot take digits: needs images with three color channels, not samples of shape (1, 8, 8)",
-    ),
-}
+COLOR = "needs images with three color channels"
+VGG = "needs images of 32x32 to 63x63 pixels, of which its 5 poolings leave one"
+REFUSED = [
+    ("model", "lenet5", "needs images of at least 16x16 pixels"),
+    ("model", "vgg11", VGG),
+    ("model", "vgg11-bn", VGG),
+    ("model", "efficientnet-b0", COLOR),
+    ("model", "efficientnet-b3", COLOR),
+    ("augmentation", "jitter-flip-gray", COLOR),
+]
 
 
-@pytest.mark.parametrize("setting", REFUSED)
-def test_refused_in_one_sentence(setting: str, plan_of: Callable[..., Plan]):
-    value, sentence = REFUSED[setting]
+@pytest.mark.parametrize(("setting", "value", "needed"), REFUSED)
+def test_refused_in_one_sentence(setting: str, value: str, needed: str, plan_of: Callable[..., Plan]):
     with pytest.raises(UserError) as refusal:
         plan_of({"settings": {setting: value}})
-    assert str(refusal.value) == WHERE + sentence
+    assert str(refusal.value) == f"{WHERE}{setting} '{value}' cannot take digits: {needed}, not samples of shape (1, 8, 8)"
 
 
 def test_a_misspelt_augmentation(plan_of: Callable[..., Plan]):

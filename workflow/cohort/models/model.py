@@ -28,7 +28,8 @@ class Model(Component):
         raise NotImplementedError
 
     def weights(self, shape: Shape, classes: int) -> int:
-        """How many weights the network has: what a client sends, and what memory each of its copies takes."""
+        """How many weights the network trains: what a client sends, and what memory each of its copies takes, statistics of normalizations
+        aside."""
         raise NotImplementedError
 
     def outputs(self, shape: Shape) -> int:

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.cell import Settings, local_work
@@ -51,6 +52,7 @@ class SerialTrainer:
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, samples: Samples, shards: list[np.ndarray]):
         self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
+        self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
     def train(
         self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None, orders: Orders | None = None
@@ -109,6 +111,8 @@ class SerialTrainer:
         losses, loss_of = [], self.objective.for_client(targets, self.model)
         rng = generator(settings.seed, "batches", round=round, client=client)
         for step, batch in islice(enumerate(batches(len(indices), settings, rng)), begin, end):
+            for layer in self.normalizations:  # PyTorch refuses to take statistics of one sample: it is normalized as in evaluation
+                layer.train(len(batch) > 1)
             stepper.zero_grad()
             loss = loss_of(self.model(inputs(step, batch)), targets[batch])
             if self.objective.pulls:

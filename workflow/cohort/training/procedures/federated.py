@@ -39,7 +39,8 @@ class Federated(Procedure):
         from cohort.training.state import RunState
 
         weights = task.initial_weights()
-        return RunState(weights, task.server.begin(weights), task.selector.begin(_view(task), generator(task.settings.seed, "selection")))
+        trained = {name: weights[name] for name, _ in task.model.named_parameters()}
+        return RunState(weights, task.server.begin(trained), task.selector.begin(_view(task), generator(task.settings.seed, "selection")))
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
         from cohort.training.evaluation import all_finite

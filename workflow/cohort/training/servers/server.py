@@ -28,7 +28,7 @@ class ServerRule(Component):
     """How many times the size of the model goes each way between the server and a client."""
 
     def begin(self, weights: Weights) -> Weights:
-        """What it remembers before the first round."""
+        """What it remembers before the first round: of the weights that are trained, without the statistics of normalizations."""
         return {}
 
     def drift(self, memory: Weights, client: int) -> Weights:
