@@ -68,13 +68,6 @@ def test_fednova_of_equal_steps_is_the_mean():
     assert any((tensor - mean[name]).abs().max() > 1e-6 for name, tensor in nova.items())
 
 
-def test_fednova_averages_counters():
-    start = {"w": torch.ones(1, dtype=torch.float64), "n": torch.tensor(3)}
-    sent = updates([[0.0], [0.0]], [1.0, 1.0], [1, 4])
-    sent = Updates(sent.weights | {"n": torch.tensor([5, 9])}, sent.sizes, sent.steps, sent.losses)
-    assert FedNova().apply(start, sent, {}).weights["n"] == 7
-
-
 def test_scaffold_by_hand():
     """Two of four clients, learning rate 1/2. From [1, 1] client 0 goes to [0, 1] in 2 steps, client 1 to [1, -3] in 4. All variates
     are zero, so theirs become way / (steps * rate): [1, 0] and [0, 2]; the server's grows by a quarter of each. In the second round

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -56,6 +57,10 @@ class Updates:
         weights = {name: stack[rows] for name, stack in self.weights.items()}
         clients = tuple(self.clients[row] for row in rows) if self.clients else ()
         return replace(self, weights=weights, sizes=self.sizes[rows], steps=self.steps[rows], losses=self.losses[rows], clients=clients)
+
+    def only(self, names: Iterable[str]) -> Updates:
+        """The updates of some of the weights."""
+        return replace(self, weights={name: self.weights[name] for name in names})
 
     def of_client(self, row: int) -> Weights:
         """One client's model."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cohort.training.serial import Probed, SerialTrainer
     from cohort.training.state import RunState
     from cohort.training.task import Task
+    from cohort.training.updates import Weights
 
 
 NORM_BYTES = 8  # of the one number that a probed client sends
@@ -39,8 +40,11 @@ class Federated(Procedure):
         from cohort.training.state import RunState
 
         weights = task.initial_weights()
-        trained = {name: weights[name] for name, _ in task.model.named_parameters()}
-        return RunState(weights, task.server.begin(trained), task.selector.begin(_view(task), generator(task.settings.seed, "selection")))
+        return RunState(
+            weights,
+            task.server.begin(_trained(task, weights)),
+            task.selector.begin(_view(task), generator(task.settings.seed, "selection")),
+        )
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
         from cohort.training.evaluation import all_finite
@@ -68,9 +72,12 @@ class Federated(Procedure):
             sizes = updates.sizes.cpu().numpy()
             rows = np.flatnonzero(selector.keep(measured, sizes) & (sizes > 0))
             if len(rows):  # clients without samples have no say, and a cohort of them alone changes nothing
-                heard = updates.of_rows(rows.tolist())
-                history.add(round, train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(state.weights).mean()))
-                state.weights, state.server, facts = task.server.apply(state.weights, heard, state.server)
+                heard, before = updates.of_rows(rows.tolist()), _trained(task, state.weights)
+                statistics = heard.only(state.weights.keys() - before.keys()).mean(heard.sizes / heard.sizes.sum())
+                heard = heard.only(before)
+                history.add(round, train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(before).mean()))
+                after, state.server, facts = task.server.apply(before, heard, state.server)
+                state.weights = after | statistics
                 history.add(round, **facts)
             state.selector = selector.observe(state.selector, cohort, spread(measured, there), view)
             state.round, state.diverged = round, not all_finite(state.weights)
@@ -95,10 +102,16 @@ class Federated(Procedure):
                 return
 
 
+def _trained(task: Task, weights: Weights) -> Weights:
+    """The weights that are trained, without the statistics of normalizations."""
+    return {name: weights[name] for name, _ in task.model.named_parameters()}
+
+
 def _probe(task: Task, trainer: SerialTrainer, state: RunState, pool: np.ndarray) -> Probed:
     """Train the pool for a moment, and tell the selector how far each model moved."""
     probed = trainer.probe(state.weights, pool, state.round + 1, task.selector.probing())
-    norms = probed.updates.distances(state.weights).cpu().numpy()
+    before = _trained(task, state.weights)
+    norms = probed.updates.only(before).distances(before).cpu().numpy()
     state.history.pools.append(pool)
     state.history.norms.append(norms)
     state.selector = task.selector.look(state.selector, pool, norms)

@@ -16,8 +16,7 @@ class FedNova(ServerRule):
     """Each client's way is divided by its reach, how far its steps would carry it on a constant gradient; the mean of these directions is
     multiplied by the mean reach (both weighted by the sizes of the clients' data). The form of NIID-Bench.
 
-    So a client of few steps is amplified, and the factors of all clients together can be far above 1, FedAvg's. Whole-number buffers are
-    averaged as in FedAvg.
+    So a client of few steps is amplified, and the factors of all clients together can be far above 1, FedAvg's.
     """
 
     name: ClassVar[str] = "fednova"
@@ -26,7 +25,6 @@ class FedNova(ServerRule):
         shares = updates.sizes / updates.sizes.sum()
         reach = updates.reach().to(shares)
         factors = shares * (shares * reach).sum() / reach
-        mean, moved = updates.mean(shares), updates.mean(factors)
         left = 1 - float(factors.sum())  # of the global weights: w + sum of f (w_k - w)
-        merged = {name: left * weights[name] + tensor for name, tensor in moved.items() if tensor.is_floating_point()}
-        return Merged(mean | merged, memory, {"nova_factor": float(factors.sum())})
+        merged = {name: left * weights[name] + tensor for name, tensor in updates.mean(factors).items()}
+        return Merged(merged, memory, {"nova_factor": float(factors.sum())})

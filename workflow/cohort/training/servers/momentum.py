@@ -25,7 +25,7 @@ class Momentum(ServerRule):
     clip: float = parameter(0.0, minimum=0, help="the norm to which a client's update is shortened, 0 if none is")
 
     def begin(self, weights: Weights) -> Weights:
-        return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items() if tensor.is_floating_point()}
+        return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         norms = updates.distances(weights)

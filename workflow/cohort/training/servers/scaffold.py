@@ -30,7 +30,7 @@ class Scaffold(ServerRule):
     )
 
     def begin(self, weights: Weights) -> Weights:
-        return {f"{name}/{ALL}": tensor.new_zeros(tensor.shape) for name, tensor in weights.items() if tensor.is_floating_point()}
+        return {f"{name}/{ALL}": tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
 
     def drift(self, memory: Weights, client: int) -> Weights:
         names = [name.removesuffix(f"/{client}") for name in memory if name.endswith(f"/{client}")]

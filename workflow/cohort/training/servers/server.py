@@ -21,14 +21,18 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRule(Component):
-    """What becomes of the updates. What it remembers between rounds is plain tensors, which a checkpoint can hold: those of `begin`, and
-    later ones that are named after a weight, `{weight}/...`, and have its shape."""
+    """What becomes of the weights that are trained; what is not, the statistics of normalizations, is averaged whatever the rule, since a
+    variance that is overshot could be negative.
+
+    What a rule remembers between rounds is plain tensors, which a checkpoint can hold: those of `begin`, and later ones that are named
+    after a weight, `{weight}/...`, and have its shape.
+    """
 
     copies: ClassVar[int] = 1
     """How many times the size of the model goes each way between the server and a client."""
 
     def begin(self, weights: Weights) -> Weights:
-        """What it remembers before the first round: of the weights that are trained, without the statistics of normalizations."""
+        """What it remembers before the first round."""
         return {}
 
     def drift(self, memory: Weights, client: int) -> Weights:
