@@ -47,7 +47,7 @@ def test_reach_is_how_far_steps_of_sgd_go_on_a_slope_of_one(momentum: float, ste
         optimizer.zero_grad()
         weight.sum().backward()
         optimizer.step()
-    assert float(updates([[0.0, 0.0]], [1.0], [steps], momentum).reach()[0]) == pytest.approx(-float(weight), abs=1e-12)
+    assert updates([[0.0, 0.0]], [1.0], [steps], momentum).reach()[0].item() == pytest.approx(-weight.item(), abs=1e-12)
 
 
 def test_fednova_by_hand():
