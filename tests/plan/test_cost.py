@@ -21,6 +21,7 @@ DIGITS = {"train": 1_437, "test": 360, "shape": [1, 8, 8], "classes": 10}
 TEXT = {"train": 4_014_850, "test": 211_308, "shape": [80], "classes": 80, "kind": "text"}
 CENTRAL = {"train": 3_803_542, "test": 422_616, "shape": [80], "classes": 80, "kind": "text"}
 USUAL = {"samples": 1.0, "validation": 0, "precision": "float32", "selector": {"name": "random"}, "rounds": 10, "evaluate_every": 10}
+USUAL |= {"procedure": "federated"}
 DEMO = USUAL | {"dataset": "digits", "model": "small-mlp", "clients": 20, "cohort": 4, "J": "J4", "batch": 16}
 AML = USUAL | {"dataset": "cifar100", "model": "aml-lenet", "clients": 100, "cohort": 10, "J": "J4e", "batch": 128}
 PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}
