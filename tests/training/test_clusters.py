@@ -43,8 +43,10 @@ def test_no_cut_is_better():
 
 
 def test_many_other_starts_of_scikit_learn_find_the_same():
-    counts = np.random.default_rng(5).dirichlet(np.full(10, 0.1), 60) * 500
-    counts = counts.astype(int) + np.eye(10, dtype=int)[np.arange(60) % 10]
+    """Five kinds of clients in mixed order, of sizes from 20 to 2000, not one of them like another."""
+    rng = np.random.default_rng(5)
+    kinds = rng.dirichlet(np.full(10, 0.3), 5)[rng.permutation(np.repeat(np.arange(5), [20, 15, 10, 10, 5]))]
+    counts = np.stack([rng.multinomial(rng.integers(20, 2000), kind) for kind in kinds])
     other = KMeans(5, n_init=100, random_state=77).fit(counts / counts.sum(axis=1, keepdims=True)).labels_
     ours = np.array(found(counts, 5))
     assert len(np.unique(ours)) == 5

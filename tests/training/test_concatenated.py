@@ -18,9 +18,9 @@ SHAPES = [(1, 8, 8), (3, 32, 32), (1, 28, 28), (3, 224, 224), (12,)]
 
 def dropped_out() -> nn.Module:
     """An EfficientNet in small: convolution, batch normalization, pooling, and a head that drops out before its linear layer."""
-    body = nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
+        body = nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         return nn.Sequential(body, nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))).double()
 
 
