@@ -107,7 +107,9 @@ def test_a_cluster_without_participants_keeps_its_weights():
     (one, _), (two, _), (three, _), (_, state) = found
     assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
     assert same(two, one)
-    assert same(part(three, prefix_of(0)), part(one, prefix_of(0))) and not same(part(three, prefix_of(1)), start)
+    assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
+    trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+    assert same(part(three, prefix_of(1)), trainer.train(start, np.array([3]), 3).of_client(0))
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
@@ -183,6 +185,13 @@ def test_a_warm_classifier_begins_as_the_sum_of_the_clusters_own(mu: float):
     assert torch.equal(after["classifier.bias"], heads[0]["bias"] + heads[1]["bias"])
     assert not torch.equal(before["classifier.bias"], after["classifier.bias"])
     assert same(found(warm=0)[-1], before)
+
+
+def test_a_warm_classifier_begins_once():
+    """Round 3 trains it, and in round 4 nobody with samples takes part."""
+    task = clustered_task(selector=Planned(cohorts=((0, 1), (2, 3), (0, 1), (4,))), rounds=4)
+    _, (before, _), (trained, _), (after, _) = states(task, Concat(clusters=2, classifier=0.5, warm=1))
+    assert same(after, trained) and not same(trained, before)
 
 
 def test_an_objective_that_pulls_pulls_the_classifier_to_its_beginning():

@@ -66,7 +66,7 @@ def begun(network: Concatenated, weights: Weights) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in (network.state_dict() | parts).items()}
 
 
-def heads_joined(network: nn.Module, weights: Weights) -> Weights:
+def heads_joined(network: Concatenated, weights: Weights) -> Weights:
     """A classifier whose scores are the sum of the networks' own."""
     network.load_state_dict(weights)
     heads = [head(each) for each in network.networks]
@@ -74,10 +74,12 @@ def heads_joined(network: nn.Module, weights: Weights) -> Weights:
     return {f"{CLASSIFIER}weight": weight.detach(), f"{CLASSIFIER}bias": bias.detach()}
 
 
-def train_classifier(trainer: SerialTrainer, weights: Weights, clients: np.ndarray, round: int, lr: float) -> Updates:
-    """Each client starts from the same classifier and makes J of the trainer's settings of it, though one pass over its samples at most.
+def train_classifier(
+    network: Concatenated, trainer: SerialTrainer, weights: Weights, clients: np.ndarray, round: int, lr: float
+) -> Updates:
+    """Each client trains the classifier of the trainer's network, by J of the trainer's settings, but one pass over its samples at most.
     Sizes of 1 let every client count the same, as all take about as many steps."""
-    network, settings, start = trainer.model, trainer.settings, part(weights, CLASSIFIER)
+    settings, start = trainer.settings, part(weights, CLASSIFIER)
     network.load_state_dict(weights)
     anchor = [*network.networks.parameters(), *start.values()]
     models, losses = [], []

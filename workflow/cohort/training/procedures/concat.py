@@ -108,7 +108,10 @@ class Concat(Procedure):
             network.joined = stage == 2
             cohort = selector.select(state.selector, candidates, view, generator(settings.seed, "selection", round=round))
             asked = cohort[task.sizes[cohort] > 0]  # clients without samples have no say
-            trained = self._networks(trainer, state, asked, round) if stage == 1 else self._classifier(finisher, state, asked, round)
+            if stage == 1:
+                trained = self._networks(trainer, state, asked, round)
+            else:
+                trained = self._classifier(network, finisher, state, asked, round)
             state.weights, measured = merged(state.weights, trained)
             state.selector = selector.observe(state.selector, cohort, {}, view)
             state.round, state.diverged = round, not all_finite(state.weights)
@@ -141,18 +144,18 @@ class Concat(Procedure):
         members = {prefix_of(cluster): asked[clusters == cluster] for cluster in np.unique(clusters).tolist()}
         return {prefix: trainer.train(part(state.weights, prefix), these, round) for prefix, these in members.items()}
 
-    def _classifier(self, trainer: SerialTrainer, state: RunState, asked: np.ndarray, round: int) -> Trained:
+    def _classifier(self, network: Concatenated, trainer: SerialTrainer, state: RunState, asked: np.ndarray, round: int) -> Trained:
         """Each client trains the classifier."""
         from cohort.training.concatenated import CLASSIFIER, heads_joined, train_classifier
 
         settings = trainer.settings
         number = round - self.load(settings.rounds).rounds  # of the round within its stage
         if self.warm and number == 1:
-            state.weights = state.weights | heads_joined(trainer.model, state.weights)
+            state.weights = state.weights | heads_joined(network, state.weights)
         if not len(asked):
             return {}
         lr = settings.lr * settings.lr_decay ** (number - 1)
-        return {CLASSIFIER: train_classifier(trainer, state.weights, asked, round, lr)}
+        return {CLASSIFIER: train_classifier(network, trainer, state.weights, asked, round, lr)}
 
     def _bytes(self, task: Task, state: RunState) -> tuple[int, int]:
         """What the last round's cohort was sent and sent back: the networks of its clusters, or the classifier. With its first classifier a
