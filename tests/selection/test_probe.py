@@ -200,6 +200,7 @@ def test_what_a_run_records_is_enough_to_replay_it():
 def test_what_probing_is_estimated_to_cost():
     """Clients of four batches: 40 probes of two batches, and 20 clients with three further epochs, in each of 400 rounds."""
     settings = {"J": "J4e", "samples": 1, "clients": 100, "cohort": 20, "batch": 128, "rounds": 400, "validation": 5000}
+    settings |= {"procedure": "federated"}
     selector = {"name": "probe"} | dataclasses.asdict(Probe())
     assert client_steps(settings | {"selector": selector}, {"train": 50_000}) == 400 * (40 * 2 + 20 * 3 * 4)
     assert client_steps(settings | {"selector": selector, "J": "J4"}, {"train": 50_000}) == 400 * (40 * 2 + 20 * 2)

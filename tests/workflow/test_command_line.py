@@ -85,6 +85,7 @@ def test_cost_is_near_what_was_measured():
         "samples": 1.0,
         "validation": 0,
         "evaluate_every": 10,
+        "procedure": "federated",
         "selector": {"name": "random"},
     }
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}

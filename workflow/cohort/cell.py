@@ -44,7 +44,7 @@ class Settings:
     clip: float = parameter(0.0, minimum=0, help="norm to which the gradient of a step is shortened, 0 if it is not")
     schedule: str = parameter("constant", help="how a centralized run's learning rate changes, e.g. onecycle, step-30, plateau-patience3")
     lr_decay: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="the learning rate is multiplied by this after each round")
-    procedure: str = parameter("federated", help="how a run goes")
+    procedure: str = parameter("federated", help="how a run goes, e.g. federated, centralized, concat-5")
     validation: int = parameter(0, minimum=0, help="training samples set aside before dealing, on which the global model is evaluated too")
     holdout: float = parameter(0.0, minimum=0, exclusiveMaximum=1, help="share of its samples that each client sets aside likewise")
     reserve: int = parameter(0, minimum=0, help="test images set aside for selectors that look at them, as many of each class")

@@ -82,10 +82,11 @@ def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:
         value: float = hint(text)
     except ValueError:
         raise ValueError(f"{field.name} is '{text}', which is no {'whole ' if hint is int else ''}number") from None
-    least, above = (field.metadata["schema"].get(key, -math.inf) for key in ("minimum", "exclusiveMinimum"))
+    schema = field.metadata["schema"]
+    least, above = (schema.get(key, -math.inf) for key in ("minimum", "exclusiveMinimum"))
     if not (least <= value < math.inf and above < value):
         raise ValueError(f"{field.name} is {text}, but must be {'at least' if least > above else 'above'} {max(least, above)}")
-    most, below = (field.metadata["schema"].get(key, math.inf) for key in ("maximum", "exclusiveMaximum"))
+    most, below = (schema.get(key, math.inf) for key in ("maximum", "exclusiveMaximum"))
     if not (value <= most and value < below):
         raise ValueError(f"{field.name} is {text}, but must be {'at most' if most < below else 'below'} {min(most, below)}")
     return value

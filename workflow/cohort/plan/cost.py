@@ -16,6 +16,8 @@ from cohort.cell import is_evaluated, local_work
 from cohort.components import build
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
+from cohort.training.procedures import parse_procedure
+from cohort.training.procedures.procedure import Load
 from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # of a cell before its first round: imports and loading
@@ -24,6 +26,7 @@ OPERATIONS_PER_SECOND = 1e11
 
 START_MB = 500  # the interpreter with torch
 COPIES = 8  # of the network for each client that is trained or probed: models, their stack, what a server rule makes of them
+HELD = 4  # copies of each further network of a global model of several: at work, in the state before and after a round, at the beginning
 LARGEST = 10  # how much more than the mean client the largest one holds, of which everything lies unpacked while it trains
 UNPACKED = 3  # times the inputs of a client, at most, while they are standardized
 KEPT = 3  # times what the layers put out for a batch: the outputs, their gradients, what the library works with
@@ -38,7 +41,7 @@ def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     probed, batches = _probes(settings)
     if probed:  # where J counts epochs a probe is the first of them
         per_client -= per_epoch if epochs else batches
-    return int(settings["rounds"] * (settings["cohort"] * per_client + probed * batches))
+    return int(_load(settings).rounds * (settings["cohort"] * per_client + probed * batches))
 
 
 @functools.cache
@@ -50,10 +53,12 @@ def evaluations(every: int | str, rounds: int) -> int:
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimated time of all rounds of a cell on one core: local steps and evaluations. A training step costs three forward passes."""
     multiply_adds = MODELS[settings["model"]]().multiply_adds(tuple(facts["shape"]), facts["classes"])
-    step = STEP_SECONDS + 6 * multiply_adds * min(settings["batch"], _client_size(settings, facts)) / OPERATIONS_PER_SECOND
+    forward = 2 * multiply_adds * min(settings["batch"], _client_size(settings, facts)) / OPERATIONS_PER_SECOND
+    load = _load(settings)
+    passes = load.passes * settings["cohort"] * (STEP_SECONDS / 3 + forward)
     tests = evaluations(settings["evaluate_every"], settings["rounds"]) * (facts["test"] + settings["validation"]) * settings["samples"]
-    test = 2 * multiply_adds / OPERATIONS_PER_SECOND
-    return client_steps(settings, facts) * step + tests * test
+    test = 2 * multiply_adds / OPERATIONS_PER_SECOND * load.networks
+    return client_steps(settings, facts) * (STEP_SECONDS + 3 * forward) + passes + tests * test
 
 
 def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
@@ -65,7 +70,7 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     largest = min(LARGEST, settings["clients"]) * size
     inputs = largest * math.prod(shape) * UNPACKED * (8 if kind == "text" else number)
     outputs = model.outputs(shape) * max(KEPT * min(settings["batch"], largest), EVALUATED) * number
-    held = build(SERVERS, settings["server"]).models_held(settings["clients"])
+    held = HELD * (_load(settings).networks - 1) + build(SERVERS, settings["server"]).models_held(settings["clients"])
     models = (COPIES * (settings["cohort"] + _probes(settings)[0]) + held) * model.weights(shape, facts["classes"]) * number
     return START_MB + (stored + inputs + outputs + models) / 1e6
 
@@ -73,6 +78,11 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
 def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """How many samples a client holds in the mean."""
     return float((facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"])
+
+
+def _load(settings: Mapping[str, Any]) -> Load:
+    """How much work the rounds are."""
+    return parse_procedure(settings["procedure"]).load(settings["rounds"])
 
 
 def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from cohort.plan.scale import FULL, First, scaled, settings_of, thinned
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 from cohort.records.names import SERIES
-from cohort.training.procedures import PROCEDURES
+from cohort.training.procedures import parse_procedure
 
 CONFIG = Path("config")
 CLAIMS_TABLE = "claims"  # what the table of a study's claims is called
@@ -87,7 +87,8 @@ class Plan:
         found = self.study(study).experiments[experiment]
         places = {name: place for place, name in enumerate(self.strategies)}
         names = found.axes["strategy"]
-        round_names = {PROCEDURES[self.cells[row.digest].settings["procedure"]].round_name for row in found.rows}
+        procedures = {self.cells[row.digest].settings["procedure"] for row in found.rows}
+        round_names = {parse_procedure(name).round_name for name in procedures}
         return {
             "orders": found.axes,
             "styles": {name: places[name] for name in names},

@@ -20,14 +20,14 @@ from cohort.plan.expand import Values
 from cohort.plan.validation import PARTS
 from cohort.selection import SELECTORS
 from cohort.training.participation import parse_participation
-from cohort.training.procedures import PROCEDURES
+from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
-PROCEDURE_KEYS = ("procedure", "clients", "cohort", "schedule", "validation", "optimizer", "momentum", "participation")
+PROCEDURE_KEYS = ("procedure", "clients", "cohort", "rounds", "schedule", "validation", "optimizer", "momentum", "participation")
 Check = Callable[[Any, str, str], None]
 
 
@@ -52,7 +52,8 @@ class Resolver:
         self._once(("shape", *(settings[key] for key in ("model", "augmentation", "dataset"))), self._check_shape, where)
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
-        self._once(("procedure", *(settings[key] for key in PROCEDURE_KEYS)), self._check_procedure, where)
+        followed = (settings[key] for key in PROCEDURE_KEYS)
+        self._once(("procedure", settings["strategy"], overrides, *followed), self._check_procedure, where)
         named = (settings[key] for key in ("model", "augmentation", "procedure", "partition", "schedule", "participation"))
         science = science | self._once(("science", *named), self._science, where)
         identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
@@ -113,13 +114,13 @@ class Resolver:
     def _keep(self, things: dict[str, Planned], planned: Planned) -> Planned:
         return things.setdefault(planned.digest, planned)
 
-    def _check_procedure(self, where: str, *values: Any) -> None:
-        settings = dict(zip(PROCEDURE_KEYS, values, strict=True))
+    def _check_procedure(self, where: str, strategy: str, overrides: Any, *values: Any) -> None:
+        settings = dict(zip(PROCEDURE_KEYS, values, strict=True)) | self._once(("strategy", strategy, overrides), self._strategy, where)[0]
         if settings["optimizer"] == "adam" and settings["momentum"]:
             raise UserError(f"{where}: momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
         try:
             parse_participation(settings["participation"])
-            PROCEDURES[settings["procedure"]]().check(settings)
+            parse_procedure(settings["procedure"]).check(settings)
         except ValueError as error:
             raise UserError(f"{where}: procedure '{settings['procedure']}' {error}") from None
         except UserError as error:
@@ -128,10 +129,11 @@ class Resolver:
     def _science(
         self, where: str, model: str, augmentation: str, procedure: str, partition: str, schedule: str, participation: str
     ) -> dict[str, int]:
+        how = parse_procedure(procedure)
         return {
             f"model:{model}": MODELS[model].science,
             f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
-            f"procedure:{procedure}": PROCEDURES[procedure].science,
+            f"procedure:{how.name}": how.science,
             f"schedule:{schedule.partition('-')[0]}": parse_schedule(schedule).science,
             f"participation:{participation.partition('-')[0]}": parse_participation(participation).science,
         } | parse_name(partition).versions()

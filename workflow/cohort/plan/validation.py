@@ -29,7 +29,6 @@ from cohort.records.names import SERIES
 from cohort.selection import SELECTORS
 from cohort.tables.spec import Table
 from cohort.training.objectives import OBJECTIVES
-from cohort.training.procedures import PROCEDURES
 from cohort.training.servers import SERVERS
 
 PARTS: dict[str, Mapping[str, type[Component]]] = {"selector": SELECTORS, "objective": OBJECTIVES, "server": SERVERS}
@@ -134,7 +133,7 @@ def _number_hint(found: Any, limit: Any) -> str:
 
 
 def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
-    words = {"model": list(MODELS), "procedure": list(PROCEDURES), "augmentation": list(AUGMENTATIONS), "dataset": list(PARSERS), **names}
+    words = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS), "dataset": list(PARSERS), **names}
     settings = schema_of(Settings)["properties"]
     settings |= {key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings}
     for part, components in PARTS.items():

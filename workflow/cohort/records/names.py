@@ -42,6 +42,8 @@ METRICS = {
     "largest_update": Metric("Largest norm of an update"),
     "learning_rate": Metric("Learning rate", digits=5),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
+    "stage": Metric("Stage", digits=0),
+    "clusters_trained": Metric("Clusters that trained", digits=0),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
     "client_steps": Metric("Local steps per round", digits=1, better="low"),

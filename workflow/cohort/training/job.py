@@ -22,7 +22,7 @@ from cohort.training.cards import placed
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, publish, state_folder, tidy
 from cohort.training.memory import keep_freed_memory
-from cohort.training.procedures import PROCEDURES
+from cohort.training.procedures import Procedure, parse_procedure
 from cohort.training.progress import LogLines, Watch, describe
 from cohort.training.provenance import provenance, session
 from cohort.training.serial import SerialTrainer
@@ -79,11 +79,16 @@ class Run:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
         torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without its import of the compiler
         task = load_task(planned, device)
-        begun = PROCEDURES[task.settings.procedure]().begin(task)
+        begun = parse_procedure(task.settings.procedure).begin(task)
         state = checkpoint.load(path, planned.digest, begun, device) or begun
         state.sessions.append(session(device, state.round))
         print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
         return cls(planned, task, device, state, path)
+
+    @property
+    def procedure(self) -> Procedure:
+        """How it goes."""
+        return parse_procedure(self.task.settings.procedure)
 
     @property
     def rounds(self) -> int:
@@ -101,7 +106,7 @@ class Run:
             return
         saved = time.monotonic()
         with _stop_signals() as signals:
-            for _ in PROCEDURES[self.task.settings.procedure]().rounds(self.task, self.state):
+            for _ in self.procedure.rounds(self.task, self.state):
                 watch(self.state)
                 stop = not self.is_over and (bool(signals) or self.state.round == until)
                 if stop or time.monotonic() - saved >= checkpoint_seconds:
@@ -118,8 +123,9 @@ class Run:
         """What the run leaves. Clients are judged by the final model on their own training samples, classes on the test samples."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
-        results = [evaluate(task.model, state.weights, task.train_samples, indices) for indices in rows]
-        tested, right = right_by_class(task.model, state.weights, task.test_samples, task.test, task.classes)
+        network = self.procedure.network(task, state.round)
+        results = [evaluate(network, state.weights, task.train_samples, indices) for indices in rows]
+        tested, right = right_by_class(network, state.weights, task.test_samples, task.test, task.classes)
         header = {
             "format": FORMAT,
             "digest": self.planned.digest,
@@ -135,6 +141,7 @@ class Run:
             "loss": np.array([result.loss for result in results]),
             "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
+            **self.procedure.of_clients(state),
         }
         return Record(header, state.history, clients, {"tested": tested.cpu().numpy(), "right": right.cpu().numpy()})
 

@@ -1,8 +1,14 @@
 """How a run goes: one file each."""
 
 from cohort.components import catalog
+from cohort.named import parse
 from cohort.training.procedures.procedure import Procedure
 
 PROCEDURES = catalog("cohort.training.procedures", Procedure)
 
-__all__ = ["PROCEDURES", "Procedure"]
+__all__ = ["PROCEDURES", "Procedure", "parse_procedure"]
+
+
+def parse_procedure(text: str) -> Procedure:
+    """The procedure that a name means: `federated`, `centralized`, `concat-5`."""
+    return parse(text, PROCEDURES, "procedure")
