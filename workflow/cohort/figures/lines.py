@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4, "markerfacecolor": "none", "markeredgewidth": 0.8}
 
+MARKS: dict[str, dict[str, Any]] = {"unfinished": {"marker": "o", "markerfacecolor": "white"}, "diverged": {"marker": "x"}}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Averaging):
@@ -60,7 +62,7 @@ class Lines(Averaging):
         axes.plot(points.index, points["mean"], color=color, linestyle=dash, marker="o", markersize=2.5)
         low, high = points["mean"] - points["std"], points["mean"] + points["std"]
         axes.fill_between(points.index, low, high, color=color, alpha=BAND_OPACITY, linewidth=0)
-        for status, style in (("unfinished", {"marker": "o", "markerfacecolor": "white"}), ("diverged", {"marker": "x"})):
+        for status, style in MARKS.items():
             marked = points.loc[points.index.isin(runs.loc[runs["status"] == status, "place"])]
             axes.plot(marked.index, marked["mean"], color=color, linestyle="none", markersize=5, **style)
 
@@ -85,7 +87,7 @@ class Lines(Averaging):
     def handle(self, value: str, look: Look, color: str) -> Artist:
         from matplotlib.lines import Line2D
 
-        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value), marker="o", markersize=2.5)
+        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
 
     def remarks(self, statuses: set[str]) -> list[str]:
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []

@@ -90,7 +90,7 @@ def _check_paper(
         return
     at = getattr(drawn, "at", "")
     try:
-        measures = drawn.measures() if isinstance(drawn, Table) else [drawn]
+        measures: Sequence[Kind | Table] = drawn.measures() if isinstance(drawn, Table) else [drawn]
         metrics = [one.measured() if isinstance(one, Table) else one.metric for one in measures]
         found, *_ = [
             read_beside(file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", ""))

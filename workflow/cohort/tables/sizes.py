@@ -42,7 +42,7 @@ def weigh(spec: Mapping[str, Any]) -> DataFrame:
     numbers = pd.DataFrame(spec["sizes"])
     numbers = numbers.assign(label_bytes=NUMBER * numbers["classes"] * numbers["clients"], model_bytes=NUMBER * numbers["weights"])
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
-    places = numbers[["dataset", "model"]].to_dict("records")
+    places = [{label: str(one[label]) for label in ("dataset", "model")} for one in spec["sizes"]]
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
         values = read_paper(spec["paper_values"], spec["paper"], metric)
         found = [[value.value * unit for value in values if value.fits(place)] for place in places]
