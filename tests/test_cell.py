@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from cohort.cell import is_evaluated
+from cohort.cell import is_evaluated, spelled_out
 from tests.conftest import ROOT
 
 
@@ -21,6 +21,28 @@ def test_a_number_is_so_many_rounds():
 
 def test_each_part_rules_until_its_round():
     assert evaluated("1 until 3, 4 until 12, 10", 40) == [1, 2, 3, 4, 8, 12, 20, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("every", "rounds", "plan"),
+    [
+        ("10, last 10", 500, "10 until 490, 1"),
+        ("10, last 10", 9, 1),
+        ("10, last 10", 10, 1),
+        ("1 until 10, 10 until 400, 50, last 10", 2000, "1 until 10, 10 until 400, 50 until 1990, 1"),
+        ("1 until 10, 10 until 400, 50, last 10", 200, "1 until 10, 10 until 190, 1"),
+        ("1 until 10, 50, last 5", 12, "1 until 7, 1"),
+        (10, 500, 10),
+        ("1 until 10, 50", 500, "1 until 10, 50"),
+    ],
+)
+def test_the_last_rounds_are_spelled_out(every: int | str, rounds: int, plan: int | str):
+    assert spelled_out(every, rounds) == plan
+
+
+def test_every_tenth_round_and_each_of_the_last_ten():
+    rounds = evaluated(spelled_out("10, last 10", 500), 500)
+    assert rounds == [*range(10, 491, 10), *range(491, 501)]
 
 
 @pytest.mark.parametrize("J", ["J4", "J8", "J16"])

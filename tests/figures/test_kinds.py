@@ -11,13 +11,14 @@ from cohort.errors import UserError
 from cohort.figures import KINDS
 from cohort.figures.bars import Bars
 from cohort.figures.curves import Curves
+from cohort.figures.lines import Lines
 from cohort.figures.scatter import Scatter
 from cohort.figures.shards import Shards
 from cohort.records.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:
-    assert {"bars": Bars, "curves": Curves, "scatter": Scatter, "shards": Shards} == KINDS
+    assert {"bars": Bars, "curves": Curves, "lines": Lines, "scatter": Scatter, "shards": Shards} == KINDS
 
 
 def test_planning_needs_neither_pandas_nor_matplotlib() -> None:

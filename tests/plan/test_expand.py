@@ -113,6 +113,24 @@ def test_a_scale_thins_the_evaluation_plan_alike():
     assert scaled(values | {"evaluate_every": 3}, {"rounds": 0.2})["evaluate_every"] == 1
 
 
+def test_the_last_ten_rounds_are_ten_at_every_scale(plan_of: PlanOf):
+    """Every tenth of 100 rounds, and 91 to 100; at `reduced`, of 20, every second and 11 to 20."""
+    every = {"settings": {"evaluate_every": "10, last 10"}}
+    plans = [next(iter(plan_of(every, config={"scale": scale}).cells.values())) for scale in ("full", "reduced")]
+    assert [plan.settings["evaluate_every"] for plan in plans] == ["10 until 90, 1", "2 until 10, 1"]
+    written_out = plan_of({"settings": {"evaluate_every": "10 until 90, 1"}})
+    assert set(written_out.cells) == {plans[0].digest}
+
+
+def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
+    """The experiment's words for all count before the study's, but what is said of cells in particular counts most."""
+    slow = {"given": {"model": "small-cnn"}, "rounds": 0.02, "samples": 0.3}
+    block = {"axes": {"model": ["small-mlp", "small-cnn"]}, "scales": {"reduced": {"rounds": 0.4}}}
+    plan = plan_of(block, config={"scale": "reduced"}, scales={"reduced": {"samples": 0.7, "except": [slow]}})
+    found = {cell.settings["model"]: (cell.settings["rounds"], cell.settings["samples"]) for cell in plan.cells.values()}
+    assert found == {"small-mlp": (40, 0.7), "small-cnn": (2, 0.3)}
+
+
 def test_full_scale_changes_nothing():
     values = {"rounds": 7, "lr_decay": 0.9, "evaluate_every": 3, "samples": 1.0}
     assert scaled(values, {}) == values
@@ -145,6 +163,8 @@ def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanO
     [
         ({"reduced": {"without": [{"J": "J16"}]}}, "experiments.main.scales.reduced.without: no cell has J ['J16']"),
         ({"reduced": {"share": 0.1}}, "experiments.main.scales.reduced has an unknown key 'share'"),
+        ({"reduced": {"except": [{"rounds": 0.1}]}}, "scales.reduced.except[0] lacks the key 'given'"),
+        ({"reduced": {"except": [{"given": {"J": "J4"}, "seeds": 1}]}}, "scales.reduced.except[0] has an unknown key 'seeds'"),
         ({"full": {"rounds": 0.1}}, "full"),
         ({"reducd": {"rounds": 0.1}}, "'reducd'"),
     ],

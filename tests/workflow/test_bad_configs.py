@@ -64,7 +64,7 @@ EDITS = {
         STUDY,
         "evaluate_every: 2",
         "evaluate_every: 1 until 10",
-        "settings.evaluate_every is '1 until 10', which does not look like a number of rounds, or '1 until 10, 10 until 400, 50'",
+        "settings.evaluate_every is '1 until 10', which does not look like a number of rounds, '1 until 10, 10 until 400, 50'",
     ),
     "paper without values": (
         STUDY,

@@ -52,8 +52,8 @@ class Settings:
     evaluate_every: int | str = parameter(
         1,
         minimum=1,
-        pattern=r"^([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*$",
-        help="a number of rounds, or '1 until 10, 10 until 400, 50'; the last round is always evaluated",
+        pattern=r"^(([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*|([1-9][0-9]* until [1-9][0-9]*, )*[1-9][0-9]*, last [1-9][0-9]*)$",
+        help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round is always evaluated",
     )
     samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
     participation: str = parameter("full", help="who answers with how much work, e.g. dropout-0.3, bernoulli-0.3, stragglers-0.5")
@@ -131,6 +131,21 @@ def is_evaluated(every: int | str, round: int) -> bool:
         if not end or round <= int(end):
             return round % int(step) == 0
     raise AssertionError(f"the last part of '{every}' has no end")
+
+
+def spelled_out(every: int | str, rounds: int) -> int | str:
+    """`10, last 10` of 500 rounds is `10 until 490, 1`: every tenth round, and each of the last ten, however many there are."""
+    before, _, last = str(every).partition(", last ")
+    if not last:
+        return every
+    turn, parts, ruled = rounds - int(last), [], 0
+    for part in before.split(", "):
+        step, _, end = part.partition(" until ")
+        until = min(int(end or turn), turn)
+        if until > ruled:
+            parts.append(f"{step} until {until}")
+            ruled = until
+    return ", ".join([*parts, "1"]) if parts else 1
 
 
 def local_work(J: str) -> tuple[int, bool]:

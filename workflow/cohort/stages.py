@@ -21,6 +21,7 @@ from cohort.files import code_hash
 from cohort.plan import CLAIMS_TABLE, Plan, Study, all_studies, drawn_names
 from cohort.plan.requests import Requests
 from cohort.records.paper import paper_file
+from cohort.tables.sizes import needs_no_runs
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 TABLE_FORMATS = ("csv", "md", "tex")
@@ -83,7 +84,8 @@ class Stages:
         study = self.plan.study(wildcards.study)
         spec = study.drawn()[wildcards.name]
         paper = paper_file(study.name, spec)
-        return [metrics_file(self.plan, study, spec["experiment"]), *([str(paper)] if paper else [])]
+        metrics = [] if needs_no_runs(spec) else [metrics_file(self.plan, study, spec["experiment"])]
+        return [*metrics, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
         """All that a figure or table is told, as a text that changes when any of it does."""
@@ -142,7 +144,8 @@ class Stages:
             return [file for one in study.claimed() for file in self.records(name, one)] + drawn_files(self.plan, study, CLAIMS_TABLE)
         if drawn not in study.drawn():  # all of its cells are skipped, as a note says
             return []
-        return self.records(name, study.drawn()[drawn]["experiment"]) + drawn_files(self.plan, study, drawn)
+        spec = study.drawn()[drawn]
+        return ([] if needs_no_runs(spec) else self.records(name, spec["experiment"])) + drawn_files(self.plan, study, drawn)
 
 
 def shortly(files: Callable[[Wildcards], Files], check: Callable[[], None]) -> Callable[[Wildcards], Files]:
@@ -223,7 +226,8 @@ def page_spec(plan: Plan, studies: list[str]) -> dict[str, Any]:
                 "title": spec.get("title", name),
                 "caption": spec.get("caption", ""),
                 "files": drawn_files(plan, study, name),
-                "metrics": metrics_file(plan, study, spec["experiment"]),
+                "metrics": "" if needs_no_runs(spec) else metrics_file(plan, study, spec["experiment"]),
+                **{key: spec[key] for key in ("kind", "joined") if name in study.tables and key in spec},
             }
             for name, spec in drawn.items()
         ]

@@ -19,6 +19,7 @@ from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.plan.requests import wanted
 from cohort.records.record import Record, read
 from cohort.stages import drawn_files
+from cohort.tables.sizes import needs_no_runs
 from cohort.training.lease import is_held, state_folder, was_left
 
 STATES = ("done", "diverged", "running", "failed", "missing")
@@ -85,7 +86,8 @@ def print_status(plan: Plan) -> None:
             counts = Counter(status.state for status in found)
             _row(f"{study.name}.{name}", *(counts[state] for state in STATES))
             failed |= {status.planned.digest: status.planned for status in found if status.state == "failed"}
-            shown = [key for key, spec in study.drawn().items() if spec["experiment"] == name] + [CLAIMS_TABLE] * (name in study.claimed())
+            shown = [key for key, spec in study.drawn().items() if spec["experiment"] == name and not needs_no_runs(spec)]
+            shown += [CLAIMS_TABLE] * (name in study.claimed())
             drawn = [key for key in shown if _exist(drawn_files(plan, study, key))]
             absent = len(found) - counts["done"] - counts["diverged"]
             if drawn and absent:

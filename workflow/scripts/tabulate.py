@@ -4,4 +4,4 @@ from cohort.log import logged
 from cohort.tables.tabulate import tabulate
 
 with logged(snakemake.log[0]):
-    tabulate(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))
+    tabulate(json.loads(snakemake.params.spec), next(iter(snakemake.input), ""), list(snakemake.output))

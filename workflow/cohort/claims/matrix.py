@@ -90,6 +90,12 @@ class Matrix:
                     )
         return [Point(experiment, cell, list(given)) for cell in seen.values()]
 
+    def each(self, experiment: str, given: Given) -> list[Point]:
+        """All points with these values, called by the labels in which they differ."""
+        cells = self._select(experiment, given)
+        names = _fewest(self._varying(experiment, cells), cells)
+        return [Point(experiment, cell, names) for cell in cells]
+
     def check_values(self, experiment: str, label: str, values: Iterable[Any], where: str) -> list[str]:
         """Values of a label as text; raise where one is not on the axis."""
         axis = self._axes[experiment].get(label, [])

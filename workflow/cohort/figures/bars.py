@@ -41,8 +41,6 @@ class Bars(Averaging):
     at: At = parameter("last", help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds")
     x: str = parameter(help="the label along the x axis, or client, or class")
     order: Literal["value", "number"] = parameter("value", help="how clients or classes lie: the highest value first, or by number")
-    reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
-    reference_label: str = parameter("", help="what that line is called")
     paper: str = parameter("", help="the item whose values are drawn over the bars, as resources/paper_values/{study}.csv calls it")
 
     def check(self) -> None:
@@ -84,8 +82,7 @@ class Bars(Averaging):
             axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
         else:
             self._groups(axes, panel, cells, look, colors)
-        if self.reference is not None:
-            axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
+        self.refer(axes)
 
     def _groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look, colors: dict[str, str]) -> None:
         places, width = self._places(cells, look)

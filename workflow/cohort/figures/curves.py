@@ -61,6 +61,7 @@ class Curves(Averaging):
             runs = panel[panel[self.hue] == hue]
             if len(runs):
                 self._curve(axes, runs, colors[hue], self._dash(hue, look))
+        self.refer(axes)
         axes.margins(x=0.02)
         _begin_at_zero(axes)
 

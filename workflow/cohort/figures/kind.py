@@ -115,6 +115,16 @@ class Averaging(Kind):
     pooled: list[str] | None = parameter(
         None, items={"type": "string"}, minItems=1, help="labels whose runs are averaged too, as a paper did that mixed them"
     )
+    reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
+    reference_label: str = parameter("", help="what that line is called")
+
+    def parts(self) -> list[Kind]:
+        return [self, *([dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)] if self.also else [])]
+
+    def refer(self, axes: Axes) -> None:
+        """Draw the line of reference, if there is one."""
+        if self.reference is not None:
+            axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()

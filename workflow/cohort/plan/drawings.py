@@ -9,9 +9,11 @@ from typing import Any
 from cohort.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
 from cohort.plan.expand import Values
+from cohort.plan.sizes import check_sizes
 from cohort.records.beside import read_beside
 from cohort.records.paper import paper_file
 from cohort.records.summary import label_text
+from cohort.tables.sizes import needs_no_runs
 from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
@@ -20,8 +22,11 @@ FRAME = ("kind", "experiment", "title", "caption")
 Labels = tuple[str, ...]
 
 
-def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> list[Labels]:
+def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> list[Labels]:
     """The labels that make the panels of a figure, and those that make its hues; nothing for a table, which may have holes."""
+    if needs_no_runs(spec):
+        check_sizes(spec, where, study)
+        return []
     values = {key: value for key, value in spec.items() if key not in FRAME}
     drawn: Kind | Table = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
     try:
@@ -31,8 +36,7 @@ def facets(spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterab
     for column in drawn.shown():
         if column not in axes:
             raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
-    if isinstance(drawn, Kind):
-        _check_named(drawn, axes, where)
+    _check_named(drawn, axes, where)
     told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
@@ -48,14 +52,14 @@ def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[
                 raise UserError(f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}")
 
 
-def _check_named(drawn: Kind, axes: Mapping[str, list[Any]], where: str) -> None:
+def _check_named(drawn: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
     """Refuse a value that its label does not have, and labels to average over that are no axes or kept apart."""
     for label, values in drawn.named().items():
         known = [label_text(value) for value in axes[label]]
         for value in values:
             if value not in known:
                 raise UserError(f"{where} names '{value}', which {label} does not have in its experiment{suggest(value, known)}")
-    for label in drawn.averaged():
+    for label in drawn.averaged() if isinstance(drawn, Kind) else ():
         if label not in axes:
             raise UserError(f"{where}.pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}")
         if label in drawn.shown():
@@ -86,12 +90,16 @@ def _check_paper(
         return
     at = getattr(drawn, "at", "")
     try:
-        measures = drawn.measures() if isinstance(drawn, Table) else [drawn]
-        found, *_ = [read_beside(file, spec["paper"], one.metric, cells, one.shown(), axes, at=getattr(one, "at", "")) for one in measures]
+        measures: Sequence[Kind | Table] = drawn.measures() if isinstance(drawn, Table) else [drawn]
+        metrics = [one.measured() if isinstance(one, Table) else one.metric for one in measures]
+        found, *_ = [
+            read_beside(file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", ""))
+            for one, metric in zip(measures, metrics, strict=True)
+        ]
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     if not any(one.values for one in found):
-        wanted = f"{drawn.metric}, at {at}" if at else drawn.metric
+        wanted = f"{metrics[0]}, at {at}" if at else metrics[0]
         raise UserError(
             f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result shown here ({wanted}); compare their labels"
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from cohort.errors import UserError, suggest
@@ -36,13 +37,33 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
+def overridden(settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]) -> Values:
+    """A cell's values: a study's settings, then what its overrides say of such cells (the later ones first), then the cell's `own`."""
+    values = settings | own
+    said = {key: value for entry in overrides if fits(values, entry["given"]) for key, value in entry["settings"].items()}
+    return settings | said | own
+
+
+def check_overrides(overrides: Iterable[Mapping[str, Any]], cells: Iterable[Values], file: Path) -> None:
+    """Refuse one that is about no cell of a study."""
+    cells = list(cells)
+    for place, entry in enumerate(overrides):
+        if not any(fits(values, entry["given"]) for values in cells):
+            raise UserError(f"{file}: overrides[{place}]: no cell has {_phrase(_lists(entry['given']))}")
+
+
+def fits(values: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Whether these values are among those that an entry names, one or a list for each key."""
+    return _matches(values, _lists(entry))
+
+
 def left_over(cells: list[Values], without: list[Values], where: str) -> list[Values]:
     """The cells that no entry matches; each entry must match some."""
     kept = cells
     for entry in map(_lists, without):
         matched = [cell for cell in cells if _matches(cell, entry)]
         if not matched:
-            raise UserError(f"{where}: no cell has {', '.join(f'{key} {value}' for key, value in entry.items())}")
+            raise UserError(f"{where}: no cell has {_phrase(entry)}")
         kept = [cell for cell in kept if not _matches(cell, entry)]
     return kept
 
@@ -100,7 +121,11 @@ def _check_exclude(entry: Mapping[str, list[Any]], groups: list[Group], where: s
                 raise UserError(f"{where}.exclude names {key} {value!r}, which is not on the axis{suggest(value, axes[key])}")
 
 
-def _matches(values: Values, entry: Mapping[str, list[Any]]) -> bool:
+def _phrase(entry: Mapping[str, list[Any]]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in entry.items())
+
+
+def _matches(values: Mapping[str, Any], entry: Mapping[str, list[Any]]) -> bool:
     return all(values.get(key) in allowed for key, allowed in entry.items())
 
 

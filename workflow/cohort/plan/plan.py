@@ -16,11 +16,12 @@ from cohort.errors import UserError, suggest
 from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.claims import resolve
 from cohort.plan.drawings import check_titles, facets
-from cohort.plan.expand import Values, axis_values, combinations, left_over
+from cohort.plan.expand import Values, axis_values, check_overrides, combinations, left_over, overridden
 from cohort.plan.only import read_only
 from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import Resolver, needed_settings
 from cohort.plan.scale import FULL, First, scaled, settings_of, thinned
+from cohort.plan.sizes import with_sizes
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
 from cohort.records.names import SERIES
@@ -150,14 +151,18 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
     for twice in sorted(set(figures) & set(tables)):
         raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
     experiments, first, matrix, shares = {}, First(), Matrix(), {}
+    everything: list[Values] = []
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
-        fixed = text.get("settings", {}) | block.get("settings", {})
-        cells = [fixed | combination for combination in combinations(block, where)]
+        settings, overrides = text.get("settings", {}), text.get("overrides", [])
+        own = [block.get("settings", {}) | combination for combination in combinations(block, where)]
+        cells = [overridden(settings, values, overrides) for values in own]
+        everything += cells
         axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
         mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
         shown = [labels for drawn, spec in mine.items() for labels in facets(spec, axes, cells, f"{file}: {drawn}", name)]
+        tables |= {drawn: with_sizes(spec, cells, resolver.datasets) for drawn, spec in mine.items() if drawn in tables}
         matrix.add(key, axes, cells)
         cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
         shares[key] = cheaper.get("rounds", 1)
@@ -169,6 +174,7 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
             missing = "".join(f", without {_phrase(entry)}" for entry in cheaper.get("without", []))
             notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}")
         experiments[key] = _experiment(chosen, axes, first, resolver, where)
+    check_overrides(text.get("overrides", []), everything, file)
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
             raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")

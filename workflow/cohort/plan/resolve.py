@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cohort.cell import SHARD_KEYS, Planned, Settings, digest_of
+from cohort.cell import SHARD_KEYS, Planned, Settings, digest_of, spelled_out
 from cohort.components import build, canonical, in_type
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.facts import USUAL, given
@@ -45,6 +45,7 @@ class Resolver:
         """Plan one cell and everything that it needs; its digest."""
         settings = NEUTRAL | {key: value for key, value in values.items() if "." not in key}
         settings |= {name: in_type(hint, settings[name]) for name, hint in HINTS.items()}
+        settings["evaluate_every"] = spelled_out(settings["evaluate_every"], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
         data = self._once(("data", settings["dataset"]), self._data, where)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.plan.expand import Values
+from cohort.plan.expand import Values, fits
 from cohort.plan.resolve import NEUTRAL
 from cohort.records.names import SERIES
 from cohort.training.schedules import parse_schedule
@@ -30,9 +30,9 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
 
 
 def _shrunk(every: int | str, share: float) -> int | str:
-    """The same number of evaluations of fewer rounds, at least one round apart."""
+    """The same number of evaluations of fewer rounds, at least one round apart; the last ten rounds are ten however few there are."""
     if isinstance(every, str):
-        return re.sub("[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every)
+        return re.sub(r"(?<!last )\b[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every)
     return max(1, round(every * share))
 
 
@@ -56,8 +56,12 @@ class First:
         return [values for values in kept if self._scales[runs[id(values)]] is not None]
 
     def scale_of(self, values: Values) -> Mapping[str, Any]:
-        """The scale of a cell that is not left out."""
-        return self._scales[_run(values)] or {}
+        """The scale of a cell that is not left out, with what it says of such cells in particular."""
+        scale = self._scales[_run(values)] or {}
+        for entry in scale.get("except", []):
+            if fits(values, entry["given"]):
+                scale = {**scale, **entry}
+        return scale
 
 
 def _run(values: Values) -> Run:

@@ -27,6 +27,7 @@ from cohort.models import MODELS
 from cohort.plan.reading import read_yaml
 from cohort.records.names import SERIES
 from cohort.selection import SELECTORS
+from cohort.tables.sizes import Sizes
 from cohort.tables.spec import Table
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import SERVERS
@@ -158,6 +159,15 @@ CHEAPER = {
     "seeds": {"type": "integer", "minimum": 1},
     "thin": {"type": "boolean"},
     "without": {"type": "array", "items": {"$ref": "cohort:match"}},
+    "except": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"given": {"$ref": "cohort:match", "minProperties": 1}, "rounds": SHARE, "samples": SHARE},
+            "required": ["given"],
+            "additionalProperties": False,
+        },
+    },
 }
 NAME = {
     "type": "string",
@@ -190,4 +200,4 @@ def _table() -> dict[str, Any]:
     schema = schema_of(Table)
     schema["properties"] = FRAME | schema["properties"]
     schema["required"] = ["experiment", *schema["required"]]
-    return schema
+    return {"type": "object", "if": {"required": ["kind"]}, "then": _named({Sizes.name: Sizes}, "kind", FRAME), "else": schema}

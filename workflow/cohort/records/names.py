@@ -12,14 +12,15 @@ from cohort.records.summary import label_text
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as it is shown: its stored value times `scale`, in `unit`, with so many `digits` in a table."""
+    """A metric as it is shown: its stored value times `scale`, in `unit`, with so many `digits` in a table, with its sign if `signed`."""
 
     title: str
     unit: str = ""
     scale: float = 1.0
     digits: int = 3
     better: Literal["high", "low", ""] = ""
-    by: Literal["round", "client", "class", "label"] = "round"
+    by: Literal["round", "client", "class", "label", "pair"] = "round"
+    signed: bool = False
 
     @property
     def label(self) -> str:
@@ -68,13 +69,15 @@ METRICS = {
     "probe_norm": Metric("Mean norm of a client's probes", by="client"),
     "class_accuracy": Metric("Test accuracy of a class", "%", 100, digits=2, by="class"),
     "label_count": Metric("Samples of a class", by="label"),
+    "test_accuracy_gain": Metric("Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True),
 }
+GAIN = "_gain"  # ends the name of a difference of two results
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
 SERIES = "series"  # the label that names a curve and is no setting
-LABELS = {"dataset": "Data set", "lr": "Learning rate"}
+LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", SERIES)
 
 

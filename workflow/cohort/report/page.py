@@ -14,9 +14,10 @@ from cohort.claims.judge import TITLE as CLAIMS_TITLE
 from cohort.claims.layout import lay_out as lay_out_claims
 from cohort.files import write_text
 from cohort.records.names import Names
-from cohort.records.summary import read_runs, reads_generated
+from cohort.records.summary import read_runs
 from cohort.report.style import CSS
-from cohort.tables.layout import Entry, Layout, lay_out
+from cohort.tables.layout import Entry, Layout
+from cohort.tables.tabulate import laid_out
 
 WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
 
@@ -82,9 +83,10 @@ def _study(study: Mapping[str, Any], folder: Path, spec: Mapping[str, Any]) -> s
 def _item(study: str, item: Mapping[str, Any], content: str, folder: Path) -> str:
     caption = f"<p>{escape(item['caption'])}</p>" if item.get("caption") else ""
     links = " ".join(_link(file, folder) for file in item["files"])
+    runs = f"{escape(read_runs(item['metrics']).phrase)} · " if item["metrics"] else ""
     return (
         f'<figure id="{escape(study)}-{escape(item["name"])}"><h3>{escape(_title(item))}</h3>{content}<figcaption>{caption}'
-        f'<p class="runs">{escape(read_runs(item["metrics"]).phrase)} · {links}</p></figcaption></figure>'
+        f'<p class="runs">{runs}{links}</p></figcaption></figure>'
     )
 
 
@@ -101,7 +103,7 @@ def _image(figure: Mapping[str, Any]) -> str:
 def _table(table: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]]) -> str:
     numbers = _read_numbers(_with_ending(table, ".csv"))
     names = Names(orders=_orders(numbers), titles={label: dict(of) for label, of in titles.items()})
-    return _rows(lay_out(numbers, names, scale=scale, generated=reads_generated(table["metrics"])))
+    return _rows(laid_out(numbers, {**table, "scale": scale}, names, table["metrics"]))
 
 
 def _claims(study: str, files: list[str], scale: str, folder: Path) -> str:

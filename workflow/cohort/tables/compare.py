@@ -33,7 +33,7 @@ def compare(numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: Da
     """
     labels = list(table.facets())
     found = read_beside(
-        spec["paper_values"], table.paper, table.metric, cells.to_dict("records"), labels, label_columns(cells), at=table.at
+        spec["paper_values"], table.paper, table.measured(), cells.to_dict("records"), labels, label_columns(cells), at=table.at
     )
     places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
     values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]

@@ -50,14 +50,16 @@ class Layout:
     prose: bool = False
 
 
-def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated: bool = False) -> Layout:
-    """Lay out the numbers of a table (see measure.py), in the order in which they come."""
+def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated: bool = False, joined: bool = False) -> Layout:
+    """Lay out the numbers of a table (see measure.py), in the order in which they come; `joined` as in spec.py."""
     labels = [column for column in numbers.columns if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)]
     records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
     measures = dict.fromkeys(_measure(record) for record in records)
     best = _best(records, labels)
     entries = [_entry(record, METRICS[record["metric"]], place in best) for place, record in enumerate(records)]
     layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names, several=len(measures) > 1)
+    if joined and "paper" in numbers:
+        layout = _joined(layout, labels.index(labels[-1]))
     layout.notes.append(f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs).")
     layout.notes.extend(_notes(entries))
     layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
@@ -95,13 +97,33 @@ def _long(records: list[Record], entries: list[Entry], labels: list[str], names:
         metric = METRICS[record["metric"]]
         paper = Entry(NO_VALUE)
         if _known(record["paper"]):
-            deviation = f" ± {_rounded(record['paper_sd'], metric)}" if _known(record["paper_sd"]) else ""
+            deviation = f" ± {_rounded(record['paper_sd'], metric).lstrip('+')}" if _known(record["paper_sd"]) else ""
             paper = Entry(_rounded(record["paper"], metric) + deviation, mark=DOUBLE_DAGGER if record["doubtful"] else "")
         apart = round(record["difference"] * metric.scale, metric.digits) + 0.0  # which makes -0.0 a plain 0
         difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
         layout.lines.append(([*(names.value(label, record[label]) for label in labels), *([_measure(record)] if several else [])], line))
     return layout
+
+
+def _joined(layout: Layout, place: int) -> Layout:
+    """One line for those that differ in the text at this place alone, their entries with slashes between them."""
+    together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
+    for words, entries in layout.lines:
+        together.setdefault((*words[:place], *words[place + 1 :]), []).append((words[place], entries))
+    heads = [*layout.heads[:place], *layout.heads[place + 1 :]]
+    lines = [
+        (list(words), [_slashed(list(column)) for column in zip(*(entries for _, entries in found), strict=True)])
+        for words, found in together.items()
+    ]
+    order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
+    return Layout(heads, layout.columns, lines, [f"{layout.heads[place]}: {order}."])
+
+
+def _slashed(entries: list[Entry]) -> Entry:
+    counts, marks = ([getattr(entry, key) for entry in entries] for key in ("count", "mark"))
+    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+    return Entry(" / ".join(entry.value for entry in entries), count, mark="".join(dict.fromkeys(marks)))
 
 
 def _entry(record: Record, metric: Metric, best: bool) -> Entry:
@@ -112,7 +134,7 @@ def _entry(record: Record, metric: Metric, best: bool) -> Entry:
     mark = DAGGER if record["diverged"] else ""
     if not n:
         return Entry(NO_RESULT, count, mark=mark)
-    deviation = f" ± {_rounded(record['sd'], metric)}" if n > 1 else ""
+    deviation = f" ± {_rounded(record['sd'], metric).lstrip('+')}" if n > 1 else ""
     return Entry(_rounded(record["mean"], metric) + deviation, count, best, mark)
 
 
@@ -164,4 +186,4 @@ def _known(value: float) -> bool:
 
 
 def _rounded(value: float, metric: Metric) -> str:
-    return f"{value * metric.scale:.{metric.digits}f}"
+    return f"{value * metric.scale:{'+' if metric.signed else ''}.{metric.digits}f}"

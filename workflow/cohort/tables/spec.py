@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from cohort.components import Component, parameter
 from cohort.errors import UserError, suggest
-from cohort.records.names import BY_ROUND
+from cohort.records.names import BY_ROUND, GAIN, METRICS
 from cohort.records.summary import At
 
 
@@ -29,6 +29,14 @@ class Table(Component):
         "", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it"
     )
     tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result of metric agrees, in the unit as shown")
+    minus: dict[str, Any] | None = parameter(
+        None,
+        minProperties=1,
+        maxProperties=1,
+        additionalProperties={"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        help="a label, and for some of its values the one whose results are subtracted, seed by seed: {strategy: {loss: fedavg}}",
+    )
+    joined: bool = parameter(False, help="one line for all values of columns, with slashes between them, as papers print pairs")
 
     def facets(self) -> tuple[str, ...]:
         """Every label that the table keeps apart."""
@@ -37,6 +45,14 @@ class Table(Component):
     def shown(self) -> tuple[str, ...]:
         """The same: a table averages over seeds alone."""
         return self.facets()
+
+    def measured(self) -> str:
+        """The metric of its numbers: that of differences where results are subtracted."""
+        return self.metric + GAIN if self.minus else self.metric
+
+    def named(self) -> dict[str, list[str]]:
+        """The values of labels that its fields name, by label."""
+        return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
     def measures(self) -> list[Table]:
         """The table's measures, each as a table of its own; the tolerance is that of its own metric alone."""
@@ -55,5 +71,11 @@ class Table(Component):
                 raise UserError(f"also names the metric '{one.metric}', which is not known{suggest(one.metric, BY_ROUND)}")
             if one.at not in get_args(At):
                 raise UserError(f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}")
+            if one.measured() not in METRICS:
+                raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")
+        if unknown := set(self.minus or {}) - set(self.facets()):
+            raise UserError(f"minus names '{unknown.pop()}', which is none of rows and columns ({', '.join(self.facets())})")
+        if self.joined and not self.paper:
+            raise UserError("joined needs paper: without one the values of columns lie side by side")
         if self.tolerance is not None and not self.paper:
             raise UserError("tolerance needs paper, the item whose values it is held against")

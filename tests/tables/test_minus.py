@@ -1,0 +1,100 @@
+"""Tables of differences, seed by seed, and lines that hold two models; all numbers by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cohort.errors import UserError
+from cohort.tables.spec import Table
+from cohort.tables.tabulate import tabulate
+
+NAN = float("nan")
+MINUS = {"strategy": {"with": "without"}}
+# model, strategy, seed, status, accuracy: small gains 0.1 and 0.3, large loses 0.05 in its one pair of finished runs
+CELLS = [
+    ("small", "without", 0, "done", 0.5),
+    ("small", "without", 1, "done", 0.4),
+    ("small", "with", 0, "done", 0.6),
+    ("small", "with", 1, "diverged", 0.7),
+    ("large", "without", 0, "done", 0.65),
+    ("large", "without", 1, "missing", NAN),
+    ("large", "with", 0, "done", 0.6),
+    ("large", "with", 1, "done", 0.9),
+]
+PAPER = """\
+item,source,doubtful,model,strategy,other,metric,at,round,value,sd
+TableII,printed,,small,with,,test_accuracy_gain,last,,0.0767,
+TableII,printed,shifted,large,with,,test_accuracy_gain,last,,-0.0155,
+TableII,printed,,small,with,,test_accuracy,last,,0.9,
+"""
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Path:
+    frame = pd.DataFrame(CELLS, columns=["model", "strategy", "seed", "status", "value"])
+    frame = frame.assign(study="s", experiment="main", metric="test_accuracy", round=8, client=None)
+    frame = frame.assign(digest=[f"k{place}" for place in range(len(frame))], metric=frame["metric"].where(frame["status"] != "missing"))
+    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(tmp_path / "metrics.parquet")
+    return tmp_path / "metrics.parquet"
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "paper.csv").write_text(PAPER)
+    look = {"orders": {"model": ["small", "large"], "strategy": ["without", "with"]}, "titles": {"model": {"small": "LeNet"}}}
+    table = {"metric": "test_accuracy", "at": "last", "rows": ["strategy"], "columns": "model", "minus": MINUS}
+    return {"look": look, "paper_values": str(tmp_path / "paper.csv")} | table
+
+
+def written(spec: dict[str, Any], metrics: Path, ending: str) -> list[str]:
+    output = metrics.parent / f"table{ending}"
+    tabulate(spec, metrics, [output])
+    return output.read_text(encoding="utf-8").splitlines()
+
+
+def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
+    """0.1 and 0.3: mean 0.2, deviation 0.1414 (that of the accuracies would be 0.0707); the seed without a partner does not count."""
+    lines = written(spec, metrics, ".csv")
+    assert lines == [
+        "strategy,model,metric,at,mean,sd,n,planned,diverged",
+        "with,small,test_accuracy_gain,last,0.2,0.1414213562,2,2,1",
+        "with,large,test_accuracy_gain,last,-0.05,,1,2,0",
+    ]
+
+
+def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
+    lines = written(spec, metrics, ".md")
+    assert lines[0] == "| Strategy | LeNet | large |"
+    assert lines[2] == "| with | +20.00 ± 14.14† (2) | -5.00 (n = 1 of 2) |"
+    assert "Gain in test accuracy (points), last evaluation" in lines[4]
+
+
+def test_beside_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
+    """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's plain accuracy is none of this table."""
+    lines = written(spec | {"paper": "TableII"}, metrics, ".md")
+    assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14† (2) | +12.33 |"
+    assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 |"
+
+
+def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> None:
+    lines = written(spec | {"paper": "TableII", "joined": True}, metrics, ".md")
+    assert lines[0] == "| Strategy | Paper | Measured | Difference |"
+    assert lines[2] == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
+    assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"metric": "test_loss", "minus": MINUS}, "minus cannot subtract test_loss, of which no gain is known"),
+        ({"minus": {"J": {"J8": "J4"}}}, r"minus names 'J', which is none of rows and columns \(model, strategy\)"),
+        ({"joined": True}, "joined needs paper"),
+    ],
+)
+def test_mistakes(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        Table(**({"metric": "test_accuracy", "rows": ["model"]} | fields)).check()
