@@ -171,6 +171,14 @@ def test_the_number_of_batches_is_a_parameter():
     torch.testing.assert_close(after["classifier.bias"], (models[0].bias + models[1].bias).detach() / 2, rtol=1e-12, atol=1e-14)
 
 
+def test_frozen_networks_neither_drop_out_nor_take_statistics_of_a_batch():
+    """Batch normalization by the running means of stage 1, also within stage 2's steps, also in a batch of one."""
+    task = clustered_task(model=dropped_out(), selector=Planned(cohorts=((0, 1), (2, 3))), rounds=2, batch=2)
+    (before, _), (after, _) = states(task)
+    models = plain_classifiers(task, before, [2, 3], 2, 0.1)
+    torch.testing.assert_close(after["classifier.weight"], (models[0].weight + models[1].weight).detach() / 2, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("mu", [0.0, 0.1])
 def test_a_warm_classifier_begins_as_the_sum_of_the_clusters_own(mu: float):
     """Nobody with samples takes part in stage 2, so that it stays where it begins; without, that is where it always was."""
@@ -345,6 +353,13 @@ def test_a_selector_that_probes_has_nothing_to_probe():
     with pytest.raises(ValueError, match="has no global model to show to the selector 'probe'"):
         TWO.check(settings | {"selector": {"name": "probe"}})
     TWO.check(settings | {"selector": {"name": "entropy", "buffer": 0.5}})
+
+
+def test_nobody_drops_out():
+    settings = {"clients": 9, "rounds": 9, "schedule": "constant", "server": {"name": "average"}, "selector": {"name": "random"}}
+    with pytest.raises(ValueError, match="hears everybody whom it asks: participation is 'dropout"):
+        TWO.check(settings | {"participation": "dropout-0.3"})
+    TWO.check(settings | {"participation": "full"})
 
 
 def test_its_parameters_are_part_of_the_identity_and_its_science_is_one(project: Path):

@@ -35,16 +35,11 @@ class Concatenated(nn.Module):
         if not self.joined:
             answers = torch.stack([network(inputs).log_softmax(dim=1) for network in self.networks])
             return answers.logsumexp(dim=0) - math.log(len(self.networks))
+        self.networks.eval()  # a trainer sets everything to training
         with torch.no_grad():
             seen = torch.cat([features(network, inputs) for network in self.networks], dim=1)
         scores: Tensor = self.classifier(seen)
         return scores
-
-    def train(self, mode: bool = True) -> Concatenated:
-        """Only the classifier is ever trained here: the networks drop nothing out and leave their running means alone."""
-        super().train(mode)
-        self.networks.eval()
-        return self
 
 
 def head(network: nn.Module) -> nn.Linear:

@@ -56,6 +56,8 @@ class Concat(Procedure):
             raise ValueError("needs a round for the clusters and one for the classifier: rounds must be at least 2")
         if settings["server"]["name"] != "average":
             raise ValueError(f"averages within clusters, and has no use for the server rule '{settings['server']['name']}'")
+        if settings.get("participation", "full") != "full":
+            raise ValueError(f"hears everybody whom it asks: participation is '{settings['participation']}'; leave it out")
         if selector.probing() or selector.needs - {"label_counts"}:
             raise ValueError(f"has no global model to show to the selector '{selector.name}': it takes one that sees label counts at most")
 
