@@ -13,7 +13,7 @@ BEGIN, END = "<!-- house: made by `make house` -->", "<!-- end of house -->"
 # From the ground up: a part may import its own floor's other parts only where the arrow is drawn in FLOORS' order.
 FLOORS = (
     ("errors", "files", "hdf5", "randomness", "components", "named", "log", "cell"),
-    ("data", "partition", "models", "selection", "shards"),
+    ("data", "partition", "models", "privacy", "selection", "shards"),
     ("records",),
     ("training", "figures", "tables", "claims", "report"),
     ("plan",),

@@ -18,7 +18,7 @@ from cohort.data import sampling
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.randomness import generator, torch_seed
-from cohort.training import serial, task
+from cohort.training import orders, serial, task
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures import federated
 
@@ -103,7 +103,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (shards, sampling, federated, serial):
+    for module in (shards, sampling, federated, serial, orders):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
@@ -140,7 +140,9 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     pairs = [(round, int(client)) for round, cohort in enumerate(states[-1].history.cohorts, start=1) for client in cohort]
     assert len(set(pairs)) == 4
     local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
-    assert asked == {(4, "selection", 0, 0), (4, "selection", 1, 0), (4, "selection", 2, 0)} | local
+    rounds = {(4, "selection", 0, 0), (4, "stragglers", 0, 0)}
+    rounds |= {(4, word, round, 0) for word in ("selection", "answers", "stragglers") for round in (1, 2)}
+    assert asked == rounds | local
 
 
 def test_first_model_is_that_of_the_seed_and_the_same_for_every_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -75,7 +75,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(text: str):
 def test_who_drops_out_does_not_train_and_is_drawn_from_an_address_of_its_own():
     """The round with the others alone, merged by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
-    there = parse_participation("dropout-0.5").answers(np.arange(4), generator(0, "dropout", round=1))
+    there = parse_participation("dropout-0.5").answers(np.arange(4), generator(0, "answers", round=1))
     state = run(task)
     cohort = state.history.cohorts[0]
     again = small_task(J="J2e")

@@ -12,7 +12,7 @@ import numpy as np
 from cohort.cell import is_evaluated
 from cohort.components import build, parameter
 from cohort.randomness import generator, torch_seed
-from cohort.selection import SELECTORS
+from cohort.selection import SELECTORS, Selector
 from cohort.selection.entropy import entropy_bits
 from cohort.training.procedures.federated import _view
 from cohort.training.procedures.procedure import Load, Procedure
@@ -48,16 +48,16 @@ class Concat(Procedure):
         selector = build(SELECTORS, settings["selector"])
         if settings["schedule"] != "constant":
             raise ValueError(f"follows lr_decay, not the schedule '{settings['schedule']}', which is for centralized runs; leave it out")
-        if settings["participation"] != "full":
-            raise ValueError(f"knows no client that fails: participation is '{settings['participation']}'; leave it out")
         if self.clusters > settings["clients"]:
             raise ValueError(f"makes {self.clusters} clusters, but there are only {settings['clients']} clients")
         if settings["rounds"] < 2:
             raise ValueError("needs a round for the clusters and one for the classifier: rounds must be at least 2")
         if settings["server"]["name"] != "average":
             raise ValueError(f"averages within clusters, and has no use for the server rule '{settings['server']['name']}'")
-        if settings.get("participation", "full") != "full":
+        if settings["participation"] != "full":
             raise ValueError(f"hears everybody whom it asks: participation is '{settings['participation']}'; leave it out")
+        if type(selector).quotas is not Selector.quotas or type(selector).keep is not Selector.keep:
+            raise ValueError(f"trains every client that is asked on all that it has: the selector '{selector.name}' wants it otherwise")
         if selector.probing() or selector.needs - {"label_counts"}:
             raise ValueError(f"has no global model to show to the selector '{selector.name}': it takes one that sees label counts at most")
 

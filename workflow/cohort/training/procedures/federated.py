@@ -65,7 +65,7 @@ class Federated(Procedure):
             draw = partial(generator, settings.seed, round=round)
             probed = _probe(task, trainer, state, selector.draw_pool(candidates, view, draw("pool"))) if selector.probing() else None
             cohort = selector.select(state.selector, candidates, view, draw("selection"))
-            there = task.participation.answers(cohort, draw("dropout"))
+            there = task.participation.answers(cohort, draw("answers"))
             quotas = selector.quotas(cohort, view)
             updates = trainer.train(state.weights, cohort[there], round, probed, orders_of(task, cohort, quotas, state.server, round))
             measured, looks = reports(selector.needs, updates, lookout)
