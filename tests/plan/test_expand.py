@@ -86,6 +86,12 @@ def test_scale_shortens_and_stretches_the_decay(plan_of: PlanOf):
     assert plan.notes == ["study.main: 1 of 2 cells at this scale"]
 
 
+def test_a_scale_may_leave_the_decay_as_it_is(plan_of: PlanOf):
+    block = {"settings": {"lr_decay": 0.98}, "scales": {"reduced": {"rounds": 0.5, "stretched": False}}}
+    (cell,) = plan_of(block, config={"scale": "reduced"}).cells.values()
+    assert (cell.settings["rounds"], cell.settings["lr_decay"]) == (50, 0.98)
+
+
 def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
     axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"], "seed": [0, 1]}
     figure = {"experiment": "main", "kind": "bars", "metric": "test_accuracy", "x": "J", "columns": "partition", "hue": "strategy"}

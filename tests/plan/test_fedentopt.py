@@ -228,11 +228,17 @@ def test_vgg_has_the_size_of_smoke_at_reduced(brains: str):
     for plan in (small, smaller):
         cells = [cell.settings for cell in plan.cells.values() if cell.settings["model"] == "vgg11"]
         assert values(cells, "rounds", "samples") == {(3, 0.02)}
-    assert {cell.settings["rounds"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {250}
-    assert {cell.settings["evaluate_every"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {"5 until 240, 1"}
+    assert {cell.settings["rounds"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {100}
+    assert {cell.settings["evaluate_every"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {"2 until 90, 1"}
+    assert {cell.settings["lr_decay"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {0.98}
 
 
 def test_smoke_shows_every_panel_and_every_hue(brains: str):
     rates = planned(brains, "smoke").study("fedentopt").experiments["rates"].rows
     assert len({(row.labels["model"], row.labels["series"]) for row in rates}) == 6
     assert len({row.labels["strategy"] for row in rates}) == 9
+
+
+def test_smoke_subtracts_something(brains: str):
+    rows = planned(brains, "smoke").study("fedentopt").experiments["combined"].rows
+    assert len(rows) == len({row.labels["strategy"] for row in rows}) == 10

@@ -89,6 +89,22 @@ def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) 
     assert '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>' in text
 
 
+SIZES_CSV = """\
+dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_label_bytes,paper_model_bytes,paper_bytes_ratio
+7,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75
+7,<other>,10,100,500,4000,2000,0.5,,,
+"""
+
+
+def test_sizes_need_no_runs(spec: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "figures" / "a figure.csv").write_text(SIZES_CSV)
+    spec["studies"][0]["tables"][0] |= {"kind": "sizes", "metrics": ""}
+    text = page(spec | {"studies": [spec["studies"][0] | {"figures": [], "titles": {"dataset": {"7": "Seven"}}}]}, tmp_path)
+    cells = "".join(f'<td class="number">{value}</td>' for value in ("0.004", "0.004", "0.247", "0.248", "61.75", "62.01"))
+    assert f"<tr><th>Seven</th><th>lenet5</th><th>10</th><th>100</th>{cells}</tr>" in text
+    assert "<th>&lt;other&gt;</th>" in text and '<p class="runs"><a href=' in text
+
+
 PAPER_CSV = """\
 partition,strategy,metric,at,mean,sd,n,planned,diverged,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
 dir-0.1,NA,test_accuracy,last,0.52,0.028284,2,2,0,0.535,0.01,-0.015,1.5,agrees,<TableI>,printed,shifted

@@ -87,6 +87,12 @@ def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> No
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
 
 
+def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
+    table = spec | {"paper": "TableII", "joined": True, "minus": {"strategy": {"nobody": "without"}}}
+    lines = written(table, metrics, ".md")
+    assert lines[2:] == ["", "Nothing of it is planned at this scale."]
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [

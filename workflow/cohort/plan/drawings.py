@@ -23,7 +23,7 @@ Labels = tuple[str, ...]
 
 
 def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> list[Labels]:
-    """The labels that make the panels of a figure, and those that make its hues; nothing for a table, which may have holes."""
+    """The labels that make the panels of a figure, and its hues; for a table, which may have holes, what it subtracts along."""
     if needs_no_runs(spec):
         check_sizes(spec, where, study)
         return []
@@ -40,7 +40,9 @@ def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values],
     told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
-    return [drawn.panels(), drawn.facets()[len(drawn.panels()) :]] if isinstance(drawn, Kind) else []
+    if isinstance(drawn, Table):
+        return [tuple(drawn.minus or ())]
+    return [drawn.panels(), drawn.facets()[len(drawn.panels()) :]]
 
 
 def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Mapping[str, list[Any]]], file: Path) -> None:

@@ -16,12 +16,14 @@ Run = frozenset[tuple[str, Any]]  # 1 and 1.0 are one setting here too
 
 
 def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
-    """A cell's settings at a scale. The learning rate's decay is stretched, so that a run ends at the rate at which it would have."""
+    """A cell's settings at a scale. The learning rate's decay is stretched, so that a run ends at the rate at which it would have, unless
+    the scale wants the beginning of the run as it is."""
     changed = dict(values)
     if "rounds" in scale:
         rounds = max(1, round(values["rounds"] * scale["rounds"]))
         changed["rounds"] = rounds
-        changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
+        if scale.get("stretched", True):
+            changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
         changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(rounds / values["rounds"]))
         changed["evaluate_every"] = _shrunk(values["evaluate_every"], rounds / values["rounds"])
     if "samples" in scale:

@@ -156,6 +156,7 @@ SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 CHEAPER = {
     "rounds": SHARE,
     "samples": SHARE,
+    "stretched": {"type": "boolean"},
     "seeds": {"type": "integer", "minimum": 1},
     "thin": {"type": "boolean"},
     "without": {"type": "array", "items": {"$ref": "cohort:match"}},

@@ -17,6 +17,7 @@ from cohort.records.names import Names
 from cohort.records.summary import read_runs
 from cohort.report.style import CSS
 from cohort.tables.layout import Entry, Layout
+from cohort.tables.sizes import needs_no_runs
 from cohort.tables.tabulate import laid_out
 
 WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
@@ -101,7 +102,8 @@ def _image(figure: Mapping[str, Any]) -> str:
 
 
 def _table(table: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]]) -> str:
-    numbers = _read_numbers(_with_ending(table, ".csv"))
+    file = _with_ending(table, ".csv")
+    numbers = _read_sizes(file) if needs_no_runs(table) else _read_numbers(file)
     names = Names(orders=_orders(numbers), titles={label: dict(of) for label, of in titles.items()})
     return _rows(laid_out(numbers, {**table, "scale": scale}, names, table["metrics"]))
 
@@ -148,6 +150,12 @@ def _read_numbers(file: Path) -> Any:
     header = pd.read_csv(file, nrows=0).columns
     text = {column: str for column in header if column not in (*NUMBERS, *PAPER_NUMBERS)}
     return pd.read_csv(file, dtype=text, keep_default_na=False, na_values={column: [""] for column in ("mean", "sd", *PAPER_NUMBERS)})
+
+
+def _read_sizes(file: Path) -> Any:
+    import pandas as pd
+
+    return pd.read_csv(file, dtype={"dataset": str, "model": str})
 
 
 def _orders(numbers: Any) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ It is wide, one label's values across; where the paper's values stand beside our
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cohort.records.names import METRICS, Metric, Names
@@ -58,6 +58,8 @@ def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated:
     best = _best(records, labels)
     entries = [_entry(record, METRICS[record["metric"]], place in best) for place, record in enumerate(records)]
     layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names, several=len(measures) > 1)
+    if not records:
+        return replace(layout, notes=["Nothing of it is planned at this scale."])
     if joined and "paper" in numbers:
         layout = _joined(layout, labels.index(labels[-1]))
     layout.notes.append(f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs).")

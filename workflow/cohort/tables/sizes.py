@@ -81,4 +81,4 @@ def _ratio(value: float) -> str:
     """Four significant digits."""
     if value != value:
         return NO_VALUE
-    return f"{value:.4g}" if value < 1000 else f"{float(f'{value:.4g}'):,.0f}"
+    return f"{value:#.4g}" if value < 1000 else f"{float(f'{value:.4g}'):,.0f}"
