@@ -17,6 +17,8 @@ from cohort.selection.selector import Need
 class Reselect(Random):
     """Each client of the cohort sends the mean of its trained model's soft labels on its own samples. The server leaves out, one at a time,
     the client without which the entropy of the mean soft label (weighted by the clients' sizes) is highest, as long as it grows.
+
+    That is the judgment of its authors' code, after a uniform draw, as FedEntOpt describes it; theirs favors clients that were kept before.
     """
 
     name: ClassVar[str] = "reselect"
