@@ -43,5 +43,10 @@ def test_against_scipy():
     assert min(kept) < 6 and max(kept) == 8
 
 
+def test_a_client_without_samples_does_not_hinder_the_judgment():
+    soft = np.array([[0.9, 0.1], [np.nan, np.nan], [0.1, 0.9], [1.0, 0.0]])
+    assert Reselect().keep({"soft_labels": soft}, np.array([5, 0, 5, 5])).tolist() == [True, True, True, False]
+
+
 def test_one_is_always_kept():
     assert Reselect().keep({"soft_labels": np.array([[1.0, 0.0], [1.0, 0.0]])}, np.array([3, 4])).any()
