@@ -1,4 +1,5 @@
-"""A measured curve beside its paper's, as docs/curves holds it: `python -m tests.curve_table METRICS ITEM LABEL=VALUE ... > CSV`.
+"""A measured curve beside its paper's, as docs/curves holds it: `python -m tests.curve_table METRICS ITEM LABEL=VALUE ... > CSV`; with `-`
+for ITEM, alone.
 
 METRICS is what `cohort draw aml` collects, such as results/full/partial/metrics/aml/classes.parquet. How far the two lie apart over the
 shared rounds from 20 on (or over all, where there are fewer), from 51 on, and in each 50 rounds, goes to standard error.
@@ -19,6 +20,9 @@ def main(metrics: str, item: str, *labels: str) -> None:
     """Print the rounds that were evaluated."""
     chosen = dict(label.split("=", 1) for label in labels)
     ours = wide(pd.read_parquet(metrics), chosen).dropna(subset="test_accuracy")
+    if item == "-":
+        ours.to_csv(sys.stdout, float_format="%.4f", lineterminator="\n")
+        return
     values = pd.read_csv(ROOT / "resources/paper_values/aml_curves.csv", low_memory=False)
     both = ours.join(wide(values[values["item"] == item], chosen).add_prefix("authors_"))
     both.to_csv(sys.stdout, float_format="%.4f", lineterminator="\n")
