@@ -10,7 +10,7 @@ import pytest
 
 from cohort.cell import freeze
 from cohort.plan import Plan
-from cohort.plan.cost import memory_mb
+from cohort.plan.cost import client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, wanted
 from cohort.stages import Stages
 from cohort.status import print_cost
@@ -128,3 +128,17 @@ def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.C
     print_cost(plan_of({"axes": {"J": ["J4", "J400000"], "seed": [0, 1, 2]}, "exclude": [{"J": ["J400000"], "seed": [1, 2]}]}))
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:4] == ["  3 jobs of 2000 MB and 30 minutes on a cluster", "  1 job of 2000 MB and 1440 minutes on a cluster"]
+
+
+def test_concat_by_hand():
+    """20 rounds: 16 with three clients of two steps, then 4 in which they pass three batches through three networks forward. A network has
+    64 x 64 + 64 x 10 multiplications; a client holds 143.7 samples, a batch 16. Each of 20 tests asks three networks."""
+    alone = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
+    joined = alone | {"procedure": "concat-3"}
+    assert client_steps(joined, DIGITS) == 16 * 3 * 2
+    multiplications = 64 * 64 + 64 * 10
+    forward = 2 * 16 * multiplications / 1e11
+    expected = 16 * 3 * 2 * (3e-4 + 3 * forward) + 4 * 3 * 3 * 3 * (1e-4 + forward) + 20 * 360 * 3 * 2 * multiplications / 1e11
+    assert round_seconds(joined, DIGITS) == pytest.approx(expected)
+    weights = 64 * 64 + 64 + 64 * 10 + 10
+    assert memory_mb(joined, DIGITS) - memory_mb(alone, DIGITS) == pytest.approx(4 * 2 * weights * 4 / 1e6)

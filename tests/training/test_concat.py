@@ -18,9 +18,7 @@ from cohort.cell import freeze, plan_file
 from cohort.data.samples import Samples
 from cohort.errors import UserError
 from cohort.plan import load
-from cohort.plan.cost import client_steps, memory_mb, round_seconds
 from cohort.plan.plan import Plan
-from cohort.plan.reading import read_yaml
 from cohort.randomness import generator
 from cohort.records.record import read
 from cohort.training import checkpoint
@@ -383,19 +381,3 @@ def test_a_cell_from_plan_to_record(project: Path):
     assert sorted(np.bincount(record.clients["cluster"])) in ([2, 4, 4], [3, 3, 4])
     accuracies = record.clients["accuracy"] @ record.clients["size"] / record.clients["size"].sum()
     assert 0.5 < accuracies < 1
-
-
-def test_cost_by_hand(project: Path):
-    """20 rounds: 16 with three clients of two steps, then 4 in which they pass three batches through three networks forward. A network has
-    64 x 64 + 64 x 10 multiplications; a client holds 143.7 samples, a batch 16. Each of 20 tests asks three networks."""
-    facts = read_yaml(project / "config/datasets.yaml")["digits"]
-    settings = {**USUAL, "J": "J2", "samples": 1.0, "validation": 0, "precision": "float32", "selector": {"name": "random"}, "rounds": 20}
-    alone = settings | {"evaluate_every": 1, "procedure": "federated", "server": {"name": "average"}}
-    joined = alone | {"procedure": "concat-3"}
-    assert client_steps(joined, facts) == 16 * 3 * 2
-    multiplications = 64 * 64 + 64 * 10
-    forward = 2 * 16 * multiplications / 1e11
-    expected = 16 * 3 * 2 * (3e-4 + 3 * forward) + 4 * 3 * 3 * 3 * (1e-4 + forward) + 20 * 360 * 3 * 2 * multiplications / 1e11
-    assert round_seconds(joined, facts) == pytest.approx(expected)
-    weights = 64 * 64 + 64 + 64 * 10 + 10
-    assert memory_mb(joined, facts) - memory_mb(alone, facts) == pytest.approx(4 * 2 * weights * 4 / 1e6)

@@ -14,7 +14,7 @@ from cohort.components import build, parameter
 from cohort.randomness import generator, torch_seed
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.entropy import entropy_bits
-from cohort.training.procedures.federated import _view
+from cohort.training.procedures.federated import view_of
 from cohort.training.procedures.procedure import Load, Procedure
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Concat(Procedure):
         seed = task.settings.seed
         found = clustered(task.shards.label_counts, self.clusters, generator(seed, "clusters"), bool(self.balanced))
         weights = begun(self.network(task, 0), task.initial_weights())
-        memory = task.selector.begin(_view(task), generator(seed, "selection"))
+        memory = task.selector.begin(view_of(task), generator(seed, "selection"))
         return RunState(weights, {"cluster": torch.from_numpy(found)}, memory)
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
@@ -103,7 +103,7 @@ class Concat(Procedure):
         network = self.network(task, state.round)
         trainer = SerialTrainer(task.model, settings, *data)
         finisher = SerialTrainer(network, replace(settings, J=f"J{self.steps}"), *data)
-        view, candidates = _view(task), np.arange(settings.clients)
+        view, candidates = view_of(task), np.arange(settings.clients)
         once = bytes_once(selector.needs | {"label_counts"}, settings.clients, task.classes)
 
         for round in range(state.round + 1, settings.rounds + 1):

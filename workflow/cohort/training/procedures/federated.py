@@ -43,7 +43,7 @@ class Federated(Procedure):
         return RunState(
             weights,
             task.server.begin(_trained(task, weights)),
-            task.selector.begin(_view(task), generator(task.settings.seed, "selection")),
+            task.selector.begin(view_of(task), generator(task.settings.seed, "selection")),
         )
 
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
@@ -56,7 +56,7 @@ class Federated(Procedure):
         settings, selector, history = task.settings, task.selector, state.history
         trainer = SerialTrainer(task.model, settings, task.objective, task.train_samples, task.shards.indices)
         lookout = Lookout(task.model, task.test_samples, task.reserved, task.train_samples, task.shards.indices)
-        view, candidates = _view(task), np.arange(settings.clients)
+        view, candidates = view_of(task), np.arange(settings.clients)
         model_bytes = task.server.copies * size_in_bytes(state.weights)
         once, each = bytes_once(selector.needs, settings.clients, task.classes), bytes_each(selector.needs, task.classes)
 
@@ -136,7 +136,8 @@ def spread(measured: Mapping[Need, np.ndarray], there: np.ndarray) -> dict[Need,
     return full
 
 
-def _view(task: Task) -> View:
+def view_of(task: Task) -> View:
+    """What its selector may know of a task."""
     counts = task.shards.label_counts if "label_counts" in task.selector.needs else None
     return View(
         clients=task.settings.clients, cohort=task.settings.cohort, rounds=task.settings.rounds, sizes=task.sizes, label_counts=counts

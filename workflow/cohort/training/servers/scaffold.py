@@ -42,9 +42,9 @@ class Scaffold(ServerRule):
         return clients + 1
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        memory, before = dict(memory), memory
+        memory, before, reaches = dict(memory), memory, updates.reach().tolist()
         for row, client in enumerate(updates.clients):
-            drift, steps, reach = self.drift(before, client), float(updates.steps[row]), float(updates.reach()[row])
+            drift, steps, reach = self.drift(before, client), float(updates.steps[row]), reaches[row]
             for name, correction in drift.items():
                 way = (weights[name] - updates.weights[name][row]) / updates.lr
                 old = correction + before[f"{name}/{ALL}"]
