@@ -17,6 +17,7 @@ import torch
 import yaml
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from cohort.cell import Settings
 from cohort.components import Component, schema_of
@@ -143,8 +144,8 @@ def of_objective(objective: Objective) -> list[Number]:
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
-    loss_of = objective.for_client(torch.tensor([0, 0, 1, 2, 2, 2]), head)
-    loss = loss_of(outputs, torch.from_numpy(rng.integers(0, 4, 6)))
+    facts = objective.facts(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
+    loss = cross_entropy(objective.logits(outputs, facts, head.bias), torch.from_numpy(rng.integers(0, 4, 6)))
     if objective.pulls:
         loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
     loss.backward()

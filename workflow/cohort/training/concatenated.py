@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from cohort.training.optimizers import stepper_for
-from cohort.training.serial import SerialTrainer, local_steps
+from cohort.training.serial import SerialTrainer
+from cohort.training.trainer import local_steps
 from cohort.training.updates import Updates, Weights, stack
 
 CLASSIFIER = "classifier."

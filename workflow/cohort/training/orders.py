@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.cell import local_work
 from cohort.randomness import generator
-from cohort.training.serial import Orders, local_steps
+from cohort.training.trainer import Orders, local_steps
 
 if TYPE_CHECKING:
     from cohort.training.task import Task

@@ -2,91 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
-from cohort.cell import Settings, local_work
-from cohort.data.augmentations import AUGMENTATIONS
+from cohort.cell import Settings
 from cohort.data.samples import Samples
-from cohort.randomness import generator, torch_seed
+from cohort.randomness import torch_seed
 from cohort.training.objectives import Objective
+from cohort.training.objectives.objective import output_bias
 from cohort.training.optimizers import Stepper, stepper_for
-from cohort.training.updates import Updates, Weights, stack
+from cohort.training.trainer import Orders, Probed, Trainer, batches, local_steps
+from cohort.training.updates import Weights, stack
 
 
-@dataclass(frozen=True)
-class Probed:
-    """The clients that were probed, what became of them, and in how many batches."""
+class SerialTrainer(Trainer):
+    """One client after another, on one copy of the network."""
 
-    pool: np.ndarray
-    updates: Updates
-    batches: int
-
-    def of(self, client: int) -> Weights:
-        """A client's model after its probe."""
-        return self.updates.of_client(int(np.flatnonzero(self.pool == client)[0]))
-
-
-@dataclass(frozen=True)
-class Orders:
-    """What a round asks of some clients that differs from all their data and all of J: on which samples one trains, after how many of its
-    steps it stops, and what is added to its weights after each step, times the learning rate."""
-
-    samples: Mapping[int, np.ndarray] = field(default_factory=dict)
-    steps: Mapping[int, int] = field(default_factory=dict)
-    drift: Callable[[int], Weights] = field(default=lambda client: {})
-
-
-class SerialTrainer:
-    """Trains a cohort from the global weights, each client on its own samples."""
-
-    name = "serial"
+    name: ClassVar[str] = "serial"
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, samples: Samples, shards: list[np.ndarray]):
-        self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
-        self.augmentation = AUGMENTATIONS[settings.augmentation]()
+        super().__init__(model, settings, objective, samples, shards)
         self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
-    def train(
-        self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None, orders: Orders | None = None
-    ) -> Updates:
-        """Every client of the cohort starts from `weights`, or where its probe ended; the order in which they are trained does not matter.
-        A client without samples takes no step and has no loss (NaN)."""
-        return self._train(weights, cohort, round, orders or Orders(), probed)
-
-    def probe(self, weights: Weights, pool: np.ndarray, round: int, batches: int) -> Probed:
-        """What becomes of each client of the pool in its first local batches of the round."""
-        orders = Orders(steps=dict.fromkeys(pool.tolist(), batches))
-        return Probed(pool, self._train(weights, pool, round, orders, None), batches)
-
-    def _train(self, weights: Weights, clients: np.ndarray, round: int, orders: Orders, probed: Probed | None) -> Updates:
-        models, sizes, steps, losses = [], [], [], []
+    def _trained(
+        self,
+        weights: Weights,
+        clients: np.ndarray,
+        shards: list[np.ndarray],
+        round: int,
+        lr: float,
+        orders: Orders,
+        probed: Probed | None,
+    ) -> tuple[Weights, Tensor, list[int]]:
+        models, losses = [], []
         anchor = [weights[name] for name, _ in self.model.named_parameters()]
-        lr = self.settings.lr * self.settings.lr_decay ** (round - 1)
-        for client in map(int, clients):
+        for client, indices in zip(clients.tolist(), shards, strict=True):
             self.model.load_state_dict(weights if probed is None else probed.of(client))
             stepper = stepper_for(self.settings, self.model.parameters(), lr)
-            indices = orders.samples.get(client, self.shards[client])
-            begin = first_after_probe(len(indices), self.settings, probed)
+            begin = self.first_step(len(indices), probed)
             after_step = _drifting(self.model, orders.drift(client), lr)
-            batch_losses = self.steps(client, round, stepper, begin, orders.steps.get(client), anchor, after_step, indices)
+            losses.append(self.steps(client, round, stepper, begin, orders.steps.get(client), anchor, after_step, indices))
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
-            sizes.append(len(indices))
-            steps.append(len(batch_losses))
-            losses.append(batch_losses.mean())
-        device = self.samples.labels.device
-        weighed = torch.tensor(sizes, dtype=torch.float64, device=device)
-        asked = tuple(map(int, clients))
-        return Updates(
-            stack(models), weighed, torch.tensor(steps), torch.stack(losses), asked, len(self.shards), lr, self.settings.momentum
-        )
+        return stack(models), torch.stack([values.mean() for values in losses]), [len(values) for values in losses]
 
     def steps(
         self,
@@ -104,19 +69,20 @@ class SerialTrainer:
         indices = torch.from_numpy(self.shards[client] if samples is None else samples)
         if not len(indices):
             return self.samples.std.new_empty(0)
-        settings = self.settings
+        settings, objective, bias = self.settings, self.objective, output_bias(self.model)
         inputs, targets = self._inputs(indices, client, round), self.samples.labels[indices]
+        facts = objective.facts(targets.bincount(minlength=len(bias)).to(bias.dtype))
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
         self.model.train()
-        losses, loss_of = [], self.objective.for_client(targets, self.model)
-        rng = generator(settings.seed, "batches", round=round, client=client)
-        for step, batch in islice(enumerate(batches(len(indices), settings, rng)), begin, end):
+        losses = []
+        for step, positions in islice(enumerate(batches(len(indices), settings, self.batch_order(client, round))), begin, end):
+            batch = torch.from_numpy(positions)
             for layer in self.normalizations:  # PyTorch refuses to take statistics of one sample: it is normalized as in evaluation
                 layer.train(len(batch) > 1)
             stepper.zero_grad()
-            loss = loss_of(self.model(inputs(step, batch)), targets[batch])
-            if self.objective.pulls:
-                loss = loss + self.objective.pull(self.model.parameters(), anchor)
+            loss = cross_entropy(objective.logits(self.model(inputs(step, batch)), facts, bias), targets[batch])
+            if objective.pulls:
+                loss = loss + objective.pull(self.model.parameters(), anchor)
             loss.backward()
             if settings.clip:
                 clip_grad_norm_(self.model.parameters(), settings.clip)
@@ -130,12 +96,12 @@ class SerialTrainer:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""
         if not self.augmentation.numbers:
             inputs = self.samples.inputs(indices)
+            if inputs.dim() == 4:  # as the weights of convolutions lie, or each step would turn its batch round twice
+                inputs = inputs.contiguous(memory_format=torch.channels_last)
             return lambda step, batch: inputs[batch]
         images = self.samples.scaled(indices)
-        steps, per_epoch = local_steps(len(indices), self.settings)
-        rng = generator(self.settings.seed, "augmentation", round=round, client=client)
-        drawn = rng.random((-(-steps // per_epoch), len(indices), self.augmentation.numbers))
-        numbers = torch.from_numpy(drawn).to(images.device)
+        per_epoch = local_steps(len(indices), self.settings)[1]
+        numbers = torch.from_numpy(self.augmentation_numbers(len(indices), client, round)).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
         return lambda step, batch: standardized(augment(images[batch], numbers[step // per_epoch][batch]))
 
@@ -152,27 +118,3 @@ def _drifting(model: nn.Module, drift: Weights, lr: float) -> Callable[[], None]
             parameter.add_(way)
 
     return move
-
-
-def first_after_probe(size: int, settings: Settings, probed: Probed | None) -> int:
-    """The step with which a client goes on: after its probe, or, where J counts epochs, with the second of them."""
-    if probed is None:
-        return 0
-    return local_steps(size, settings)[1] if local_work(settings.J)[1] else probed.batches
-
-
-def local_steps(size: int, settings: Settings) -> tuple[int, int]:
-    """How many steps J asks for, and how many of them are one epoch."""
-    amount, epochs = local_work(settings.J)
-    per_epoch = -(-size // settings.batch)
-    return amount * per_epoch if epochs else amount, per_epoch
-
-
-def batches(size: int, settings: Settings, rng: np.random.Generator) -> Iterator[Tensor]:
-    """The local batches of J: whole epochs, or so many steps through epoch after epoch, each newly shuffled."""
-    steps, per_epoch = local_steps(size, settings)
-    for step in range(steps):
-        position = step % per_epoch
-        if position == 0:
-            order = torch.from_numpy(rng.permutation(size))
-        yield order[position * settings.batch : (position + 1) * settings.batch]

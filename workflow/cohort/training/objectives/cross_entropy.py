@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cohort.training.objectives.objective import Objective
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +13,3 @@ class CrossEntropy(Objective):
     """Softmax cross-entropy."""
 
     name: ClassVar[str] = "cross-entropy"
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
-        return cross_entropy(outputs, targets)

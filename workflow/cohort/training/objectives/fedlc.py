@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import parameter
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.objectives.objective import output_bias
+from cohort.training.objectives.objective import Objective
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 MISSING = 1e-8  # samples of a class that a client does not have: its logit sinks by 100, which leaves it out of the softmax
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedLC(CrossEntropy):
+class FedLC(Objective):
     """Cross-entropy of logits from which tau times the number of the class's samples to the power of -1/4 is subtracted: the rarer a
     class, the larger the margin that it is trained to. The paper's sum leaves the true class out; implementations keep it, as here.
     """
@@ -25,11 +23,8 @@ class FedLC(CrossEntropy):
     name: ClassVar[str] = "fedlc"
     tau: float = parameter(1.0, minimum=0, help="how strong the calibration is")
 
-    def for_client(self, labels: Tensor, model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-        bias = output_bias(model)
-        margins = self.tau * labels.bincount(minlength=len(bias)).to(bias.dtype).clamp(min=MISSING) ** -0.25
+    def facts(self, counts: Tensor) -> Tensor:
+        return self.tau * counts.clamp(min=MISSING) ** -0.25
 
-        def calibrated(outputs: Tensor, targets: Tensor) -> Tensor:
-            return self.loss(outputs - margins, targets)
-
-        return calibrated
+    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        return outputs - facts

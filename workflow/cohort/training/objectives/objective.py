@@ -1,8 +1,8 @@
-"""What an objective is: the loss of one local batch."""
+"""What an objective is: cross-entropy of outputs that it may change, and a pull that it may add."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Component):
-    """The client's local loss."""
+    """The client's local loss: the mean softmax cross-entropy of a batch, of outputs that the objective changes first, plus a pull if it has
+    one. It is written for one client, as tensor algebra without a look at single numbers, so that a trainer can do many clients at once.
+    """
 
     pulls: ClassVar[bool] = False
     """Whether something is added that depends on how far the weights have gone."""
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean loss of a batch."""
-        raise NotImplementedError
+    def facts(self, counts: Tensor) -> Tensor:
+        """What it has to know of a client, a number for each class, worked out once from how many samples of each class the client has."""
+        return counts
 
-    def for_client(self, labels: Tensor, model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-        """The loss for a client whose samples have these labels, for an objective that looks at them."""
-        return self.loss
+    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        """The outputs as the cross-entropy sees them. `bias` is that of the output layer."""
+        return outputs
 
     def pull(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         """What is added for the way from the weights that the client began with."""

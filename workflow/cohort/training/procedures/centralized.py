@@ -45,7 +45,8 @@ class Centralized(Procedure):
     def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
         from cohort.training.evaluation import all_finite, evaluate
         from cohort.training.optimizers import optimizer_for
-        from cohort.training.serial import SerialTrainer, local_steps
+        from cohort.training.serial import SerialTrainer
+        from cohort.training.trainer import local_steps
 
         settings, history, model = task.settings, state.history, task.model
         trainer = SerialTrainer(model, settings, task.objective, task.train_samples, task.shards.indices)
