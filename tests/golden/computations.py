@@ -17,7 +17,6 @@ import torch
 import yaml
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from cohort.cell import Settings
 from cohort.components import Component, schema_of
@@ -145,7 +144,7 @@ def of_objective(objective: Objective) -> list[Number]:
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
     facts = objective.facts(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
-    loss = cross_entropy(objective.logits(outputs, facts, head.bias), torch.from_numpy(rng.integers(0, 4, 6)))
+    loss = objective.losses(outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias).mean()
     if objective.pulls:
         loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
     loss.backward()
@@ -190,8 +189,8 @@ class Shuffled(Selector):
 class SquaredError(Objective):
     """Squared distance to the one-hot label."""
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return ((outputs - nn.functional.one_hot(targets, outputs.shape[1])) ** 2).mean()
+    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        return ((outputs - nn.functional.one_hot(targets, outputs.shape[1])) ** 2).mean(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,7 +105,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "augmentation": ("apply", lambda images: images * STEP),
     "partition": ("deal", swapped),
     "selector": ("select", lambda cohort: cohort[::-1]),
-    "objective": ("loss", lambda loss: loss * STEP),
+    "objective": ("losses", lambda losses: losses * STEP),
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
     "participation": ("answers", lambda answers: ~answers),

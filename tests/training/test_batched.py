@@ -119,7 +119,8 @@ def test_convolutions_in_float32(name: str):
     rng = np.random.default_rng(8)
     values, labels = rng.random((40, 3, 32, 32)), rng.integers(0, CLASSES, 40)
     for dtype, rtol in ((torch.float32, 1e-5), (torch.float64, 1e-10)):
-        train = Samples(torch.from_numpy(values).to(dtype), torch.from_numpy(labels), 1.0, torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype))
+        zero, one = torch.tensor([0, 1], dtype=dtype).split(1)
+        train = Samples(torch.from_numpy(values).to(dtype), torch.from_numpy(labels), 1.0, zero, one)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(3)
             model = MODELS[name]().build((3, 32, 32), CLASSES).to(dtype)

@@ -92,9 +92,9 @@ class Watch(Objective):
     name: ClassVar[str] = "watch"
     batches: list[list[int]] = field(default_factory=list)
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
         self.batches.append(targets.tolist())
-        return torch.nn.functional.cross_entropy(outputs, targets)
+        return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
 SIZES = (10, 7, 4, 12)
@@ -198,8 +198,8 @@ class Slope(Objective):
 
     name: ClassVar[str] = "slope"
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return outputs.mean()
+    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        return outputs.mean(dim=1)
 
 
 @pytest.mark.parametrize("round", [1, 2, 5, 40])

@@ -12,8 +12,8 @@ BRIGHTNESS, CONTRAST, SATURATION = range(3)
 
 
 def chosen(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """For each image the one or the other."""
-    return torch.where(condition.view(-1, 1, 1, 1), one, other)
+    """For each image the one or the other: a blend by 1 or 0, which is exact, and on a CPU several times as fast as `where`."""
+    return torch.lerp(other, one, condition.view(-1, 1, 1, 1).to(one.dtype))
 
 
 def mirrored(images: Tensor, condition: Tensor) -> Tensor:
@@ -40,17 +40,21 @@ def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
     """Brightness, contrast or saturation, each image its own: a blend with black, with the mean of its gray, or with its gray."""
     kind, factor = kind.view(-1, 1, 1, 1), factor.to(images.dtype).view(-1, 1, 1, 1)
     shades = gray(images)
-    partner = torch.where(kind == CONTRAST, shades.mean(dim=(1, 2, 3), keepdim=True), shades * (kind == SATURATION))
-    return (factor * images + (1 - factor) * partner).clamp(0, 1)
+    partner = shades * (kind == SATURATION) + shades.mean(dim=(1, 2, 3), keepdim=True) * (kind == CONTRAST)
+    return (factor * images).add_((1 - factor) * partner).clamp_(0, 1)
 
 
 def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
     """Colors moved along the color circle, 1 being all the way round; brightest and darkest channel keep their values (HSV)."""
     red, green, blue = images.unbind(dim=1)
-    darkest, brightest = images.aminmax(dim=1)
-    spread = brightest - darkest
-    divisor = torch.where(spread == 0, 1, spread)
-    sixths = torch.where(brightest == green, (blue - red) / divisor + 2, (red - green) / divisor + 4)
-    sixths = torch.where(brightest == red, (green - blue) / divisor, sixths) + 6 * shift.to(images.dtype).view(-1, 1, 1)
-    turns = (sixths[:, None] + torch.tensor([5, 3, 1], device=images.device).view(-1, 1, 1)).remainder(6)
-    return brightest[:, None] - spread[:, None] * torch.minimum(turns, 4 - turns).clamp(0, 1)
+    brightest = images.amax(dim=1)
+    spread = brightest - images.amin(dim=1)
+    divisor = spread + (spread == 0)
+    is_red = (brightest == red).to(images.dtype)
+    is_green = (brightest == green) * (1 - is_red)
+    is_blue = 1 - is_red - is_green
+    sixths = is_red * ((green - blue) / divisor) + is_green * ((blue - red) / divisor + 2) + is_blue * ((red - green) / divisor + 4)
+    places = (sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)).remainder_(6)
+    turns = places[:, None] + torch.tensor([5, 3, 1], device=images.device).view(-1, 1, 1)  # up to twice round the circle, which is 6 long
+    distances = torch.maximum(torch.minimum(turns, 4 - turns), torch.minimum(turns - 6, 10 - turns))
+    return brightest[:, None] - distances.clamp_(0, 1).mul_(spread[:, None])

@@ -54,7 +54,7 @@ class BatchedTrainer(Trainer):
         if len(rows) > self.stack.height:
             self.stack = Stack(self.model, self.settings, self.objective, len(rows))
         starts = [weights if probed is None else probed.of(client) for client in clients[rows].tolist()]
-        held = torch.stack([self.labels[shards[row]].bincount(minlength=len(self.stack.classes)) for row in rows])
+        held = torch.stack([self.labels[shards[row]].bincount(minlength=self.stack.classes) for row in rows])
         self.stack.fill(weights, starts, [orders.drift(client) for client in clients[rows].tolist()], held, lr)
 
         samples, shares, numbers = self._laid_out(clients[rows], [shards[row] for row in rows], [work[row] for row in rows], round)

@@ -78,6 +78,7 @@ class Run:
         keep_freed_memory()
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
         torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without its import of the compiler
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # or it fills each new tensor with NaN
         task = load_task(planned, device)
         begun = parse_procedure(task.settings.procedure).begin(task)
         state = checkpoint.load(path, planned.digest, begun, device) or begun

@@ -11,8 +11,8 @@ WARM_UP = 2  # runs before a recording, in which libraries set themselves up
 
 
 class Recorded:
-    """A function of tensors that also changes some tensors in place. On a GPU it is recorded as a CUDA graph for each shape of its arguments
-    and then replayed; the result is overwritten by the next call. What it changes, and all else that it reads, must stay where it is."""
+    """A function of tensors that also changes some tensors in place. On a GPU it is recorded as a CUDA graph for each shape of its
+    arguments and then replayed; the result is overwritten by the next call. All that it changes and reads besides stays where it is."""
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
         self.function, self.changes = function, list(changes)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
@@ -80,7 +79,7 @@ class SerialTrainer(Trainer):
             for layer in self.normalizations:  # PyTorch refuses to take statistics of one sample: it is normalized as in evaluation
                 layer.train(len(batch) > 1)
             stepper.zero_grad()
-            loss = cross_entropy(objective.logits(self.model(inputs(step, batch)), facts, bias), targets[batch])
+            loss = objective.losses(self.model(inputs(step, batch)), targets[batch], facts, bias).mean()
             if objective.pulls:
                 loss = loss + objective.pull(self.model.parameters(), anchor)
             loss.backward()
@@ -95,15 +94,18 @@ class SerialTrainer(Trainer):
     def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, Tensor], Tensor]:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""
         if not self.augmentation.numbers:
-            inputs = self.samples.inputs(indices)
-            if inputs.dim() == 4:  # as the weights of convolutions lie, or each step would turn its batch round twice
-                inputs = inputs.contiguous(memory_format=torch.channels_last)
+            inputs = _laid(self.samples.inputs(indices))
             return lambda step, batch: inputs[batch]
         images = self.samples.scaled(indices)
         per_epoch = local_steps(len(indices), self.settings)[1]
         numbers = torch.from_numpy(self.augmentation_numbers(len(indices), client, round)).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
-        return lambda step, batch: standardized(augment(images[batch], numbers[step // per_epoch][batch]))
+        return lambda step, batch: _laid(standardized(augment(images[batch], numbers[step // per_epoch][batch])))
+
+
+def _laid(inputs: Tensor) -> Tensor:
+    """Images laid in memory as the weights of convolutions are; else each step would turn its batch round twice."""
+    return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
 def _drifting(model: nn.Module, drift: Weights, lr: float) -> Callable[[], None] | None:

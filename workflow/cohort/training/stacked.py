@@ -16,8 +16,8 @@ from cohort.training.updates import Weights, stack
 
 
 class Stack:
-    """Weights, velocities and drifts with a row for each client, the objective's facts likewise, and the weights that all are pulled to. The
-    tensors stay where they are from round to round, as recorded steps expect."""
+    """Weights, velocities and drifts with a row for each client, the objective's facts likewise, and the weights that all are pulled to.
+    The tensors stay where they are from round to round, as recorded steps expect."""
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
         self.model, self.settings, self.objective, self.height = model, settings, objective, height
@@ -27,7 +27,7 @@ class Stack:
             {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in parameters.items()} for _ in range(3)
         )
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
-        self.classes = torch.arange(len(bias), device=bias.device)
+        self.classes = len(bias)
         self.facts, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
         self.step = Recorded(self._step, [*self.weights.values(), *self.velocity.values()])
 
@@ -48,9 +48,8 @@ class Stack:
         still and has no loss."""
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
-        true = (targets[:, :, None] == self.classes).to(shares.dtype)
         of_each = grad_and_value(self._loss)
-        gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(own, inputs, true, shares, self.facts[rows], self.anchor)
+        gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(own, inputs, targets, shares, self.facts[rows], self.anchor)
         if settings.clip:
             norms = torch.stack([change.flatten(1).square().sum(dim=1) for change in gradients.values()]).sum(dim=0).sqrt()
             shortening = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as clip_grad_norm_ does
@@ -63,11 +62,11 @@ class Stack:
             weight.add_(_over(lr, weight) * (self.drift[name][rows] - velocity))
         return losses.where(goes_on, 0)
 
-    def _loss(self, weights: Weights, inputs: Tensor, true: Tensor, shares: Tensor, facts: Tensor, anchor: Weights) -> Tensor:
-        """Of one client's batch. It is cross-entropy without a look-up, whose gradient on a GPU would add in any order."""
+    def _loss(self, weights: Weights, inputs: Tensor, targets: Tensor, shares: Tensor, facts: Tensor, anchor: Weights) -> Tensor:
+        """Of one client's batch."""
         *_, bias = weights.values()
-        logits = self.objective.logits(functional_call(self.model, weights, (inputs,)), facts, bias)
-        loss = (shares * (logits.logsumexp(dim=1) - (logits * true).sum(dim=1))).sum()
+        outputs = functional_call(self.model, weights, (inputs,))
+        loss = (shares * self.objective.losses(outputs, targets, facts, bias)).sum()
         return loss + self.objective.pull(weights.values(), anchor.values()) if self.objective.pulls else loss
 
 

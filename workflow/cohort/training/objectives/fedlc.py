@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import parameter
-from cohort.training.objectives.objective import Objective
+from cohort.training.objectives.cross_entropy import CrossEntropy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,7 +15,7 @@ MISSING = 1e-8  # samples of a class that a client does not have: its logit sink
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedLC(Objective):
+class FedLC(CrossEntropy):
     """Cross-entropy of logits from which tau times the number of the class's samples to the power of -1/4 is subtracted: the rarer a
     class, the larger the margin that it is trained to. The paper's sum leaves the true class out; implementations keep it, as here.
     """

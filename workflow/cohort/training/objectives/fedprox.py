@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import parameter
-from cohort.training.objectives.objective import Objective
+from cohort.training.objectives.cross_entropy import CrossEntropy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedProx(Objective):
+class FedProx(CrossEntropy):
     """Cross-entropy and mu / 2 times the squared distance to the global weights (trainable parameters only)."""
 
     name: ClassVar[str] = "fedprox"

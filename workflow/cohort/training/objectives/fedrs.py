@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.components import parameter
-from cohort.training.objectives.objective import Objective
+from cohort.training.objectives.cross_entropy import CrossEntropy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedRS(Objective):
+class FedRS(CrossEntropy):
     """Cross-entropy of a restricted softmax: what the output weights of a missing class give is multiplied by alpha, the bias is not.
 
     That is the paper's form. Its authors' code scales classes smoothly by their share instead, and has no bias.

@@ -1,4 +1,4 @@
-"""What an objective is: cross-entropy of outputs that it may change, and a pull that it may add."""
+"""What an objective is: the loss of a client's samples, and perhaps a pull."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Component):
-    """The client's local loss: the mean softmax cross-entropy of a batch, of outputs that the objective changes first, plus a pull if it has
-    one. It is written for one client, as tensor algebra without a look at single numbers, so that a trainer can do many clients at once.
+    """The client's local loss: of a batch the mean of its samples' losses, plus the pull if there is one. It is written for one client, as
+    tensor algebra without a look at single numbers, so that a trainer can do many clients at once.
     """
 
     pulls: ClassVar[bool] = False
@@ -25,9 +25,9 @@ class Objective(Component):
         """What it has to know of a client, a number for each class, worked out once from how many samples of each class the client has."""
         return counts
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        """The outputs as the cross-entropy sees them. `bias` is that of the output layer."""
-        return outputs
+    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        """The loss of each sample of a batch. `bias` is that of the output layer."""
+        raise NotImplementedError
 
     def pull(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         """What is added for the way from the weights that the client began with."""

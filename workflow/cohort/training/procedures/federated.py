@@ -17,9 +17,10 @@ from cohort.selection.selector import Need, View
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
-    from cohort.training.serial import Probed, SerialTrainer
+    from cohort.training.serial import SerialTrainer
     from cohort.training.state import RunState
     from cohort.training.task import Task
+    from cohort.training.trainer import Probed
     from cohort.training.updates import Weights
 
 
