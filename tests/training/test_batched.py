@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,15 @@ from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.objectives.fedlc import FedLC
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.objectives.fedrs import FedRS
+from cohort.training.procedures.federated import Federated
 from cohort.training.serial import SerialTrainer
+from cohort.training.servers import ServerRule
+from cohort.training.servers.average import Average
+from cohort.training.servers.fednova import FedNova
+from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task
 from cohort.training.trainer import Orders, Trainer
+from cohort.training.trainers import trainer_for
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import CLASSES, plain_samples, small_task
 
@@ -146,3 +153,26 @@ def test_what_does_not_fit():
     assert not fits(MODELS["char-lstm"]().build((20,), 30))
     assert not fits(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 3)))
     assert not fits(MODELS["lenet5"]().build(shape, 10), optimizer="adam")
+    assert not fits(MODELS["lenet5"]().build(shape, 10), procedure="concat-2")
+
+
+def test_auto_is_batched_on_a_gpu_where_it_fits_and_serial_elsewhere():
+    settings, (lenet, normalized) = small_task().settings, (MODELS[name]().build((3, 32, 32), 10) for name in ("lenet5", "vgg11-bn"))
+    card, processor = torch.device("cuda"), torch.device("cpu")
+    assert trainer_for("auto", card, lenet, settings) == trainer_for("batched", processor, lenet, settings) == "batched"
+    assert trainer_for("auto", processor, lenet, settings) == trainer_for("serial", card, lenet, settings) == "serial"
+    assert trainer_for("auto", card, normalized, settings) == trainer_for("batched", processor, normalized, settings) == "serial"
+
+
+@pytest.mark.parametrize("server", [Average(), Scaffold(), FedNova()], ids=lambda server: server.name)
+def test_whole_runs(server: ServerRule):
+    """Four rounds with selection, dropout of clients and evaluation."""
+    states = []
+    for kind in ("serial", "batched"):
+        task = small_task(server=server, sizes=SIZES, cohort=5, rounds=4, J="J2e", momentum=0.5, participation="dropout-0.3")
+        *_, state = Federated().rounds(replace(task, trainer=kind), Federated().begin(task))
+        states.append(state)
+    for name, tensor in states[0].weights.items():
+        torch.testing.assert_close(states[1].weights[name], tensor, rtol=1e-9, atol=1e-12)
+    losses = [[value for _, value in state.history.metrics["test_loss"]] for state in states]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-9) and len(set(losses[0])) == 4

@@ -114,7 +114,7 @@ def frozen(file: str | Path) -> Planned:
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """How the stages are to work, by stage: what cannot change any number."""
-    train = {key: config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds") if key in config}
+    train = {key: config[key] for key in ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds") if key in config}
     return {"train": train, "download": {"mirror": config.get("data_mirror", ""), "paths": config.get("data_paths", {})}}
 
 

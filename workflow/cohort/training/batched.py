@@ -32,11 +32,11 @@ class BatchedTrainer(Trainer):
         self.labels = samples.labels.cpu()
         self.stack = Stack(model, settings, objective, height=0)
 
-    @staticmethod
-    def fits(model: nn.Module, settings: Settings) -> bool:
-        """Whether clients are independent of each other and of chance in a step: nothing normalizes over a batch or drops units."""
+    @classmethod
+    def fits(cls, model: nn.Module, settings: Settings) -> bool:
+        """In the federated procedure, and where nothing normalizes over a batch, drops units at random, or is recurrent."""
         apart = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
-        return settings.optimizer == "sgd" and not apart and not list(model.buffers())
+        return settings.procedure == "federated" and settings.optimizer == "sgd" and not apart and not list(model.buffers())
 
     def _trained(
         self,

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -28,6 +28,7 @@ from cohort.training.provenance import provenance, session
 from cohort.training.serial import SerialTrainer
 from cohort.training.state import RunState
 from cohort.training.task import Task, load_task
+from cohort.training.trainers import trainer_for
 
 PATIENCE_SECONDS = 10  # that a signal leaves to the round in hand
 
@@ -37,6 +38,7 @@ def train(
     record: str | Path,
     *,
     device: str = "auto",
+    trainer: str = "auto",
     checkpoint_seconds: float = 60.0,
     jobs_per_gpu: int = 1,
     until: int | None = None,
@@ -51,7 +53,7 @@ def train(
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
             with placed(device, jobs_per_gpu) as where:
-                run = Run.begin(planned, folder / CHECKPOINT, where)
+                run = Run.begin(planned, folder / CHECKPOINT, where, trainer)
                 run.train(checkpoint_seconds, until or run.rounds, watch or LogLines(run.rounds))
                 if not run.is_over:
                     return
@@ -72,8 +74,8 @@ class Run:
     checkpoint: Path
 
     @classmethod
-    def begin(cls, planned: Planned, path: Path, device: torch.device) -> Run:
-        """From the checkpoint at `path`, or from nothing."""
+    def begin(cls, planned: Planned, path: Path, device: torch.device, trainer: str) -> Run:
+        """From the checkpoint at `path`, with the trainer that it names, or from nothing."""
         torch.set_num_threads(1)
         keep_freed_memory()
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
@@ -82,7 +84,10 @@ class Run:
         task = load_task(planned, device)
         begun = parse_procedure(task.settings.procedure).begin(task)
         state = checkpoint.load(path, planned.digest, begun, device) or begun
-        state.sessions.append(session(device, state.round))
+        if state.sessions:
+            trainer = state.sessions[-1].get("trainer", SerialTrainer.name)  # the first versions had no other and did not say so
+        task = replace(task, trainer=trainer_for(trainer, device, task.model, task.settings))
+        state.sessions.append(session(device, task.trainer, state.round))
         print(f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}", flush=True)
         return cls(planned, task, device, state, path)
 
@@ -134,7 +139,7 @@ class Run:
             "settings": self.planned.settings,
             "science": self.planned.science,
             "weights_sha256": fingerprint(state.weights),
-            "provenance": provenance(self.device, state.sessions, SerialTrainer.name),
+            "provenance": provenance(self.device, state.sessions),
         }
         clients = {
             "size": task.sizes,

@@ -15,10 +15,10 @@ import torch
 import cohort
 
 
-def session(device: torch.device, from_round: int) -> dict[str, Any]:
+def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """One process's work on a run."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"started": started, "from_round": from_round, "device": device_name(device)}
+    return {"started": started, "from_round": from_round, "device": device_name(device), "trainer": trainer}
 
 
 def device_name(device: torch.device) -> str:
@@ -31,13 +31,13 @@ def device_name(device: torch.device) -> str:
     return platform.machine()
 
 
-def provenance(device: torch.device, sessions: list[dict[str, Any]], trainer: str) -> dict[str, Any]:
+def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """What a record says of its making."""
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {package: version(package) for package in ("torch", "numpy", "h5py")},
         "commit": _commit(),
-        "trainer": trainer,
+        "trainer": sessions[-1]["trainer"],
         "devices": list(dict.fromkeys(item["device"] for item in sessions)),
         "sessions": sessions,
         "peak_memory_mb": _peak_memory_mb(device),

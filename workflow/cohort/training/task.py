@@ -43,6 +43,7 @@ class Task:
     reserved: Tensor
     validation: Tensor
     shards: shards.Shards
+    trainer: str = "serial"
 
     @cached_property
     def sizes(self) -> np.ndarray:

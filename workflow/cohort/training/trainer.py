@@ -55,6 +55,11 @@ class Trainer:
         self.model, self.settings, self.objective, self.samples, self.shards = model, settings, objective, samples, shards
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
 
+    @classmethod
+    def fits(cls, model: nn.Module, settings: Settings) -> bool:
+        """Whether it can train this network so."""
+        return True
+
     def train(
         self, weights: Weights, cohort: np.ndarray, round: int, probed: Probed | None = None, orders: Orders | None = None
     ) -> Updates:

@@ -17,10 +17,9 @@ from cohort.selection.selector import Need, View
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
-    from cohort.training.serial import SerialTrainer
     from cohort.training.state import RunState
     from cohort.training.task import Task
-    from cohort.training.trainer import Probed
+    from cohort.training.trainer import Probed, Trainer
     from cohort.training.updates import Weights
 
 
@@ -51,11 +50,11 @@ class Federated(Procedure):
         from cohort.training.evaluation import all_finite
         from cohort.training.needs import Lookout, bytes_each, bytes_once, reports
         from cohort.training.orders import orders_of
-        from cohort.training.serial import SerialTrainer
+        from cohort.training.trainers import TRAINERS
         from cohort.training.updates import size_in_bytes
 
         settings, selector, history = task.settings, task.selector, state.history
-        trainer = SerialTrainer(task.model, settings, task.objective, task.train_samples, task.shards.indices)
+        trainer = TRAINERS[task.trainer](task.model, settings, task.objective, task.train_samples, task.shards.indices)
         lookout = Lookout(task.model, task.test_samples, task.reserved, task.train_samples, task.shards.indices)
         view, candidates = view_of(task), np.arange(settings.clients)
         model_bytes = task.server.copies * size_in_bytes(state.weights)
@@ -108,7 +107,7 @@ def _trained(task: Task, weights: Weights) -> Weights:
     return {name: weights[name] for name, _ in task.model.named_parameters()}
 
 
-def _probe(task: Task, trainer: SerialTrainer, state: RunState, pool: np.ndarray) -> Probed:
+def _probe(task: Task, trainer: Trainer, state: RunState, pool: np.ndarray) -> Probed:
     """Train the pool for a moment, and tell the selector how far each model moved."""
     probed = trainer.probe(state.weights, pool, state.round + 1, task.selector.probing())
     before = _trained(task, state.weights)
