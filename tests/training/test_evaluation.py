@@ -8,10 +8,14 @@ import torch
 from torch import nn
 
 from cohort.training import evaluation
+from cohort.training.batched import BatchedTrainer
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
 from cohort.training.needs import Lookout, bytes_each, bytes_once, reports, reserved_loss, soft_labels
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.serial import SerialTrainer
+from cohort.training.trainer import Trainer
 from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import plain_samples
+from tests.training.small_task import plain_samples, small_settings
 
 RNG = np.random.default_rng(8)
 IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
@@ -131,13 +135,15 @@ def cohort_of_three() -> Updates:
     return Updates(stack(CLIENTS), torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1]), torch.zeros(3), clients=(0, 2, 1))
 
 
-def lookout_of(reserved: list[int]) -> Lookout:
-    return Lookout(linear(), SAMPLES, torch.tensor(reserved), SAMPLES, [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])])
+def lookout_of(reserved: list[int], kind: type[Trainer] = SerialTrainer) -> Lookout:
+    shards = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]
+    return Lookout(kind(linear(), small_settings(), CrossEntropy(), SAMPLES, shards), SAMPLES, torch.tensor(reserved), SAMPLES, shards)
 
 
-def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples():
+@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples(kind: type[Trainer]):
     reserved = [2, 7, 11, 20]
-    found = reserved_loss(cohort_of_three(), lookout_of(reserved))
+    found = reserved_loss(cohort_of_three(), lookout_of(reserved, kind))
     np.testing.assert_allclose(found, [by_hand(client, reserved)[0] for client in CLIENTS], rtol=1e-12)
     assert len(set(found.tolist())) == 3
 

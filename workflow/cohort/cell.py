@@ -57,7 +57,9 @@ class Settings:
     )
     samples: float = parameter(1.0, exclusiveMinimum=0, maximum=1, help="share of the data set that is used, training and test alike")
     participation: str = parameter("full", help="who answers with how much work, e.g. dropout-0.3, bernoulli-0.3, stragglers-0.5")
-    precision: Literal["float32", "float64"] = parameter("float32", help="of weights and arithmetic")
+    precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
+        "float32", help="of weights and arithmetic; tf32 (on a GPU) and bfloat16 multiply less precisely and add in float32"
+    )
 
 
 SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")

@@ -8,14 +8,17 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.functional import cross_entropy
 from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.cell import Settings
 from cohort.data.samples import Samples
+from cohort.training.evaluation import CHUNK
 from cohort.training.objectives import Objective
 from cohort.training.stacked import Stack
 from cohort.training.trainer import Orders, Probed, Trainer, batches, local_steps
-from cohort.training.updates import Weights
+from cohort.training.updates import Updates, Weights
 
 HEIGHTS = 8  # of the stack, at most: to which it shrinks as one client after the other has done its steps
 
@@ -67,6 +70,19 @@ class BatchedTrainer(Trainer):
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         return {name: tensor[back] for name, tensor in self.stack.weights.items()}, means, counts.tolist()
+
+    @torch.no_grad()
+    def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
+        self.model.eval()
+        sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
+        for chunk in indices.split(CHUNK):
+            inputs, targets = samples.inputs(chunk), samples.labels[chunk]
+
+            def loss(weights: Weights, inputs: Tensor = inputs, targets: Tensor = targets) -> Tensor:
+                return cross_entropy(functional_call(self.model, weights, (inputs,)), targets, reduction="sum")
+
+            sums += vmap(loss)(updates.weights)
+        return (sums / len(indices)).cpu().numpy()
 
     def _work(self, client: int, size: int, round: int, orders: Orders, probed: Probed | None) -> list[tuple[int, np.ndarray]]:
         """A client's steps: which of J they are, and which of its samples make up each batch."""

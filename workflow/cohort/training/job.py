@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -18,10 +17,10 @@ from cohort.cell import Planned, frozen
 from cohort.errors import UserError
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import checkpoint
+from cohort.training.arithmetic import set_up
 from cohort.training.cards import placed
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.lease import CHECKPOINT, FINISHED, LEASE, PREVIOUS, lease, publish, state_folder, tidy
-from cohort.training.memory import keep_freed_memory
 from cohort.training.procedures import Procedure, parse_procedure
 from cohort.training.progress import LogLines, Watch, describe
 from cohort.training.provenance import provenance, session
@@ -76,12 +75,8 @@ class Run:
     @classmethod
     def begin(cls, planned: Planned, path: Path, device: torch.device, trainer: str) -> Run:
         """From the checkpoint at `path`, with the trainer that it names, or from nothing."""
-        torch.set_num_threads(1)
-        keep_freed_memory()
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products on a GPU ask for
-        torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without its import of the compiler
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # or it fills each new tensor with NaN
         task = load_task(planned, device)
+        set_up(task.settings.precision, device)
         begun = parse_procedure(task.settings.procedure).begin(task)
         state = checkpoint.load(path, planned.digest, begun, device) or begun
         if state.sessions:

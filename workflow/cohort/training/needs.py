@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cohort.data.samples import Samples
 from cohort.selection.selector import Need
-from cohort.training.evaluation import evaluate, mean_softmax
+from cohort.training.evaluation import mean_softmax
+from cohort.training.trainer import Trainer
 from cohort.training.updates import Updates
 
 
 @dataclass(frozen=True)
 class Lookout:
-    """What can be looked at: a model to load weights into, the test samples and those of them that are reserved for the server, the
-    training samples and which of them each client holds."""
+    """What can be looked at: a trainer with its network, the test samples and those of them that are reserved for the server, the training
+    samples and which of them each client holds."""
 
-    model: nn.Module
+    trainer: Trainer
     samples: Samples
     reserved: Tensor
     train_samples: Samples
@@ -40,8 +41,7 @@ class NeedCost:
 
 def reserved_loss(updates: Updates, lookout: Lookout) -> np.ndarray:
     """The loss of each local model on the reserved samples; the server has both, so nothing more is sent."""
-    rows = range(len(updates.sizes))
-    return np.array([evaluate(lookout.model, updates.of_client(row), lookout.samples, lookout.reserved).loss for row in rows])
+    return lookout.trainer.losses(updates, lookout.samples, lookout.reserved)
 
 
 def soft_labels(updates: Updates, lookout: Lookout) -> np.ndarray:
@@ -49,7 +49,7 @@ def soft_labels(updates: Updates, lookout: Lookout) -> np.ndarray:
     found = []
     for row, client in enumerate(updates.clients):
         indices = torch.from_numpy(lookout.shards[client]).to(lookout.train_samples.labels.device)
-        found.append(mean_softmax(lookout.model, updates.of_client(row), lookout.train_samples, indices).cpu().numpy())
+        found.append(mean_softmax(lookout.trainer.model, updates.of_client(row), lookout.train_samples, indices).cpu().numpy())
     return np.stack(found)
 
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 WARM_UP = 2  # runs before a recording, in which libraries set themselves up
+
+
+class Recording(NamedTuple):
+    """A CUDA graph, where its arguments are put, and where its result appears."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: list[Tensor]
+    output: Tensor
 
 
 class Recorded:
@@ -16,7 +25,7 @@ class Recorded:
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
         self.function, self.changes = function, list(changes)
-        self.recordings: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]] = {}
+        self.recordings: dict[tuple[torch.Size, ...], Recording | None] = {}
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         if not arguments[0].is_cuda:
@@ -24,14 +33,16 @@ class Recorded:
         shapes = tuple(argument.shape for argument in arguments)
         if shapes not in self.recordings:
             self.recordings[shapes] = self._record(*arguments)
-        graph, inputs, output = self.recordings[shapes]
-        for mine, given in zip(inputs, arguments, strict=True):
-            mine.copy_(given)
-        graph.replay()
-        return output
+        recording = self.recordings[shapes]
+        if recording is None:
+            return self.function(*arguments)
+        for place, argument in zip(recording.inputs, arguments, strict=True):
+            place.copy_(argument)
+        recording.graph.replay()
+        return recording.output
 
-    def _record(self, *arguments: Tensor) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]:
-        """Warming up changes what the function changes, so that is put back. Recording runs nothing."""
+    def _record(self, *arguments: Tensor) -> Recording | None:
+        """Warming up changes what the function changes, so that is put back. Recording runs nothing; what cannot be recorded is run."""
         inputs, before = [argument.clone() for argument in arguments], [tensor.clone() for tensor in self.changes]
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
@@ -42,6 +53,9 @@ class Recorded:
         for tensor, value in zip(self.changes, before, strict=True):
             tensor.copy_(value)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            output = self.function(*inputs)
-        return graph, inputs, output
+        try:
+            with torch.cuda.graph(graph):
+                return Recording(graph, inputs, self.function(*inputs))
+        except RuntimeError as error:
+            print(f"steps are slower here than they could be, because they cannot be recorded ({str(error).splitlines()[0]})", flush=True)
+            return None

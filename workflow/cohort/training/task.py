@@ -18,6 +18,7 @@ from cohort.data.store import read_labels
 from cohort.models import MODELS
 from cohort.randomness import torch_seed
 from cohort.selection import SELECTORS, Selector
+from cohort.training.arithmetic import WEIGHTS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation
 from cohort.training.schedules import Schedule, parse_schedule
@@ -58,7 +59,7 @@ class Task:
 def load_task(planned: Planned, device: torch.device) -> Task:
     """Load what a cell's plan file names."""
     settings = Settings(**{field.name: planned.settings[field.name] for field in fields(Settings) if field.name in planned.settings})
-    dtype = getattr(torch, settings.precision)
+    dtype = WEIGHTS[settings.precision]
     data = planned.inputs["data"]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()

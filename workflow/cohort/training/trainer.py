@@ -15,6 +15,7 @@ from cohort.cell import Settings, local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.randomness import generator
+from cohort.training.evaluation import evaluate
 from cohort.training.objectives import Objective
 from cohort.training.updates import Updates, Weights
 
@@ -71,6 +72,10 @@ class Trainer:
         """What becomes of each client of the pool in its first local batches of the round."""
         orders = Orders(steps=dict.fromkeys(pool.tolist(), batches))
         return Probed(pool, self._updates(weights, pool, round, orders, None), batches)
+
+    def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
+        """The mean loss of each client's model on the samples with these indices."""
+        return np.array([evaluate(self.model, updates.of_client(row), samples, indices).loss for row in range(len(updates.sizes))])
 
     def _updates(self, weights: Weights, clients: np.ndarray, round: int, orders: Orders, probed: Probed | None) -> Updates:
         shards = [orders.samples.get(client, self.shards[client]) for client in clients.tolist()]

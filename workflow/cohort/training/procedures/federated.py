@@ -55,7 +55,7 @@ class Federated(Procedure):
 
         settings, selector, history = task.settings, task.selector, state.history
         trainer = TRAINERS[task.trainer](task.model, settings, task.objective, task.train_samples, task.shards.indices)
-        lookout = Lookout(task.model, task.test_samples, task.reserved, task.train_samples, task.shards.indices)
+        lookout = Lookout(trainer, task.test_samples, task.reserved, task.train_samples, task.shards.indices)
         view, candidates = view_of(task), np.arange(settings.clients)
         model_bytes = task.server.copies * size_in_bytes(state.weights)
         once, each = bytes_once(selector.needs, settings.clients, task.classes), bytes_each(selector.needs, task.classes)
