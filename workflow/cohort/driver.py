@@ -43,7 +43,7 @@ class Driver:
         fifth of the time of a dry run.
         """
         gc.freeze()
-        gc.set_threshold(1_000_000)
+        gc.set_threshold(500_000)
         paths = [str(Path(cohort.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
         check_writable("results")  # Snakemake would say it in its own words, or not at all
