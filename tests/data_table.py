@@ -24,7 +24,9 @@ import yaml
 
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import download as stage
-from cohort.data import fetch, store
+from cohort.data import fetch
+from cohort.data.prepare import TYPES
+from cohort.data.prepare import prepare as prepare_data
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import publishers
@@ -104,7 +106,7 @@ def prepare(dataset: str, declared: Facts, folder: str) -> float:
     os.chdir(folder)
     freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
     begin = time.perf_counter()
-    store.prepare(plan_file(PLAN), "data.h5")
+    prepare_data(plan_file(PLAN), "data.h5")
     return time.perf_counter() - begin
 
 
@@ -163,7 +165,7 @@ def publisher(file: Facts) -> str:
 def whole(declared: Facts) -> int:
     """Bytes of all values, and two of each label and of each group's number."""
     numbers = 2 if declared.get("groups") else 1
-    wide = np.dtype(store.TYPES[declared.get("kind", "images")]).itemsize
+    wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
     return (declared["train"] + declared["test"]) * (math.prod(declared["shape"]) * wide + 2 * numbers)
 
 

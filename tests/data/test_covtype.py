@@ -12,6 +12,7 @@ from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.parsers import PARSERS, table
 from cohort.data.parsers.table import SIZES, Covtype
+from cohort.data.prepare import prepare
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data.publishers import gz
@@ -50,7 +51,7 @@ def test_the_store_standardizes_the_first_ten_columns_of_the_training_split(monk
     monkeypatch.setattr(table, "SIZES", {1: 300, 2: 405})
     written(gz("".join(lines(forest(300, 405, 20))).encode()))
     freeze(Planned("data.h5", "k0123456789ab", FACTS | {"dataset": "covtype", "train": 564, "test": 141}, {}, {}))
-    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    prepare(plan_file("k0123456789ab"), "data.h5")
     split, facts = store.read("data.h5", "train")
     values = split.values.astype(np.float64)
     assert split.values.dtype == np.int16 and values.shape == (564, 54) and values.min() < 0

@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.download import download
-from cohort.data.parsers.parser import Split
+from cohort.data.prepare import prepare
+from cohort.data.split import Split
 from tests.conftest import ROOT
 
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["digits"]
@@ -28,7 +29,7 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
         for name, file in FACTS["files"].items():
             download(file, Path("resources/raw/digits", name))
         freeze(Planned("digits.h5", "k0123456789ab", {"dataset": "digits", **FACTS}, {}, {}))
-        store.prepare(plan_file("k0123456789ab"), "digits.h5")
+        prepare(plan_file("k0123456789ab"), "digits.h5")
         return {name: store.read("digits.h5", name)[0] for name in ("train", "test")}
 
 

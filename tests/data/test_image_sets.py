@@ -20,6 +20,7 @@ from cohort.data.parsers import PARSERS
 from cohort.data.parsers.cifar import Cifar10, Cifar100, Cifar100Coarse
 from cohort.data.parsers.mnist import read_idx
 from cohort.data.pickles import read_pickle
+from cohort.data.prepare import prepare
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import publishers
@@ -46,7 +47,7 @@ def test_from_a_mirror_to_the_store(dataset: str, form: str, tmp_path: Path, mon
         download(raw | _found(wanted[name], packed(dataset)[raw["source"].rpartition("/")[2]]), f"resources/raw/{dataset}/{name}", "mirror")
     settings = FACTS[dataset] | publishers.counts(dataset) | {"dataset": dataset}
     freeze(Planned("data.h5", "k0123456789ab", settings, {}, {}))
-    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    prepare(plan_file("k0123456789ab"), "data.h5")
     for part, size in publishers.counts(dataset).items():
         split, facts = store.read("data.h5", part)
         assert split.values.shape == (size, *FACTS[dataset]["shape"])
@@ -157,7 +158,7 @@ def refused(dataset: str, sentence: str) -> None:
     Path("resources/raw", dataset).symlink_to(Path.cwd())
     freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {}))
     with pytest.raises(UserError) as caught:
-        store.prepare(plan_file("k0123456789ab"), "data.h5")
+        prepare(plan_file("k0123456789ab"), "data.h5")
     assert str(caught.value).startswith(f"resources/raw/{dataset}") and sentence in str(caught.value) and "\n" not in str(caught.value)
     assert list(Path().glob("*.h5")) == []
 

@@ -35,11 +35,11 @@ def write_npz(rows: int) -> None:
 
 def prepare(folder: str) -> float:
     """By how many MB the peak memory of this process grew."""
-    from cohort.data import store
+    from cohort.data.prepare import prepare as prepare_data
 
     os.chdir(folder)
     before = peak_mb()
-    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    prepare_data(plan_file("k0123456789ab"), "data.h5")
     return peak_mb() - before
 
 

@@ -13,6 +13,7 @@ import yaml
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.download import download
+from cohort.data.prepare import prepare
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, picture_contents, picture_counts
@@ -34,7 +35,7 @@ def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: 
         inputs[name] = f"resources/raw/{dataset}/{name}"
         download(raw, inputs[name], "mirror")
     freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | picture_counts(dataset) | {"dataset": dataset} | changes, {}, inputs))
-    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
 
 

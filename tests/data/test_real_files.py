@@ -18,7 +18,8 @@ import yaml
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.download import download
-from cohort.data.parsers.parser import Split
+from cohort.data.prepare import prepare
+from cohort.data.split import Split
 from tests.conftest import ROOT
 from tests.data.publishers import CIFAR_FOLDERS, CLASSES, IDX_FOLDERS
 from tests.data.second_opinion import readers
@@ -45,7 +46,7 @@ def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         for name, raw in FACTS[dataset]["files"].items():
             download(raw, f"resources/raw/{dataset}/{name}", mirror)
         freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {}))
-        store.prepare(plan_file("k0123456789ab"), "data.h5")
+        prepare(plan_file("k0123456789ab"), "data.h5")
         return dataset, folder, {part: store.read("data.h5", part)[0] for part in ("train", "test")}
 
 

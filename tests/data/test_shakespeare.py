@@ -14,8 +14,9 @@ from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.parsers import PARSERS, gutenberg
 from cohort.data.parsers.gutenberg import PLAYS, role_of, said, user_of
-from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.parsers.text import CHARACTERS
+from cohort.data.prepare import prepare
+from cohort.data.split import Blocks, Split
 from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import row_publishers as texts
@@ -162,7 +163,7 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
     found = []
     for dataset in ("shakespeare", "shakespeare-csv"):
         freeze(Planned("data.h5", "k0123456789ab", facts | {"dataset": dataset}, {}, {}))
-        store.prepare(plan_file("k0123456789ab"), "data.h5")
+        prepare(plan_file("k0123456789ab"), "data.h5")
         found.append([store.read("data.h5", part)[0] for part in ("train", "test")])
     for one, other in zip(*found, strict=True):
         assert one.values.dtype == np.uint8 and len(one.values) == len(one.labels) == len(one.groups)

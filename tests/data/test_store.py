@@ -13,7 +13,9 @@ import pytest
 from cohort.cell import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.prepare import prepare
+from cohort.data.split import Blocks, Split
 from cohort.errors import UserError
 
 RNG = np.random.default_rng(6)
@@ -51,7 +53,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(**changes: Any) -> Path:
     freeze(Planned("data.h5", "k0123456789ab", FACTS | changes, {}, {}))
-    store.prepare(plan_file("k0123456789ab"), "data.h5")
+    prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
 
 

@@ -24,8 +24,8 @@ from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
 from cohort.data.parsers import table as covertype
-from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.samples import Samples
+from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.iid import Iid

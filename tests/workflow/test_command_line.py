@@ -205,16 +205,3 @@ def test_run_of_no_cell(finished: Project):
     assert "no study has a cell 'nonsense'" in cohort(finished, "run", "nonsense", fails=True)
     record = finished.records()[0].relative_to(finished.root)
     assert "exists: delete it to train the cell anew" in cohort(finished, "run", str(record))
-
-
-def test_a_cell_imports_only_what_it_uses(finished: Project):
-    """PyTorch's compiler takes as long to import as PyTorch itself."""
-    record = finished.records()[0]
-    record.unlink()
-    command = [sys.executable, "-X", "importtime", "-m", "cohort", "run", str(record.relative_to(finished.root))]
-    environment = os.environ | {"PYTHONPATH": str(finished.root / "workflow")}
-    done = subprocess.run(command, cwd=finished.root, env=environment, text=True, capture_output=True, check=True)
-    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    assert "torch" in imported and record.exists()
-    assert not imported & {"pandas", "scipy", "seaborn", "matplotlib", "sklearn", "torchvision", "sympy", "snakemake"}
-    assert "torch._dynamo" not in done.stderr

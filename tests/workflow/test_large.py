@@ -1,4 +1,4 @@
-"""A study of 20,000 cells: planned in two seconds, its dry run within twice that of a bare Snakefile of as many scripts."""
+"""A study of 20,000 cells: planned in two seconds, its dry run within 1.6 times that of a bare Snakefile of as many scripts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ AXES = {
     "strategy": ["fedavg", "loss"],
     "seed": list(range(25)),
 }
+MOST = 1.6  # times a bare Snakefile
 TRIES = 3  # a busy neighbor may slow any of them
 BARE = """
 rule all:
@@ -74,6 +75,6 @@ def test_dry_run_of_twenty_thousand_cells(large: Path, tmp_path: Path):
         seconds, megabytes = dry_run(large, "--config", "studies=large")
         print(f"dry run of 20,000 cells: {seconds:.1f} s, {seconds / reference:.2f} x a bare Snakefile, {megabytes:.0f} MB")
         assert megabytes < 1000
-        if seconds < 2 * reference:
+        if seconds < MOST * reference:
             return
     raise AssertionError(f"{seconds / reference:.2f} x a bare Snakefile in the last of {TRIES} tries")

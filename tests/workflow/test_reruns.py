@@ -49,6 +49,17 @@ def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
     assert finished.planned("tiny_fig2") == {}
 
 
+def test_deleted_metrics_are_made_again(finished: Project):
+    """Also together with a record below them, and for a target that draws something else from them."""
+    (finished.root / "results/full/metrics/tiny/one.parquet").unlink()
+    again = {"collect": 1, "draw": 1, "tabulate": 1, "report": 1}
+    assert finished.planned() == again
+    next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
+    assert finished.planned() == again | {"train": 1}
+    assert finished.planned("tiny_tab1") == {"train": 1, "collect": 1, "tabulate": 1, "tiny_tab1": 1}
+    assert finished.planned("tiny_fig2") == {}
+
+
 def test_comments_in_all_code_train_nothing(finished: Project):
     for file in (finished.root / "workflow").rglob("*.py"):
         file.write_text(file.read_text() + "\n# a comment\n")

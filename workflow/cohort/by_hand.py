@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cohort.cell import Planned, freeze, frozen, options_of, plan_file
 from cohort.errors import UserError
-from cohort.plan import Plan, all_studies
+
+if TYPE_CHECKING:
+    from cohort.plan import Plan
 
 
 def find_cell(plan: Plan, text: str) -> Path:
     """The plan file, newly frozen, of the cell that a path, a digest or its beginning means; listed studies come first."""
+    from cohort.plan import all_studies
+
     for studies in (plan.listed, all_studies()):
         for name in studies:
             plan.study(name)
@@ -26,9 +30,12 @@ def find_cell(plan: Plan, text: str) -> Path:
 
 def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | None) -> None:
     """Make what the cell needs, then train it, with a live bar."""
-    from cohort.training.job import train
-    from cohort.training.lease import FINISHED, state_folder
-    from cohort.training.progress import live_bar
+    from cohort.training.memory import lasting
+
+    with lasting():
+        from cohort.training.job import train
+        from cohort.training.lease import FINISHED, state_folder
+        from cohort.training.progress import watching
 
     planned = frozen(file)
     if Path(planned.path).exists():
@@ -38,7 +45,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
         _make_inputs(plan, planned)
     options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
     options |= {"device": device} if device else {}
-    with live_bar(planned.settings["rounds"], f"{planned.settings['strategy']}, seed {planned.settings['seed']}") as watch:
+    with watching(planned.settings["rounds"], f"{planned.settings['strategy']}, seed {planned.settings['seed']}") as watch:
         train(file, planned.path, until=until, watch=watch, **options)
     folder = state_folder(planned.path)
     if Path(planned.path).exists():
@@ -49,7 +56,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
 def make_data(plan: Plan, path: str) -> None:
     """Download and prepare the data set of this path, unless it is there."""
     from cohort.data.download import download
-    from cohort.data.store import prepare
+    from cohort.data.prepare import prepare
 
     if not Path(path).exists():
         data = next(item for item in plan.data.values() if item.path == path)

@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cohort.errors import UserError, explained
-from cohort.plan import Plan, all_studies, load
-from cohort.plan.reading import parse_override
+
+if TYPE_CHECKING:
+    from cohort.plan import Plan
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(options: argparse.Namespace) -> Plan:
+    from cohort.plan import load
+    from cohort.plan.reading import parse_override
+
     overrides = dict(parse_override(text) for text in options.config)
     if getattr(options, "studies", None):
         overrides["studies"] = options.studies
@@ -115,6 +119,7 @@ def _shards(options: argparse.Namespace) -> None:
 
 
 def _prune(options: argparse.Namespace) -> None:
+    from cohort.plan import all_studies, load
     from cohort.prune import prune
 
     scales = load().scales

@@ -14,7 +14,6 @@ from cohort.data.sampling import scaled_count, share_of
 from cohort.data.store import read_labels
 from cohort.errors import UserError
 from cohort.hdf5 import new_hdf5, sealed_hdf5
-from cohort.partition import Pool, parse_name
 from cohort.randomness import generator
 
 RARE = 1e-3  # of all samples: a class with fewer may be lost in a share of them, such as a digit in a play
@@ -48,6 +47,8 @@ def deal(plan: str | Path, output: str | Path) -> None:
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """The shards of these settings, from prepared data."""
+    from cohort.partition import Pool, parse_name
+
     labels, groups, classes = read_labels(data)
     used = share_of(labels, settings["samples"], "train share")
     kept, all_counts = (np.bincount(these, minlength=classes) for these in (labels[used], labels))

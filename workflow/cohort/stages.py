@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -59,10 +59,8 @@ class Stages:
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """What is not there yet of what a missing record needs: its shards, which bring the data along, or the data alone.
-
-        A record that exists needs neither, also when they were deleted.
-        """
+        """What is not there yet of what a missing record needs: its shards, which bring the data along, or the data alone. A record
+        that exists needs neither, also when they were deleted."""
         planned = self.planned(wildcards.digest)
         needed = [] if os.path.exists(planned.path) else [planned.inputs["shards"], planned.inputs["data"]]
         return [file for file in needed if not os.path.exists(file)][:1]
@@ -70,6 +68,12 @@ class Stages:
     def records(self, study: str, experiment: str) -> Files:
         """The records of an experiment."""
         return [self.plan.cells[row.digest].path for row in self.plan.study(study).experiments[experiment].rows]
+
+    def measured(self, study: str, experiments: Iterable[str]) -> Files:
+        """The metrics of experiments, which ask for their records, and the records that are missing under metrics that are there."""
+        metrics = metrics_files(self.plan, self.plan.study(study), experiments)
+        below = (record for experiment, file in metrics.items() if os.path.exists(file) for record in self.records(study, experiment))
+        return [*metrics.values(), *(record for record in below if not os.path.exists(record))]
 
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The records that a table of metrics is made from."""
@@ -94,7 +98,8 @@ class Stages:
     def claim_inputs(self, wildcards: Wildcards) -> Files:
         """The metrics that claims are judged by, and the paper's values."""
         study = self.plan.study(wildcards.study)
-        return [*claim_metrics(self.plan, study).values(), *(str(file) for file in paper_files(study.name) if file.exists())]
+        metrics = metrics_files(self.plan, study, study.claimed()).values()
+        return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
 
     def claims(self, wildcards: Wildcards) -> str:
         """All that judging is told."""
@@ -103,7 +108,7 @@ class Stages:
     def page_inputs(self, wildcards: Wildcards) -> Files:
         """Every figure and table of the listed studies, and the metrics behind them."""
         studies = [self.plan.study(name) for name in self.plan.listed]
-        metrics = (metrics_file(self.plan, study, experiment) for study in studies for experiment in study.experiments)
+        metrics = (file for study in studies for file in metrics_files(self.plan, study, study.experiments).values())
         return [*metrics, *(file for study in studies for file in all_drawn(self.plan, study))]
 
     def page_spec(self, wildcards: Wildcards) -> str:
@@ -132,20 +137,18 @@ class Stages:
         return [*page, *(file for name in self.plan.listed for file in self._study_target(name, wildcards))]
 
     def _study_target(self, name: str, wildcards: Wildcards) -> Files:
-        only = self.plan.config.get("only", "")
-        records = [self.plan.cells[digest].path for digest in self.plan.digests(name, only)]
-        study = self.plan.study(name)
-        drawn = [] if only else all_drawn(self.plan, study)
-        return records + drawn
+        only, study = self.plan.config.get("only", ""), self.plan.study(name)
+        if only:
+            return [self.plan.cells[digest].path for digest in self.plan.digests(name, only)]
+        return self.measured(name, study.experiments) + all_drawn(self.plan, study)
 
     def _drawn_target(self, name: str, drawn: str, wildcards: Wildcards) -> Files:
         study = self.plan.study(name)
-        if drawn == CLAIMS_TABLE:
-            return [file for one in study.claimed() for file in self.records(name, one)] + drawn_files(self.plan, study, CLAIMS_TABLE)
-        if drawn not in study.drawn():  # all of its cells are skipped, as a note says
+        spec = study.drawn().get(drawn)
+        if spec is None and drawn != CLAIMS_TABLE:  # all of its cells are skipped, as a note says
             return []
-        spec = study.drawn()[drawn]
-        return ([] if needs_no_runs(spec) else self.records(name, spec["experiment"])) + drawn_files(self.plan, study, drawn)
+        experiments = study.claimed() if spec is None else [] if needs_no_runs(spec) else [spec["experiment"]]
+        return self.measured(name, experiments) + drawn_files(self.plan, study, drawn)
 
 
 def shortly(files: Callable[[Wildcards], Files], check: Callable[[], None]) -> Callable[[Wildcards], Files]:
@@ -184,6 +187,11 @@ def metrics_file(plan: Plan, study: Study, experiment: str) -> str:
     return f"results/{plan.scale}/metrics/{study.name}/{experiment}.parquet"
 
 
+def metrics_files(plan: Plan, study: Study, experiments: Iterable[str]) -> dict[str, str]:
+    """The metrics of each of some experiments."""
+    return {experiment: metrics_file(plan, study, experiment) for experiment in experiments}
+
+
 def all_drawn(plan: Plan, study: Study) -> Files:
     """The files of every figure and table of a study, and of its claims."""
     names = [*study.drawn(), *([CLAIMS_TABLE] if study.claims else [])]
@@ -204,15 +212,10 @@ def spec_of(plan: Plan, study: str, name: str) -> dict[str, Any]:
     return spec | known | ({"paper_values": str(paper)} if paper else {})
 
 
-def claim_metrics(plan: Plan, study: Study) -> dict[str, str]:
-    """The metrics of each experiment that the claims of a study are about."""
-    return {experiment: metrics_file(plan, study, experiment) for experiment in study.claimed()}
-
-
 def claims_spec(plan: Plan, name: str) -> dict[str, Any]:
     """The claims of a study with all that judging them needs to know."""
     study = plan.study(name)
-    told = {"titles": plan.titles(name, study.strategies(study.claimed())), "metrics": claim_metrics(plan, study)}
+    told = {"titles": plan.titles(name, study.strategies(study.claimed())), "metrics": metrics_files(plan, study, study.claimed())}
     return {"study": name, "scale": plan.scale, "claims": study.claims} | told
 
 

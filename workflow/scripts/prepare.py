@@ -1,4 +1,4 @@
-from cohort.data.store import prepare
+from cohort.data.prepare import prepare
 from cohort.log import logged
 
 with logged(snakemake.log[0]):

@@ -43,8 +43,7 @@ class Resolver:
 
     def cell(self, values: Values, where: str) -> str:
         """Plan one cell and everything that it needs; its digest."""
-        settings = NEUTRAL | {key: value for key, value in values.items() if "." not in key}
-        settings |= {name: in_type(hint, settings[name]) for name, hint in HINTS.items()}
+        settings = NEUTRAL | {key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != NEUTRAL[key]}
         settings["evaluate_every"] = spelled_out(settings["evaluate_every"], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
@@ -72,7 +71,8 @@ class Resolver:
 
     def dealt(self, settings: Values, where: str) -> Planned:
         """Plan the shards of these settings."""
-        return self._once(("shards", *((NEUTRAL | settings)[key] for key in SHARD_KEYS)), self._shards, where)
+        settings = NEUTRAL | settings
+        return self._once(("shards", *(settings[key] for key in SHARD_KEYS)), self._shards, where)
 
     def _once(self, key: tuple[Any, ...], make: Callable[..., Any], where: str) -> Any:
         if key not in self._known:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 
 from cohort.cell import DIGEST, Planned
@@ -43,7 +42,6 @@ HEADER = {
     "required": ["format", "digest", "status", "settings", "science", "weights_sha256", "provenance"],
     "additionalProperties": False,
 }
-VALIDATOR = jsonschema.Draft202012Validator(HEADER)
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
 PLAIN = ("clients", "classes")
 
@@ -61,7 +59,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record, whole or not at all."""
-    VALIDATOR.validate(record.header)
+    _check_header(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
@@ -76,7 +74,7 @@ def read(path: str | Path) -> Record:
     try:
         with sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
-            VALIDATOR.validate(header)
+            _check_header(header)
             arrays = file.arrays()
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
@@ -94,6 +92,12 @@ def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
     except UserError:
         return False
     return planned is None or record.header["digest"] == planned.digest
+
+
+def _check_header(header: Any) -> None:
+    from jsonschema import Draft202012Validator  # dear to import: a cell needs it only when it ends
+
+    Draft202012Validator(HEADER).validate(header)
 
 
 def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:

@@ -1,11 +1,26 @@
-"""How the C library keeps memory that a training step gives back."""
+"""What a training process does with memory: where Python does not look for garbage, and what the C library keeps for the next step."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
+from collections.abc import Iterator
 
 MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2  # the parameters of glibc's mallopt
 GIB = 1 << 30
+
+
+@contextlib.contextmanager
+def lasting() -> Iterator[None]:
+    """What is made in this block stays as long as the process: Python looks for no garbage in it, neither meanwhile nor later. Looking
+    takes a sixth of the time of PyTorch's import, and a third as much as that import when the process ends."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def keep_freed_memory() -> None:

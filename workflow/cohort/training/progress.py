@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,16 @@ class LogLines:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
             print(f"{describe(state, self.rounds)}  {speed:.3g} rounds/s  {clock((self.rounds - state.round) / speed)} left", flush=True)
+
+
+@contextmanager
+def watching(rounds: int, title: str) -> Iterator[Watch]:
+    """A live bar in a terminal, lines where the output goes elsewhere."""
+    if not sys.stdout.isatty():
+        yield LogLines(rounds)
+        return
+    with live_bar(rounds, title) as watch:
+        yield watch
 
 
 @contextmanager

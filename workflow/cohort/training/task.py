@@ -64,7 +64,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
     used = share_of(labels, settings.samples, "test share")
-    reserved = used[stratified(labels[used], scaled_count(settings.reserve, settings.samples), "reserve")]
+    set_aside = stratified(labels[used], scaled_count(settings.reserve, settings.samples), "reserve")
     classes = read_labels(data)[2]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
@@ -83,8 +83,8 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         classes=classes,
         train_samples=train_samples,
         test_samples=test_samples,
-        test=torch.from_numpy(np.setdiff1d(used, reserved)).to(device),
-        reserved=torch.from_numpy(reserved).to(device),
+        test=torch.from_numpy(np.delete(used, set_aside)).to(device),
+        reserved=torch.from_numpy(used[set_aside]).to(device),
         validation=torch.from_numpy(dealt.validation).to(device),
         shards=dealt,
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from cohort.data.parsers.listed import Listed, is_picture, number_in, split_of
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Split
 from cohort.data.zips import Zip
 
 CLASSES = ("glioma", "meningioma", "notumor", "pituitary")

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.pickles import read_pickle
+from cohort.data.split import Split
 from cohort.errors import UserError
 
 SHAPE = (3, 32, 32)

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.data.parsers.listed import is_picture, number_in
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.pictures import picture
+from cohort.data.split import Blocks, Split
 from cohort.data.unpack import tar_files
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

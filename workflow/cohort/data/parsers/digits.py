@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.sampling import stratified
+from cohort.data.split import Split
 
 TEST_SAMPLES = 360
 

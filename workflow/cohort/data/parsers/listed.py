@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.pictures import picture
+from cohort.data.split import Blocks, Split
 from cohort.data.zips import Zip
 from cohort.errors import UserError
 

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.data.npz import StoredArray
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.pictures import resized
+from cohort.data.split import Blocks, Split
 from cohort.errors import UserError
 
 

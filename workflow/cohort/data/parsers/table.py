@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Split
 from cohort.errors import UserError
 from cohort.randomness import generator
 

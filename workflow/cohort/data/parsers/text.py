@@ -12,7 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.data.parsers.gutenberg import role_of, said
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Blocks, Split
 from cohort.errors import UserError
 from cohort.randomness import generator
 

@@ -1,0 +1,83 @@
+"""What a cell imports until its first round is over: what it uses, and nothing that only planning, preparing, dealing or drawing needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Project
+
+PACKAGES = {"cohort", "torch", "numpy", "h5py", "safetensors"}
+FOREIGN = ("cohort.plan", "cohort.figures", "cohort.tables", "cohort.claims", "cohort.partition", "cohort.data.parsers")
+BY_HAND = "from cohort.cli import main; main(['run', '{plan}', '--until', '1'])"
+BY_SNAKEMAKE = """
+import runpy, types
+job = types.SimpleNamespace(log=["log"], output=["{record}"], wildcards=types.SimpleNamespace(digest="{digest}"))
+runpy.run_path("workflow/scripts/train.py", {{"snakemake": job}})
+"""
+
+
+def printed(project: Project, *code: str) -> str:
+    """The last line of a process that runs these lines."""
+    environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
+    command = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(command, cwd=project.root, env=environment, text=True, capture_output=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def imported(project: Project, *code: str) -> set[str]:
+    """The modules that these lines import, beside the standard library."""
+    modules = printed(project, *code, "import sys; print(*sys.modules)").split()
+    return {name for name in modules if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("_")}
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules} - {"cython_runtime"}
+
+
+@pytest.fixture
+def missing(finished: Project) -> tuple[Path, str]:
+    """A record that is not there, and the digest of its cell."""
+    record = finished.records()[0]
+    record.unlink()
+    return record, record.stem.rpartition("-")[2]
+
+
+def test_a_cell_imports_only_what_it_uses(finished: Project, missing: tuple[Path, str]):
+    record, digest = missing
+    found = imported(finished, BY_HAND.format(plan=f"results/plan/{digest}.json"))
+    assert record.with_suffix(".state").exists() and not record.exists()  # it has trained, and has not written its record
+    alone = imported(finished, "import torch")
+    assert packages(found) - packages(alone) == PACKAGES - packages(alone)
+    assert "cohort.training.serial" in found
+    assert [name for name in found if name.startswith(FOREIGN)] == []
+    assert [name for name in found - alone if name.startswith("torch.")] == []
+
+
+def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(finished: Project, missing: tuple[Path, str]):
+    record, digest = missing
+    found = imported(finished, BY_SNAKEMAKE.format(record=record, digest=digest))
+    assert record.exists() and "jsonschema" in found
+    assert not packages(found) & {
+        "yaml",
+        "rich",
+        "pandas",
+        "pyarrow",
+        "scipy",
+        "matplotlib",
+        "sklearn",
+        "torchvision",
+        "sympy",
+        "snakemake",
+    }
+    assert [name for name in found if name.startswith((*FOREIGN, "torch._dynamo"))] == []
+
+
+def test_what_was_imported_is_not_looked_through_for_garbage(finished: Project, missing: tuple[Path, str]):
+    """PyTorch makes hundreds of thousands of objects, all of which stay."""
+    run = BY_HAND.format(plan=f"results/plan/{missing[1]}.json")
+    assert printed(finished, run, "import gc; print(gc.isenabled(), gc.get_freeze_count() > 100_000)") == "True True"
