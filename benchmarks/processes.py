@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -119,10 +119,12 @@ class Fresh:
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    before: Callable[[], object] = lambda: None
     peak_mb: float = 0.0
 
     def go(self) -> float:
         """From its start to its end: the seconds."""
+        self.before()
         started = time.perf_counter()
         with subprocess.Popen(
             self.command, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

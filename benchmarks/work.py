@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers import environment
 from benchmarks.workloads import Workload
 from cohort.randomness import generator, torch_seed
 
@@ -48,31 +51,48 @@ class Work:
         return (round - 1) % len(self.cohorts)
 
 
-def write(workload: Workload, folder: Path) -> None:
-    """Draw the work of so many rounds as are timed, and two more."""
+def write(workload: Workload, folder: Path) -> dict[str, int]:
+    """Have the work drawn, and the facts of its network. In a process of its own: one that has torch in memory would share it with the
+    variants, and make them look small."""
     folder.mkdir(parents=True)
     (folder / "workload.json").write_text(json.dumps(asdict(workload)))
+    subprocess.run([sys.executable, "-m", "benchmarks.work", folder], env=environment(), check=True)
+    facts: dict[str, int] = json.loads((folder / "facts.json").read_text())
+    return facts
+
+
+def draw(workload: Workload, folder: Path) -> None:
+    """Draw the work of so many rounds as are timed, and two more."""
+    from benchmarks.networks import forward_operations, round_operations
+
     values, labels = _samples(workload)
     np.save(folder / "values.npy", values)
     np.save(folder / "labels.npy", labels)
-    np.savez(folder / "weights.npz", **_initial_weights(workload))
+    weights = _initial_weights(workload)
+    np.savez(folder / "weights.npz", **weights)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
     orders = [[_orders(workload, round, client) for client in cohort] for round, cohort in enumerate(cohorts, start=1)]
     np.savez(folder / "schedule.npz", cohorts=np.array(cohorts), orders=np.array(orders))
+    facts = {"weights": sum(values.size for values in weights.values()), "forward": forward_operations(workload)}
+    (folder / "facts.json").write_text(json.dumps(facts | {"round": round_operations(workload)}))
 
 
 def read(folder: Path) -> Work:
     """What was written, its samples mapped into memory."""
-    stored = json.loads((folder / "workload.json").read_text())
     weights, schedule = dict(np.load(folder / "weights.npz")), np.load(folder / "schedule.npz")
     return Work(
-        Workload(**stored | {"shape": tuple(stored["shape"])}),
+        _workload(folder),
         np.load(folder / "values.npy", mmap_mode="c"),
         np.load(folder / "labels.npy"),
         weights,
         schedule["cohorts"],
         schedule["orders"],
     )
+
+
+def _workload(folder: Path) -> Workload:
+    stored = json.loads((folder / "workload.json").read_text())
+    return Workload(**stored | {"shape": tuple(stored["shape"])})
 
 
 def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
@@ -99,3 +119,7 @@ def _cohort(workload: Workload, round: int) -> np.ndarray:
 def _orders(workload: Workload, round: int, client: int) -> np.ndarray:
     rng = generator(SEED, "batches", round=round, client=int(client))
     return np.array([rng.permutation(workload.size) for _ in range(workload.epochs)], dtype=np.int16)
+
+
+if __name__ == "__main__":
+    draw(_workload(Path(sys.argv[1])), Path(sys.argv[1]))
