@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import page, training
+from benchmarks import evaluation, page, training
 from benchmarks.machine import described
 from benchmarks.peers import ROOT
 from benchmarks.tables import Section
-from benchmarks.workloads import W1, W2, W2A, W3, Workload
+from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 
 Part = Callable[[Path], Section]
 PAGE = ROOT / "docs" / "performance.md"
@@ -27,7 +27,8 @@ def parts(tiny: bool) -> dict[str, Part]:
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload
 
-    return {workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)}
+    rounds = {workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)}
+    return rounds | {"W4": partial(evaluation.measure, sized(W4))}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -78,11 +78,19 @@ def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, weighed: boo
     """Measure the variants on the work that lies in a folder."""
     outcome = Outcome(missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None])
     there = [entry for entry in entries if entry.title not in outcome.missing]
-    if weighed:
-        for entry in there:
+    for entry in there:
+        if weighed and entry not in RATES.values():
             _alone(entry, folder, outcome)
     _side_by_side([entry for entry in there if entry.title not in outcome.failed], folder, rounds, outcome)
     return outcome
+
+
+def differences_to(reference: Entry, outcome: Outcome) -> dict[str, float]:
+    """How far the answer of each variant is from the reference's."""
+    if reference.title not in outcome.answers:
+        return {}
+    answer = outcome.answers[reference.title]
+    return {title: largest_difference(other, answer) for title, other in outcome.answers.items() if title != reference.title}
 
 
 def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:

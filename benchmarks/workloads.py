@@ -64,11 +64,11 @@ class Workload:
 
 
 # The learning rates take no time; these are so low that rounding does not grow into differences within one round.
-W1 = Workload(name="W1", title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32), classes=100, J="J4", rounds=9)
+W1 = Workload(name="W1", title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32), classes=100, J="J4", rounds=7)
 W2 = Workload(
-    name="W2", title="LeNet-5, five epochs", model="lenet5", shape=(1, 32, 32), classes=10, J="J5e", lr=0.003, weight_decay=5e-4, rounds=13
+    name="W2", title="LeNet-5, five epochs", model="lenet5", shape=(1, 32, 32), classes=10, J="J5e", lr=0.003, weight_decay=5e-4, rounds=9
 )
-W2A = replace(W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=5)
+W2A = replace(W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=3)
 W3 = Workload(
     name="W3",
     title="One sample a step",
@@ -82,6 +82,6 @@ W3 = Workload(
     batch=1,
     lr=0.001,
     momentum=0.0,
-    rounds=30,
+    rounds=15,
 )
-W4 = replace(W1, name="W4", title="Evaluation of 10,000 samples", clients=20, rounds=9)
+W4 = replace(W1, name="W4", title="Evaluation of 10,000 samples", clients=20, rounds=6)

@@ -43,8 +43,8 @@ class Loop:
     def _batches(self, round: int, client: int) -> Iterator[list[Tensor]]:
         if self.style == "eager":
             images, labels = shard(self.given, client)
-            for order in self.given.epochs(round, client).tolist():
-                yield from ([images[place : place + 1], labels[place : place + 1]] for place in order)
+            for (place,) in self.given.batches(round, client):
+                yield [images[place : place + 1], labels[place : place + 1]]
             return
         taken = min(self.workload.steps * self.workload.batch, self.workload.size)
         for order in self.given.epochs(round, client):
