@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import evaluation, page, training
+from benchmarks import evaluation, growth, page, start, training
 from benchmarks.machine import described
 from benchmarks.peers import ROOT
+from benchmarks.processes import Failed
 from benchmarks.tables import Section
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 
 Part = Callable[[Path], Section]
 PAGE = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "images" / "growth.png"
 
 
-def parts(tiny: bool) -> dict[str, Part]:
+def parts(tiny: bool) -> Mapping[str, Part]:
     """What can be measured, by name."""
 
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload
 
     rounds = {workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)}
-    return rounds | {"W4": partial(evaluation.measure, sized(W4))}
+    return rounds | {
+        "W4": partial(evaluation.measure, sized(W4)),
+        "W5": partial(start.measure, 1 if tiny else 10),
+        "W6": partial(growth.measure, tiny, None if tiny else PICTURE),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            section = known[name](Path(folder) / "work")
+            try:
+                section = known[name](Path(folder) / "work")
+            except (Failed, subprocess.CalledProcessError) as error:
+                section = Section(name, failures=[f"{name}: {error}"])
         section.text.insert(0, described(said.parts, load))
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)

@@ -60,13 +60,13 @@ class Outcome:
 
     def ratio(self, reference: Entry, ours: Entry) -> float | None:
         """How many times as long the reference takes."""
-        both = [self.seconds.get(entry.title) for entry in (reference, ours)]
-        return times_faster(*both) if all(both) else None
+        theirs, own = (self.seconds.get(entry.title) for entry in (reference, ours))
+        return times_faster(theirs, own) if theirs and own else None
 
     def memory_ratio(self, ours: Entry, reference: Entry) -> float | None:
         """Our memory as a part of the reference's."""
-        both = [self.peak_mb.get(entry.title) for entry in (ours, reference)]
-        return both[0] / both[1] if both[0] and both[1] else None
+        own, theirs = (self.peak_mb.get(entry.title) for entry in (ours, reference))
+        return own / theirs if own and theirs else None
 
     def complaints(self) -> list[str]:
         """What is not as it should be."""

@@ -23,17 +23,18 @@ class Summary:
     @classmethod
     def of(cls, values: Seconds) -> Summary:
         """Of some values."""
-        lower, upper = (statistics.quantiles(values, n=4, method="inclusive")[side] for side in (0, 2)) if len(values) > 1 else 2 * values
-        return cls(statistics.median(values), min(values), (lower, upper))
+        quarters = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+        return cls(statistics.median(values), min(values), (quarters[0], quarters[2]))
 
 
 def interleaved(
-    variants: Mapping[str, Variant], rounds: int, tell: Callable[[str], None] = lambda text: None
+    variants: Mapping[str, Variant], rounds: int, tell: Callable[[str], None] = lambda text: None, *, warm: bool = True
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """The seconds of each variant, as many of each, and why some failed. The first round of each is not counted."""
+    """The seconds of each variant, as many of each, and why some failed. A first round of each is not counted, where they
+    are to be `warm`."""
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     failures: dict[str, str] = {}
-    for sweep in range(rounds + 1):
+    for sweep in range(0 if warm else 1, rounds + 1):
         order = [name for name in variants if name not in failures]
         random.shuffle(order)
         for name in order:

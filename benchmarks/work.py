@@ -69,7 +69,7 @@ def draw(workload: Workload, folder: Path) -> None:
     np.save(folder / "values.npy", values)
     np.save(folder / "labels.npy", labels)
     weights = _initial_weights(workload)
-    np.savez(folder / "weights.npz", **weights)
+    np.savez(folder / "weights.npz", allow_pickle=False, **weights)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
     orders = [[_orders(workload, round, client) for client in cohort] for round, cohort in enumerate(cohorts, start=1)]
     np.savez(folder / "schedule.npz", cohorts=np.array(cohorts), orders=np.array(orders))

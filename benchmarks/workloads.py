@@ -68,7 +68,9 @@ W1 = Workload(name="W1", title="LeNet of the AML project", model="aml-lenet", sh
 W2 = Workload(
     name="W2", title="LeNet-5, five epochs", model="lenet5", shape=(1, 32, 32), classes=10, J="J5e", lr=0.003, weight_decay=5e-4, rounds=9
 )
-W2A = replace(W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=3)
+W2A = replace(
+    W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=3
+)
 W3 = Workload(
     name="W3",
     title="One sample a step",

@@ -16,7 +16,7 @@ def main() -> None:
     given = given_work(arguments().folder)
     model, criterion = network(given), nn.CrossEntropyLoss(reduction="sum")
     data = TensorDataset(standardized(given.values), torch.from_numpy(given.labels))
-    found = []
+    found: list[float] = []
 
     def step() -> None:
         model.eval()

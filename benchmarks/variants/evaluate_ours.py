@@ -17,7 +17,7 @@ def main() -> None:
     given = given_work(arguments().folder)
     task, samples = task_of(given), samples_of(given)
     weights, everything = task.initial_weights(), torch.arange(len(given.labels))
-    found = []
+    found: list[float] = []
 
     def step() -> None:
         found[:] = evaluate(task.model, weights, samples, everything)[:2]

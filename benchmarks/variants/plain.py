@@ -16,8 +16,8 @@ from benchmarks.work import Work
 
 
 class Loop:
-    """FedAvg from first to last line. In the style `loader` batches come from a DataLoader; in the style `eager`, for batches of one sample,
-    from slices of a tensor."""
+    """FedAvg from first to last line. In the style `loader` batches come from a DataLoader; in the style `eager`, for batches of one
+    sample, from slices of a tensor."""
 
     def __init__(self, given: Work, style: str):
         self.given, self.workload, self.style = given, given.workload, style
