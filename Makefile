@@ -27,11 +27,11 @@ stress: setup  # the long forms: many kills, many jobs
 bench: setup  # speed and memory beside a plain loop and peers, into docs/performance.md; a part of it: make bench ONLY=W2
 	$(BIN)/python -m benchmarks $(ONLY)
 
-bench-peers: benchmarks/environments/flower/ready benchmarks/environments/pfl/ready benchmarks/environments/fedlab/ready
+bench-peers: benchmarks/.environments/flower/ready benchmarks/.environments/pfl/ready benchmarks/.environments/fedlab/ready
 
-benchmarks/environments/%/ready: benchmarks/peers/%.txt
-	$(PYTHON) -m venv benchmarks/environments/$*
-	benchmarks/environments/$*/bin/pip install --quiet --requirement $<
+benchmarks/.environments/%/ready: benchmarks/peers/%.txt
+	$(PYTHON) -m venv benchmarks/.environments/$*
+	benchmarks/.environments/$*/bin/pip install --quiet --requirement $<
 	touch $@
 
 setup: .venv/ready

@@ -11,7 +11,7 @@ ROOT = HERE.parent
 PEERS = {"flower": "Flower", "pfl": "pfl", "fedlab": "FedLab"}
 
 
-def python_of(peer: str, environments: Path = HERE / "environments") -> Path | None:
+def python_of(peer: str, environments: Path = HERE / ".environments") -> Path | None:
     """The interpreter of a peer's environment, if it was made."""
     folder = environments / peer
     return folder / "bin/python" if (folder / "ready").exists() else None

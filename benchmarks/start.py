@@ -57,8 +57,8 @@ def measure(rounds: int, folder: Path) -> Section:
     return Section(
         "W5: Start of a cell",
         [
-            "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, builds "
-            "`aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
+            "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, "
+            "builds `aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
             f"{rounds} of each, interleaved. Memory: the largest resident set of the process.",
             table(["process", "s, median", "least", "middle half", "x import torch", "memory, MB"], rows),
         ],
