@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import evaluation, growth, page, start, training
-from benchmarks.machine import described
+from benchmarks.machine import commit, described
 from benchmarks.peers import ROOT
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in said.parts if name not in known]:
         parser.error(f"there is no part {unknown[0]}; there are {', '.join(known)}")
     wrong: list[str] = []
+    state = commit()
     for name in said.parts or known:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
@@ -55,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 section = known[name](Path(folder) / "work")
             except (Failed, subprocess.CalledProcessError) as error:
-                section = Section(name, failures=[f"{name}: {error}"])
-        section.text.insert(0, described(said.parts, load))
+                wrong.append(f"{name}: {error}")
+                continue
+        section.text.insert(0, described(said.parts, state, load))
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         if not said.tiny:

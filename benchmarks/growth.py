@@ -55,20 +55,20 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
         _sentence("Seconds per round against clients per round", CLIENTS, f"`{CLIENTS.model}`"),
         _table(["clients"], {(str(point.workload.cohort),): point.outcome for point in by_clients}),
         _sentence("Seconds per round against the size of the network", NETWORK, f"{NETWORK.cohort} clients"),
-        _table(["network", "weights", "forward, millions of operations"], {_network(point): point.outcome for point in by_network}),
+        _table(["network", "weights", "million operations for an image"], {_network(point): point.outcome for point in by_network}),
         "Dry runs (`snakemake -n -q`) of a study of so many cells, and of a bare Snakefile with as many jobs of one script:",
         planning.table(),
     ]
     if picture is not None:
         draw(_panels(by_clients, by_network, planning), picture)
         section.text.insert(
-            0, f"![Seconds against clients per round, operations of the network and cells of a study](images/{picture.name})"
+            0, f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})"
         )
     return section
 
 
 def _measured(workload: Workload, folder: Path) -> Point:
-    here = folder / f"{workload.model}-{workload.cohort}"
+    here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
     return Point(workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, weighed=False))
 
 
@@ -100,7 +100,7 @@ def _panels(by_clients: Sequence[Point], by_network: Sequence[Point], planning: 
     network = _curves([(point.facts["forward"] / 1e6, point.outcome) for point in by_network])
     return [
         Panel("Clients per round", "Seconds per round", clients),
-        Panel("Million operations of the network", "Seconds per round", network),
+        Panel("Million operations for an image", "Seconds per round", network),
         Panel("Cells of a study", "Seconds of a dry run", [Curve(OURS, ours), Curve("bare Snakefile", bare)]),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,13 +23,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def described(arguments: Sequence[str], load: float) -> str:
+def described(arguments: Sequence[str], commit: str, load: float) -> str:
     """One paragraph: date, command, commit, machine, versions, how busy it was."""
+    command = shlex.join(["make", "bench", *([f"ONLY={' '.join(arguments)}"] if arguments else [])])
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     peers = "; ".join(pins(peer) for peer in PEERS)
     return (
-        f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `make bench{''.join(f' ONLY={name}' for name in arguments)}` at commit "
-        f"{_commit()} on {_processor()}, {cores()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.system()} "
+        f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{command}` at commit "
+        f"{commit} on {_processor()}, {cores()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.system()} "
         f"{platform.release()}; load at the start {load:.1f}. Python {platform.python_version()}, {versions}. Peers: {peers}."
     )
 
@@ -38,6 +40,7 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Which state of the project this is."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"

@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from cohort.figures.look import COLORS, PAGE_WIDTH, STYLE
 
@@ -46,6 +47,10 @@ def draw(panels: Sequence[Panel], file: Path) -> None:
                 x, y = zip(*curve.points, strict=True)
                 (handles[curve.name],) = axes.plot(x, y, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
             axes.set(xscale="log", yscale="log", xlabel=panel.x_title, ylabel=panel.y_title)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(LogLocator(subs=(1, 3), numticks=20))
+                axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
+                axis.set_minor_locator(NullLocator())
         figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=len(handles))
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file)

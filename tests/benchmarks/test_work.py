@@ -18,11 +18,14 @@ from benchmarks.workloads import W1, W2, W2A, W3, Workload
 from cohort.training.procedures import parse_procedure
 
 
-@pytest.fixture(params=[W1, W2, W3], ids=lambda workload: workload.name)
-def given(request: pytest.FixtureRequest, tmp_path: Path) -> work.Work:
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
     torch.set_num_threads(1)
-    work.write(request.param.tiny(), tmp_path / "work")
-    return given_work(tmp_path / "work")
+
+
+@pytest.fixture(scope="module", params=[W1, W2, W3], ids=lambda workload: workload.name)
+def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> work.Work:
+    return drawn(request.param.tiny(), tmp_path_factory.mktemp("work") / "work")
 
 
 def test_ours_and_the_plain_loop_agree(given: work.Work):
@@ -35,24 +38,18 @@ def test_ours_and_the_plain_loop_agree(given: work.Work):
 
 
 def test_styles_of_the_plain_loop_agree(tmp_path: Path):
-    torch.set_num_threads(1)
-    work.write(W3.tiny(), tmp_path / "work")
-    given = given_work(tmp_path / "work")
+    given = drawn(W3.tiny(), tmp_path / "work")
     assert np.array_equal(plain_weights(given, 1), plain_weights(given, 1, style="eager"))
 
 
 def test_epochs_are_followed_too(tmp_path: Path):
-    torch.set_num_threads(1)
-    work.write(replace(W2.tiny(), J="J2e"), tmp_path / "work")
-    given = given_work(tmp_path / "work")
+    given = drawn(replace(W2.tiny(), J="J2e"), tmp_path / "work")
     assert given.orders.shape == (5, 2, 2, 24)
     assert largest_difference(our_weights(given, 1), plain_weights(given, 1)) < 1e-5
 
 
 def test_augmented_rounds_run(tmp_path: Path):
-    torch.set_num_threads(1)
-    work.write(W2A.tiny(), tmp_path / "work")
-    given = given_work(tmp_path / "work")
+    given = drawn(W2A.tiny(), tmp_path / "work")
     assert np.isfinite(our_weights(given, 1)).all() and np.isfinite(plain_weights(given, 1)).all()
 
 
@@ -66,6 +63,11 @@ def test_work_is_written_once_for_all(tmp_path: Path):
     for name in ("values", "labels", "cohorts", "orders"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
     assert {len(set(first.cohort(round))) for round in (1, 2, 3, 4, 5)} == {2}
+
+
+def drawn(workload: Workload, folder: Path) -> work.Work:
+    work.write(workload, folder)
+    return given_work(folder)
 
 
 def our_weights(given: work.Work, rounds: int) -> np.ndarray:
