@@ -61,9 +61,7 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
     ]
     if picture is not None:
         draw(_panels(by_clients, by_network, planning), picture)
-        section.text.insert(
-            0, f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})"
-        )
+        section.text.insert(0, f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})")
     return section
 
 

@@ -32,16 +32,14 @@ def test_summary_by_hand():
 
 
 def test_ratios_are_of_pairs():
-    """Sweeps slowed down by a neighbor: 2/1, 40/10 and 9/3 have the median 3, while the ratio of the medians would be 9/3 = 3 here and 2
-    there."""
-    assert times_faster([2.0, 40.0, 9.0], [1.0, 10.0, 3.0]) == 3.0
-    assert times_faster([2.0, 40.0, 10.0], [1.0, 10.0, 5.0]) == 2.0
+    """Sweeps slowed down by a neighbor: 2, 4 and 1.5 have the median 2, while the ratio of the medians is 9 / 6."""
+    assert times_faster([2.0, 40.0, 9.0], [1.0, 10.0, 6.0]) == 2.0
 
 
 def test_equal_variants_are_equally_fast():
-    seconds, failures = interleaved({"one": Sleeper(0.02), "other": Sleeper(0.02), "slow": Sleeper(0.06)}, 5)
+    seconds, failures = interleaved({"one": Sleeper(0.05), "other": Sleeper(0.05), "slow": Sleeper(0.15)}, 5)
     assert not failures
-    assert times_faster(seconds["one"], seconds["other"]) == pytest.approx(1, abs=0.15)
+    assert times_faster(seconds["one"], seconds["other"]) == pytest.approx(1, abs=0.2)
     assert times_faster(seconds["slow"], seconds["one"]) == pytest.approx(3, abs=0.5)
 
 
