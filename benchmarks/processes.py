@@ -95,6 +95,10 @@ class Live:
             watcher.join()
         return max(*seen, sum(map(proportional_mb, self.processes)))
 
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+
     def _tell(self, words: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdin is not None
@@ -102,14 +106,14 @@ class Live:
                 process.stdin.write(words + "\n")
                 process.stdin.flush()
             except BrokenPipeError:
-                raise Failed(f"see {self.log}") from None
+                raise Failed(self._last_words()) from None
 
     def _hear(self, word: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdout is not None
             while (line := process.stdout.readline()).strip() != word:
                 if not line:
-                    raise Failed(f"see {self.log}")
+                    raise Failed(self._last_words())
 
 
 @dataclass

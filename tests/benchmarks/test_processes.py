@@ -55,15 +55,13 @@ def test_memory_of_a_round(tmp_path: Path):
 def test_a_process_that_dies(tmp_path: Path):
     with live(tmp_path, dies=2) as variant:
         variant.go()
-        with pytest.raises(Failed, match="log"):
+        with pytest.raises(Failed, match="enough"):
             variant.go()
-    assert "enough" in (tmp_path / "log").read_text()
 
 
 def test_a_process_that_cannot_start(tmp_path: Path):
-    with pytest.raises(Failed), Live([[sys.executable, "-c", "1 / 0"]], os.environ, tmp_path / "log"):
+    with pytest.raises(Failed, match="ZeroDivisionError"), Live([[sys.executable, "-c", "1 / 0"]], os.environ, tmp_path / "log"):
         pass
-    assert "ZeroDivisionError" in (tmp_path / "log").read_text()
 
 
 def test_a_command_started_anew(tmp_path: Path):
