@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm stress setup format house
+.PHONY: demo test test-slurm stress bench bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -23,6 +23,16 @@ test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not 
 
 stress: setup  # the long forms: many kills, many jobs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
+
+bench: setup  # speed and memory beside a plain loop and peers, into docs/performance.md; a part of it: make bench ONLY=W2
+	$(BIN)/python -m benchmarks $(ONLY)
+
+bench-peers: benchmarks/.environments/flower/ready benchmarks/.environments/pfl/ready benchmarks/.environments/fedlab/ready
+
+benchmarks/.environments/%/ready: benchmarks/peers/%.txt
+	$(PYTHON) -m venv benchmarks/.environments/$*
+	benchmarks/.environments/$*/bin/pip install --quiet --requirement $<
+	touch $@
 
 setup: .venv/ready
 

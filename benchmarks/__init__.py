@@ -1,0 +1,1 @@
+"""Speed and memory against a plain loop and against peers: `make bench`."""

@@ -1,0 +1,56 @@
+"""The picture of how time grows: panels with logarithmic axes, in the look of the pipeline's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from cohort.figures.look import COLORS, PAGE_WIDTH, STYLE
+
+HEIGHT = 2.3  # inches
+MARKERS = "os^D"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points with a name."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves over one axis."""
+
+    x_title: str
+    y_title: str
+    curves: Sequence[Curve]
+
+
+def draw(panels: Sequence[Panel], file: Path) -> None:
+    """Draw the panels side by side; a name has the same color in all of them."""
+    names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(PAGE_WIDTH, HEIGHT), layout="constrained")
+        FigureCanvasAgg(figure)
+        handles = {}
+        for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            for curve in (curve for curve in panel.curves if curve.points):
+                place = names.index(curve.name)
+                x, y = zip(*curve.points, strict=True)
+                (handles[curve.name],) = axes.plot(x, y, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
+            axes.set(xscale="log", yscale="log", xlabel=panel.x_title, ylabel=panel.y_title)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(LogLocator(subs=(1, 3), numticks=20))
+                axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
+                axis.set_minor_locator(NullLocator())
+        figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=len(handles))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file)

@@ -1,0 +1,72 @@
+"""How numbers are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.sweeps import Summary
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound that a measured number is to keep."""
+
+    text: str
+    bound: float
+    measured: float | None
+    at_least: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is kept."""
+        if self.measured is None:
+            return "not measured"
+        kept = self.measured >= self.bound if self.at_least else self.measured <= self.bound
+        return "reached" if kept else "not reached"
+
+
+@dataclass
+class Section:
+    """What came of a part: its text, its goals, and what went wrong."""
+
+    title: str
+    text: list[str] = field(default_factory=list)
+    goals: list[Goal] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """All of it."""
+        rows = [[goal.text, _bound(goal), number(goal.measured), f"**{goal.verdict}**"] for goal in self.goals]
+        goals = [table(["goal", "bound", "measured", "verdict"], rows)] if rows else []
+        failures = ["\n".join(f"- {line}" for line in self.failures)] if self.failures else []
+        return "\n\n".join([f"## {self.title}", *self.text, *goals, *failures]) + "\n"
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its columns as wide as they must be."""
+    lines = [list(titles), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
+    return "\n".join([padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]])
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """So many digits that count."""
+    if value is None:
+        return NOTHING
+    if value and abs(value) < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:#.{digits}g}".rstrip(".")
+
+
+def seconds(summary: Summary, unit: float = 1.0) -> list[str]:
+    """Median, least, and the middle half."""
+    low, high = summary.quarters
+    return [number(summary.median / unit), number(summary.least / unit), f"{number(low / unit)} to {number(high / unit)}"]
+
+
+def _bound(goal: Goal) -> str:
+    return f"{'≥' if goal.at_least else '≤'} {goal.bound:g}"

@@ -1,0 +1,29 @@
+"""Ours: the pipeline's own evaluation of all samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from benchmarks.protocol import serve
+from benchmarks.variants.given import arguments, given_work
+from benchmarks.variants.ours import samples_of, set_up, task_of
+from cohort.training.evaluation import evaluate
+
+
+def main() -> None:
+    """Evaluations, when told to."""
+    set_up()
+    given = given_work(arguments().folder)
+    task, samples = task_of(given), samples_of(given)
+    weights, everything = task.initial_weights(), torch.arange(len(given.labels))
+    found: list[float] = []
+
+    def step() -> None:
+        found[:] = evaluate(task.model, weights, samples, everything)[:2]
+
+    serve(step, lambda: np.array(found))
+
+
+if __name__ == "__main__":
+    main()

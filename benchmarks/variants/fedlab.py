@@ -1,0 +1,91 @@
+"""FedLab, standalone: its serial client trainer and its synchronous server."""
+
+from __future__ import annotations
+
+import logging
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
+
+from benchmarks.protocol import serve
+from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard
+from benchmarks.work import Work
+from cohort.models.vision import from_torchvision
+
+from_torchvision("transforms")  # FedLab imports torchvision by itself, which fails beside some builds of torch
+
+from fedlab.contrib.algorithm.basic_client import SGDSerialClientTrainer  # noqa: E402
+from fedlab.contrib.algorithm.basic_server import SyncServerHandler  # noqa: E402
+
+
+class Clients:
+    """What FedLab asks of a data set: a loader for each client, with the batches of the work."""
+
+    def __init__(self, given: Work):
+        self.given, self.round = given, 0
+
+    def get_dataloader(self, client: int, batch_size: int) -> DataLoader[Any]:
+        """A client's loader: one epoch of it for each of the work's."""
+        load = self.given.workload
+        data = Augmented(self.given, client) if load.augmentation != "none" else TensorDataset(*shard(self.given, client))
+        orders, taken = iter(self.given.epochs(self.round, client)), min(load.steps * load.batch, load.size)
+        return DataLoader(data, batch_size, sampler=Turns(orders, taken))
+
+
+class Turns:
+    """An order of samples that is another one in each epoch."""
+
+    def __init__(self, orders: Any, taken: int):
+        self.orders, self.taken = orders, taken
+
+    def __iter__(self) -> Any:
+        return iter(next(self.orders)[: self.taken].tolist())
+
+    def __len__(self) -> int:
+        return self.taken
+
+
+class Trainer(SGDSerialClientTrainer):
+    """FedLab's trainer with momentum and weight decay, which it does not offer, afresh for each client."""
+
+    def __init__(self, given: Work, logger: logging.Logger):
+        super().__init__(network(given), given.workload.clients, cuda=False, logger=logger)
+        self.workload = given.workload
+
+    def setup_optim(self, epochs: int, batch_size: int, lr: float) -> None:
+        """Its own, with another optimizer."""
+        super().setup_optim(epochs, batch_size, lr)
+        load = self.workload
+        self.optimizer = torch.optim.SGD(self._model.parameters(), lr, momentum=load.momentum, weight_decay=load.weight_decay)
+
+    def train(self, parameters: Tensor, loader: DataLoader[Any]) -> list[Tensor]:
+        """Its own, with a momentum that does not go from client to client."""
+        self.optimizer.state.clear()
+        return super().train(parameters, loader)
+
+
+def main() -> None:
+    """Rounds, when told to."""
+    given = given_work(arguments().folder)
+    load, logger = given.workload, logging.getLogger("fedlab")
+    logger.setLevel(logging.ERROR)
+    server = SyncServerHandler(network(given), 10**6, sample_ratio=(load.cohort + 0.5) / load.clients, logger=logger)
+    server.num_clients = load.clients
+    clients, trainer, rounds = Clients(given), Trainer(given, logger), count(1)
+    trainer.setup_dataset(clients)
+    trainer.setup_optim(load.epochs, load.batch, load.lr)
+
+    def step() -> None:
+        clients.round = next(rounds)
+        trainer.local_process(server.downlink_package, given.cohort(clients.round))
+        for package in trainer.uplink_package:
+            server.load(package)
+
+    serve(step, lambda: flat([server.model_parameters]))
+
+
+if __name__ == "__main__":
+    main()

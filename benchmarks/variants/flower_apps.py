@@ -1,0 +1,95 @@
+"""Flower's server and client: FedAvg by its message interface, the cohort and the batches as the work says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+
+from benchmarks.protocol import Channel
+from benchmarks.variants.given import Augmented, flat, given_work, network, shard
+from benchmarks.work import Work
+
+client_app = ClientApp()
+
+
+@client_app.train()
+def train(message: Message, context: Context) -> Message:
+    """A client's local work, on one thread: the actors share the cores."""
+    config = message.content["config"]
+    given, round, client = _work(config["folder"]), int(config["server-round"]), int(config["client"])
+    load = given.workload
+    model = network(given)
+    model.load_state_dict(message.content["arrays"].to_torch_state_dict())
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay)
+    for images, labels in _batches(given, round, client):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+    metrics = MetricRecord({"num-examples": load.size, "loss": float(loss.detach())})
+    return Message(content=RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
+
+
+@functools.cache
+def _work(folder: str) -> Work:
+    torch.set_num_threads(1)
+    return given_work(Path(folder))
+
+
+def _batches(given: Work, round: int, client: int) -> Iterator[list[Tensor]]:
+    if given.workload.augmentation != "none":
+        images = Augmented(given, client)
+        for order in given.epochs(round, client):
+            yield from DataLoader(images, given.workload.batch, sampler=order.tolist())
+        return
+    inputs, labels = shard(given, client)
+    for batch in given.batches(round, client):
+        yield [inputs[batch], labels[batch]]
+
+
+class Told(FedAvg):
+    """FedAvg whose rounds begin when the driver says so, with the cohort of the work: the k-th node trains as the k-th client of it."""
+
+    def __init__(self, folder: Path, channel: Channel):
+        self.folder, self.given, self.channel = folder, given_work(folder), channel
+        load = self.given.workload
+        super().__init__(
+            fraction_train=(load.cohort + 0.5) / load.clients if load.cohort < load.clients else 1.0,
+            fraction_evaluate=0.0,
+            min_train_nodes=load.cohort,
+            min_available_nodes=load.clients,
+        )
+
+    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+        """The messages of a round."""
+        if not self.channel.wait(lambda: flat(arrays.to_torch_state_dict().values())):
+            raise SystemExit
+        messages = list(super().configure_train(server_round, arrays, config, grid))
+        for message, client in zip(messages, self.given.cohort(server_round), strict=True):
+            told = ConfigRecord({"server-round": server_round, "client": client, "folder": str(self.folder)})
+            message.content = RecordDict({"arrays": arrays, "config": told})
+        return messages
+
+
+def server(folder: Path, channel: Channel) -> ServerApp:
+    """The server that begins with the work's initial weights and never ends by itself."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        strategy = Told(folder, channel)
+        weights = ArrayRecord(network(strategy.given).state_dict())
+        strategy.start(grid=grid, initial_arrays=weights, train_config=ConfigRecord({}), num_rounds=10**6)
+
+    return app

@@ -1,0 +1,121 @@
+"""pfl-research: its simulated backend and federated averaging, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import torch
+from pfl.aggregate.simulate import SimulatedBackend
+from pfl.algorithm.base import NNAlgorithmParams
+from pfl.algorithm.federated_averaging import FederatedAveraging
+from pfl.callback.base import TrainingProcessCallback
+from pfl.data.dataset import Dataset
+from pfl.data.federated_dataset import FederatedDataset
+from pfl.hyperparam import NNTrainHyperParams
+from pfl.metrics import Metrics, Weighted
+from pfl.model.pytorch import PyTorchModel
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+
+from benchmarks.protocol import Channel
+from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard
+from benchmarks.work import Work
+from cohort.cell import local_work
+
+ENDLESS = 10**6
+
+
+class Network(nn.Module):
+    """The workload's network with the two methods that pfl asks for."""
+
+    def __init__(self, given: Work):
+        super().__init__()
+        self.layers = network(given)
+
+    def loss(self, images: Tensor, labels: Tensor) -> Tensor:
+        """What a local step minimizes."""
+        self.train()
+        return cross_entropy(self.layers(images), labels)
+
+    def metrics(self, images: Tensor, labels: Tensor) -> dict[str, Weighted]:
+        """What an evaluation would report."""
+        return {"loss": Weighted(float(self.loss(images, labels)) * len(labels), len(labels))}
+
+
+class Visit(Dataset):
+    """A client's samples in one round, whose batches are those of the work."""
+
+    def __init__(self, given: Work, round: int, client: int):
+        super().__init__(raw_data=shard(given, client), user_id=str(client))
+        self.given, self.orders = given, iter(given.epochs(round, client).tolist())
+        self.augmented = Augmented(given, client) if given.workload.augmentation != "none" else None
+
+    def iter(self, batch_size: int | None) -> Iterator[Any]:
+        """The batches of the next epoch. In its first round pfl also evaluates all samples at once, before and after training."""
+        if batch_size in (None, len(self)):
+            yield self.raw_data
+        elif self.augmented:
+            yield from DataLoader(self.augmented, batch_size, sampler=next(self.orders))
+        else:
+            images, labels = self.raw_data
+            for batch in torch.tensor(next(self.orders)).split(batch_size):
+                yield [images[batch], labels[batch]]
+
+
+class Told(TrainingProcessCallback):
+    """Lets a round begin when the driver says so."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.channel = model, Channel()
+
+    def on_train_begin(self, *, model: Any) -> Metrics:
+        """Wait before the first round."""
+        self._wait()
+        return Metrics()
+
+    def after_central_iteration(self, aggregate_metrics: Metrics, model: Any, *, central_iteration: int) -> tuple[bool, Metrics]:
+        """Wait before the next round."""
+        return not self._wait(), Metrics()
+
+    def _wait(self) -> bool:
+        return self.channel.wait(lambda: flat(self.model.parameters()))
+
+
+def main() -> None:
+    """Rounds, when told to."""
+    given = given_work(arguments().folder)
+    load = given.workload
+    amount, epochs = local_work(load.J)
+    made = count()
+    cohorts = (client for round in count(1) for client in given.cohort(round))
+    clients = FederatedDataset(lambda client: Visit(given, next(made) // load.cohort + 1, client), lambda: next(cohorts))
+    model = Network(given)
+    FederatedAveraging().run(
+        algorithm_params=NNAlgorithmParams(
+            central_num_iterations=ENDLESS, evaluation_frequency=ENDLESS, train_cohort_size=load.cohort, val_cohort_size=0
+        ),
+        backend=SimulatedBackend(training_data=clients, val_data=clients),
+        model=PyTorchModel(
+            model=model,
+            local_optimizer_create=lambda parameters, lr: torch.optim.SGD(
+                parameters, lr=lr, momentum=load.momentum, weight_decay=load.weight_decay
+            ),
+            central_optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        ),
+        model_train_params=NNTrainHyperParams(
+            local_learning_rate=load.lr,
+            local_num_epochs=amount if epochs else None,
+            local_num_steps=None if epochs else amount,
+            local_batch_size=load.batch,
+        ),
+        model_eval_params=None,
+        callbacks=[Told(model)],
+        send_metrics_to_platform=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

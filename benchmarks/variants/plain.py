@@ -1,0 +1,69 @@
+"""A plain loop as researchers write it: a copy of the model for each client, a DataLoader, an average of state dicts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from itertools import count
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from benchmarks.protocol import serve
+from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard, standardized
+from benchmarks.work import Work
+
+
+class Loop:
+    """FedAvg from first to last line. In the style `loader` batches come from a DataLoader; in the style `eager`, for batches of one
+    sample, from slices of a tensor."""
+
+    def __init__(self, given: Work, style: str):
+        self.given, self.workload, self.style = given, given.workload, style
+        self.model, self.criterion = network(given), nn.CrossEntropyLoss()
+        self.clients = self._clients()
+
+    def round(self, round: int) -> None:
+        """One round."""
+        states = [self._train(copy.deepcopy(self.model), round, client) for client in self.given.cohort(round)]
+        self.model.load_state_dict({name: sum(state[name] / len(states) for state in states) for name in states[0]})
+
+    def _train(self, model: nn.Module, round: int, client: int) -> dict[str, Tensor]:
+        load = self.workload
+        optimizer = torch.optim.SGD(model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay)
+        model.train()
+        for images, labels in self._batches(round, client):
+            optimizer.zero_grad()
+            loss = self.criterion(model(images), labels)
+            loss.backward()
+            optimizer.step()
+        return model.state_dict()
+
+    def _batches(self, round: int, client: int) -> Iterator[list[Tensor]]:
+        if self.style == "eager":
+            images, labels = shard(self.given, client)
+            for (place,) in self.given.batches(round, client):
+                yield [images[place : place + 1], labels[place : place + 1]]
+            return
+        taken = min(self.workload.steps * self.workload.batch, self.workload.size)
+        for order in self.given.epochs(round, client):
+            yield from DataLoader(self.clients[client], self.workload.batch, sampler=order[:taken].tolist())
+
+    def _clients(self) -> list[Dataset[tuple[Tensor, ...]]]:
+        clients = range(self.workload.clients)
+        if self.workload.augmentation != "none":
+            return [Augmented(self.given, client) for client in clients]
+        everything = TensorDataset(standardized(self.given.values), torch.from_numpy(self.given.labels))
+        return [Subset(everything, range(len(self.given.labels))[self.given.shard(client)]) for client in clients]
+
+
+def main() -> None:
+    """Rounds, when told to."""
+    said = arguments()
+    loop, rounds = Loop(given_work(said.folder), said.style), count(1)
+    serve(lambda: loop.round(next(rounds)), lambda: flat(loop.model.parameters()))
+
+
+if __name__ == "__main__":
+    main()

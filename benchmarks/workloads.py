@@ -1,0 +1,89 @@
+"""What a round of each workload is: the network, the clients and their local work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cohort.cell import local_work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Clients of `size` samples each, of which a cohort does the local work J from the same weights in each round."""
+
+    name: str
+    title: str
+    model: str
+    shape: tuple[int, ...]
+    classes: int
+    J: str
+    clients: int = 100
+    size: int = 500
+    cohort: int = 10
+    batch: int = 64
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    augmentation: str = "none"
+    rounds: int = 10
+
+    @property
+    def steps(self) -> int:
+        """Local steps of a client in a round."""
+        amount, epochs = local_work(self.J)
+        return amount * self.per_epoch if epochs else amount
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches of an epoch, the last of which may be smaller."""
+        return -(-self.size // self.batch)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs that a client begins in a round."""
+        return -(-self.steps // self.per_epoch)
+
+    def batches(self, orders: np.ndarray) -> Iterator[np.ndarray]:
+        """The batches of a client's round, given the order of its samples in each epoch."""
+        for step in range(self.steps):
+            epoch, place = divmod(step, self.per_epoch)
+            yield orders[epoch, place * self.batch : (place + 1) * self.batch]
+
+    @property
+    def samples(self) -> int:
+        """Samples of all batches of all clients in a round."""
+        orders = np.zeros((self.epochs, self.size), dtype=np.int8)
+        return self.cohort * sum(len(batch) for batch in self.batches(orders))
+
+    def tiny(self) -> Workload:
+        """The same in a second, to see that the harness works."""
+        return replace(self, clients=4, cohort=2, size=min(self.size, 24), batch=min(self.batch, 8), J="J2", rounds=3)
+
+
+# The learning rates take no time; these are so low that rounding does not grow into differences within one round.
+W1 = Workload(name="W1", title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32), classes=100, J="J4", rounds=7)
+W2 = Workload(
+    name="W2", title="LeNet-5, five epochs", model="lenet5", shape=(1, 32, 32), classes=10, J="J5e", lr=0.003, weight_decay=5e-4, rounds=9
+)
+W2A = replace(
+    W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=3
+)
+W3 = Workload(
+    name="W3",
+    title="One sample a step",
+    model="conv32-conv64",
+    shape=(1, 28, 28),
+    classes=10,
+    J="J1e",
+    clients=1,
+    cohort=1,
+    size=400,
+    batch=1,
+    lr=0.001,
+    momentum=0.0,
+    rounds=15,
+)
+W4 = replace(W1, name="W4", title="Evaluation of 10,000 samples", clients=20, rounds=6)

@@ -1,0 +1,108 @@
+"""`python -m benchmarks` as a whole, on a few small rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import contest as contests
+from benchmarks import page, peers
+from benchmarks.contest import FLOWER, OURS, PLAIN, Outcome
+from benchmarks.picture import Curve, Panel, draw
+from benchmarks.results import Results
+from benchmarks.training import goals
+from benchmarks.workloads import W1, W2
+from tests.conftest import ROOT
+
+
+@pytest.mark.alone
+def test_a_missing_peer_is_named_and_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(contests, "python_of", lambda peer: None)
+    before = command.PAGE.read_bytes()
+    assert command.main(["W1", "--tiny"]) == 1
+    printed = capsys.readouterr().out
+    assert "| Flower " in printed and "missing; `make bench-peers` installs it" in printed
+    assert "not measured" in printed and "| ours, one process " in printed
+    assert command.PAGE.read_bytes() == before
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("part", ["W3", "W5"])
+def test_parts_without_peers_succeed(part: str, capsys: pytest.CaptureFixture[str]):
+    assert command.main([part, "--tiny"]) == 0
+    assert "| ≥ 1.4 " in (printed := capsys.readouterr().out) or "| ≤ 1.2 " in printed
+
+
+def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        command.main(["W9"])
+    assert "there is no part W9; there are W1, W2, W2a, W3, W4, W5, W6" in capsys.readouterr().err
+
+
+def test_other_weights_are_a_failure():
+    """A difference of 3 in 1000, and one of 3 in 100,000."""
+    seconds = {entry.title: [1.0, 2.0] for entry in (PLAIN, OURS, FLOWER)}
+    answers = {PLAIN.title: np.array([1000.0, 1]), OURS.title: np.array([1000.0, 1.03]), FLOWER.title: np.array([1000.0, 4])}
+    results = Results(Outcome(seconds, answers=answers), (PLAIN, OURS, FLOWER), {"x plain": PLAIN}, 10)
+    assert results.differences == pytest.approx({OURS.title: 3e-5, FLOWER.title: 3e-3})
+    assert results.complaints() == ["Flower: its answer differs from that of 'plain loop' by 0.00300"]
+    answers[OURS.title] = np.array([np.nan, 1])
+    assert len(Results(Outcome(seconds, answers=answers), (PLAIN, OURS), {"x plain": PLAIN}, 10).complaints()) == 2
+
+
+def test_the_part_of_the_peak():
+    """30 billion operations in 2 s beside products of matrices of 17.2 billion operations, three of them in 1 s a core."""
+    seconds = {PLAIN.title: [2.0], "product": [1.0]}
+    (row,) = Results(Outcome(seconds), (PLAIN,), {"x plain": PLAIN}, int(30e9)).table().splitlines()[2:]
+    assert f"| {100 * 15e9 / (3 * 2 * 2048**3):.0f} % " in row
+
+
+def test_goals_by_hand():
+    ours = f"ours, {contests.cores()} processes"
+    seconds = {ours: [1.0, 1.0], "Flower": [2.0, 2.0], "pfl": [1.5, 1.5], "ours, one process": [2.0, 2.0]}
+    outcome = Outcome(seconds, peak_mb={ours: 900.0, "Flower": 600.0})
+    assert [(goal.measured, goal.verdict) for goal in goals(W1, outcome)] == [
+        (2.0, "reached"),
+        (1.5, "not reached"),
+        (1.5, "not reached"),
+    ]
+    assert [goal.verdict for goal in goals(W2, outcome)][2:4] == ["not measured", "not measured"]
+
+
+def test_a_section_leaves_what_is_around_it(tmp_path: Path):
+    text = page.put("# Title\n\nBefore.\n", "W1", "one\n")
+    text = page.put(text + "\nBetween.\n", "W2", "two\n")
+    again = page.put(text, "W1", "three\n")
+    assert again == text.replace("one", "three") and "Before." in again and "Between." in again
+    with pytest.raises(ValueError, match="end of W1"):
+        page.put(text.replace("<!-- end of W1 -->", ""), "W1", "four")
+
+
+def test_the_page_has_a_place_for_every_part():
+    text = command.PAGE.read_text()
+    for name in command.parts(tiny=False):
+        assert page.put(text, name, "x").count(f"<!-- {name}: made by") == text.count(f"<!-- {name}: made by") == 1
+
+
+def test_every_peer_is_pinned_and_made_by_make():
+    makefile = (ROOT / "Makefile").read_text()
+    for peer in peers.PEERS:
+        lines = (ROOT / f"benchmarks/peers/{peer}.txt").read_text().split()
+        assert lines and all("==" in line for line in lines)
+        assert f"benchmarks/.environments/{peer}/ready" in makefile
+    assert peers.pins("flower") == "flwr 1.41.0, ray 2.55.1"
+
+
+def test_an_environment_counts_when_it_is_ready(tmp_path: Path):
+    (tmp_path / "pfl/bin").mkdir(parents=True)
+    assert peers.python_of("pfl", tmp_path) is None
+    (tmp_path / "pfl/ready").touch()
+    assert peers.python_of("pfl", tmp_path) == tmp_path / "pfl/bin/python"
+
+
+def test_the_picture_can_be_drawn(tmp_path: Path):
+    draw([Panel("x", "y", [Curve("one", [(1, 2), (10, 20)]), Curve("none", [])]), Panel("x", "y", [])], tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").stat().st_size > 1000

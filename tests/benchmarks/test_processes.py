@@ -1,0 +1,73 @@
+"""Processes that do a round when told to, and what is said of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import peers
+from benchmarks.processes import Failed, Fresh, Live
+
+LIVE = """
+import numpy, sys, time
+from benchmarks.protocol import serve
+rounds, kept = [], []
+def step():
+    print("a word that is no reply")
+    rounds.append(1); kept.append(bytearray(int(sys.argv[1]))); time.sleep(0.3)
+    if len(rounds) == int(sys.argv[2]): sys.exit("enough")
+serve(step, lambda: numpy.array(rounds, dtype=float))
+"""
+MEGABYTE = 10**6
+
+
+def live(folder: Path, megabytes: int = 0, dies: int = 0, processes: int = 1) -> Live:
+    command = [sys.executable, "-c", LIVE, str(megabytes * MEGABYTE), str(dies)]
+    return Live([command] * processes, peers.environment(), folder / "log")
+
+
+def test_rounds_and_their_answer(tmp_path: Path):
+    with live(tmp_path) as variant:
+        assert 0.3 <= variant.go() < 3
+        variant.go()
+        assert np.array_equal(variant.answer(tmp_path / "answer.npy"), [1.0, 1.0])
+    assert [process.returncode for process in variant.processes] == [0]
+    assert "a word that is no reply" in (tmp_path / "log").read_text()
+
+
+def test_two_processes_do_two_rounds_at_once(tmp_path: Path):
+    with live(tmp_path, processes=2) as variant:
+        assert 0.15 <= variant.go() < 0.28
+
+
+def test_memory_of_a_round(tmp_path: Path):
+    """A process that keeps 60 MB more of each round."""
+    with live(tmp_path, megabytes=60) as variant:
+        first = variant.peak_mb()
+        second = variant.peak_mb()
+    assert 50 < second - first < 75 and first > 60
+
+
+def test_a_process_that_dies(tmp_path: Path):
+    with live(tmp_path, dies=2) as variant:
+        variant.go()
+        with pytest.raises(Failed, match="enough"):
+            variant.go()
+
+
+def test_a_process_that_cannot_start(tmp_path: Path):
+    with pytest.raises(Failed, match="ZeroDivisionError"), Live([[sys.executable, "-c", "1 / 0"]], os.environ, tmp_path / "log"):
+        pass
+
+
+def test_a_command_started_anew(tmp_path: Path):
+    made = []
+    command = Fresh([sys.executable, "-c", "kept = bytearray(80_000_000)"], os.environ, tmp_path, before=lambda: made.append(1))
+    assert command.go() > 0.01 and made == [1]
+    assert 80 < command.peak_mb < 120
+    with pytest.raises(Failed, match="no luck"):
+        Fresh([sys.executable, "-c", "raise SystemExit('no luck')"], os.environ, tmp_path).go()

@@ -1,0 +1,88 @@
+"""Medians and ratios, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchmarks.processes import Failed
+from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.tables import Goal, number, table
+
+
+class Sleeper:
+    """Takes so long, and fails in its n-th round."""
+
+    def __init__(self, seconds: float, fails: int = 0):
+        self.seconds, self.fails, self.rounds = seconds, fails, 0
+
+    def go(self) -> float:
+        self.rounds += 1
+        if self.rounds == self.fails:
+            raise Failed("it was told to")
+        started = time.perf_counter()
+        time.sleep(self.seconds)
+        return time.perf_counter() - started
+
+
+def test_summary_by_hand():
+    assert Summary.of([5.0, 1.0, 4.0, 2.0, 3.0]) == Summary(3.0, 1.0, (2.0, 4.0))
+    assert Summary.of([7.0]) == Summary(7.0, 7.0, (7.0, 7.0))
+
+
+def test_ratios_are_of_pairs():
+    """Sweeps slowed down by a neighbor: 2, 4 and 1.5 have the median 2, while the ratio of the medians is 9 / 6."""
+    assert times_faster([2.0, 40.0, 9.0], [1.0, 10.0, 6.0]) == 2.0
+
+
+def test_equal_variants_are_equally_fast():
+    seconds, failures = interleaved({"one": Sleeper(0.05), "other": Sleeper(0.05), "slow": Sleeper(0.15)}, 5)
+    assert not failures
+    assert times_faster(seconds["one"], seconds["other"]) == pytest.approx(1, abs=0.2)
+    assert times_faster(seconds["slow"], seconds["one"]) == pytest.approx(3, abs=0.5)
+
+
+def test_the_first_round_is_not_counted():
+    variants = {"one": Sleeper(0), "other": Sleeper(0)}
+    seconds, _ = interleaved(variants, 3)
+    assert [len(taken) for taken in seconds.values()] == [3, 3] and variants["one"].rounds == 4
+    seconds, _ = interleaved(variants, 3, warm=False)
+    assert len(seconds["one"]) == 3 and variants["one"].rounds == 7
+
+
+def test_a_variant_that_fails_leaves_the_others():
+    seconds, failures = interleaved({"good": Sleeper(0), "bad": Sleeper(0, fails=3)}, 4)
+    assert len(seconds["good"]) == 4 and "bad" not in seconds
+    assert failures == {"bad": "it was told to"}
+
+
+@pytest.mark.parametrize(
+    ("measured", "at_least", "verdict"),
+    [
+        (1.8, True, "reached"),
+        (1.79, True, "not reached"),
+        (None, True, "not measured"),
+        (1.8, False, "reached"),
+        (1.81, False, "not reached"),
+    ],
+)
+def test_verdicts(measured: float | None, at_least: bool, verdict: str):
+    assert Goal("", 1.8, measured, at_least).verdict == verdict
+
+
+def test_numbers_have_three_digits():
+    assert [number(value) for value in (0.0, 0.04567, 1.0, 12.345, 99.96, 1234.5, 4.2e-8, None)] == [
+        "0.00",
+        "0.0457",
+        "1.00",
+        "12.3",
+        "100",
+        "1234",
+        "4.2e-08",
+        "-",
+    ]
+
+
+def test_tables_are_markdown():
+    assert table(["a", "long"], [["xyz", "1"]]).splitlines() == ["| a   | long |", "|-----|------|", "| xyz | 1    |"]

@@ -1,0 +1,86 @@
+"""Variants do the same work: that of the pipeline's own draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import work
+from benchmarks.contest import largest_difference
+from benchmarks.variants.given import flat, given_work
+from benchmarks.variants.ours import task_of
+from benchmarks.variants.plain import Loop
+from benchmarks.workloads import W1, W2, W2A, W3, Workload
+from cohort.training.procedures import parse_procedure
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", params=[W1, W2, W3], ids=lambda workload: workload.name)
+def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> work.Work:
+    return drawn(request.param.tiny(), tmp_path_factory.mktemp("work") / "work")
+
+
+def test_ours_and_the_plain_loop_agree(given: work.Work):
+    """Two rounds each; a plain loop without the momentum, or on other batches, does not agree."""
+    ours, theirs, other = our_weights(given, 2), plain_weights(given, 2), plain_weights(given, 2, shifted=1)
+    start = np.concatenate([values.reshape(-1) for values in given.weights.values()])
+    assert largest_difference(ours, theirs) < 1e-5
+    assert largest_difference(start, theirs) > 1e-4
+    assert largest_difference(ours, other) > 1e-4
+
+
+def test_styles_of_the_plain_loop_agree(tmp_path: Path):
+    given = drawn(W3.tiny(), tmp_path / "work")
+    assert np.array_equal(plain_weights(given, 1), plain_weights(given, 1, style="eager"))
+
+
+def test_epochs_are_followed_too(tmp_path: Path):
+    given = drawn(replace(W2.tiny(), J="J2e"), tmp_path / "work")
+    assert given.orders.shape == (5, 2, 2, 24)
+    assert largest_difference(our_weights(given, 1), plain_weights(given, 1)) < 1e-5
+
+
+def test_augmented_rounds_run(tmp_path: Path):
+    given = drawn(W2A.tiny(), tmp_path / "work")
+    assert np.isfinite(our_weights(given, 1)).all() and np.isfinite(plain_weights(given, 1)).all()
+
+
+def test_work_is_written_once_for_all(tmp_path: Path):
+    """Another process reads what was drawn, and the same is drawn again."""
+    tiny: Workload = W1.tiny()
+    for name in ("one", "other"):
+        facts = work.write(tiny, tmp_path / name)
+    first, second = (work.read(tmp_path / name) for name in ("one", "other"))
+    assert facts["weights"] == 1_773_796
+    for name in ("values", "labels", "cohorts", "orders"):
+        assert np.array_equal(getattr(first, name), getattr(second, name))
+    assert {len(set(first.cohort(round))) for round in (1, 2, 3, 4, 5)} == {2}
+
+
+def drawn(workload: Workload, folder: Path) -> work.Work:
+    work.write(workload, folder)
+    return given_work(folder)
+
+
+def our_weights(given: work.Work, rounds: int) -> np.ndarray:
+    task, procedure = task_of(given), parse_procedure("federated")
+    state = procedure.begin(task)
+    for _, _ in zip(procedure.rounds(task, state), range(rounds - 1), strict=False):
+        pass
+    assert state.round == rounds
+    return flat(state.weights.values())
+
+
+def plain_weights(given: work.Work, rounds: int, shifted: int = 0, style: str = "loader") -> np.ndarray:
+    loop = Loop(given, style)
+    for round in range(1, rounds + 1):
+        loop.round(round + shifted)
+    return flat(loop.model.parameters())

@@ -1,0 +1,60 @@
+"""What a round consists of, and what it must compute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.networks import build, forward_operations, round_operations
+from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
+from cohort.models import MODELS
+
+CONV32 = (26 * 26 * 9 * 32, 11 * 11 * 9 * 32 * 64 + 1600 * 128 + 128 * 10)  # of the first layer, and of the others
+
+
+def first_layer(workload: Workload) -> int:
+    """Multiplications of the first convolution of one sample, by hand."""
+    return {"W1": 32 * 32 * 25 * 3 * 64, "W2": 28 * 28 * 25 * 6, "W2a": 28 * 28 * 25 * 3 * 6}[workload.name]
+
+
+@pytest.mark.parametrize("workload", [W1, W2, W2A], ids=lambda workload: workload.name)
+def test_operations_are_those_that_the_model_counts(workload: Workload):
+    forward = MODELS[workload.model]().multiply_adds(workload.shape, workload.classes)
+    assert forward_operations(workload) == 2 * forward
+    samples = {"W1": 10 * 4 * 64, "W2": 10 * 5 * 500, "W2a": 10 * 5 * 500}[workload.name]
+    assert workload.samples == samples
+    assert round_operations(workload) == samples * 2 * (3 * forward - first_layer(workload))
+
+
+def test_operations_of_the_network_of_single_samples():
+    first, others = CONV32
+    assert forward_operations(W3) == 2 * (first + others)
+    assert round_operations(W3) == 400 * 2 * (2 * first + 3 * others)
+
+
+@pytest.mark.parametrize(
+    ("workload", "weights"), [(W1, 1_773_796), (W2, 61_706), (W3, 225_034), (W4, 1_773_796)], ids=lambda value: str(value)[:20]
+)
+def test_the_networks_have_their_known_sizes(workload: Workload, weights: int):
+    assert sum(parameter.numel() for parameter in build(workload).parameters()) == weights
+
+
+def test_batches_by_hand():
+    load = replace(W1, size=5, batch=2, J="J4")
+    orders = np.array([[4, 3, 2, 1, 0], [0, 1, 2, 3, 4]])
+    assert load.epochs == 2
+    assert [batch.tolist() for batch in load.batches(orders)] == [[4, 3], [2, 1], [0], [0, 1]]
+    assert load.samples == 10 * 7
+    assert replace(load, J="J2e").samples == 10 * 10
+
+
+def test_lenet5_on_a_border_of_two_pixels_is_the_padded_one():
+    """W2 is LeNet-5 for 28x28 pixels whose first convolution is padded: the same as without padding on images with a black border."""
+    network = build(W2)
+    images = torch.randn(2, 1, 28, 28)
+    first = network[0]
+    padded = torch.nn.functional.conv2d(images, first.weight, first.bias, padding=2)
+    torch.testing.assert_close(first(torch.nn.functional.pad(images, [2] * 4)), padded)
