@@ -7,13 +7,14 @@ import torch
 
 from benchmarks.protocol import serve
 from benchmarks.variants.given import arguments, given_work
-from benchmarks.variants.ours import samples_of, set_up, task_of
+from benchmarks.variants.ours import samples_of, task_of
+from cohort.training.arithmetic import set_up
 from cohort.training.evaluation import evaluate
 
 
 def main() -> None:
     """Evaluations, when told to."""
-    set_up()
+    set_up("float32", torch.device("cpu"))
     given = given_work(arguments().folder)
     task, samples = task_of(given), samples_of(given)
     weights, everything = task.initial_weights(), torch.arange(len(given.labels))

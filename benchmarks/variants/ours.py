@@ -12,7 +12,7 @@ from cohort.cell import Settings
 from cohort.data.samples import Samples
 from cohort.selection.random import Random
 from cohort.shards import Shards
-from cohort.training.memory import keep_freed_memory
+from cohort.training.arithmetic import set_up
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
 from cohort.training.procedures import parse_procedure
@@ -51,13 +51,6 @@ def samples_of(given: Work) -> Samples:
     return Samples(torch.from_numpy(given.values), torch.from_numpy(given.labels), SCALE, MEAN * channel, STD * channel)
 
 
-def set_up() -> None:
-    """What a cell's job does before it begins."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    torch.set_deterministic_debug_mode("error")
-
-
 def _settings(given: Work) -> Settings:
     names = ("model", "J", "clients", "cohort", "batch", "lr", "momentum", "weight_decay", "augmentation")
     said = {name: getattr(given.workload, name) for name in names}
@@ -72,7 +65,7 @@ def _shards(given: Work) -> Shards:
 
 def main() -> None:
     """Rounds, when told to."""
-    set_up()
+    set_up("float32", torch.device("cpu"))
     task = task_of(given_work(arguments().folder))
     procedure = parse_procedure("federated")
     state = procedure.begin(task)
