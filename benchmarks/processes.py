@@ -113,6 +113,7 @@ class Live:
             assert process.stdout is not None
             while (line := process.stdout.readline()).strip() != word:
                 if not line:
+                    process.wait(PATIENCE_SECONDS)  # it may still have something to say
                     raise Failed(self._last_words())
 
 

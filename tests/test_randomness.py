@@ -18,7 +18,7 @@ from cohort.data import sampling
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.randomness import generator, torch_seed
-from cohort.training import orders, serial, task
+from cohort.training import orders, serial, task, trainer
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures import federated
 
@@ -103,7 +103,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (shards, sampling, federated, serial, orders):
+    for module in (shards, sampling, federated, trainer, orders):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
