@@ -21,6 +21,7 @@ class Channel:
     def __init__(self) -> None:
         self._replies = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that last words come last
 
     def wait(self, answer: Answer) -> bool:
         """Say that the work so far is done, then wait for the word to go on; False when there is no more to do."""
