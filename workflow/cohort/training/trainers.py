@@ -14,7 +14,7 @@ TRAINERS: dict[str, type[Trainer]] = {trainer.name: trainer for trainer in (Seri
 
 
 def trainer_for(wish: str, device: torch.device, model: nn.Module, settings: Settings) -> str:
-    """On a GPU, which one client cannot fill, the whole cohort at once; on a CPU, where that is slower (docs/performance.md), and wherever
-    the batched trainer does not fit, one client after another."""
+    """On a GPU, which one client cannot fill, the whole cohort at once; on a CPU, and wherever the batched trainer does not fit, one client
+    after another."""
     wished = wish if wish != "auto" else BatchedTrainer.name if device.type == "cuda" else SerialTrainer.name
     return wished if TRAINERS[wished].fits(model, settings) else SerialTrainer.name
