@@ -60,7 +60,9 @@ class Workload:
 
     def tiny(self) -> Workload:
         """The same in a second, to see that the harness works."""
-        return replace(self, clients=4, cohort=2, size=min(self.size, 24), batch=min(self.batch, 8), J="J2", rounds=3)
+        amount, epochs = local_work(self.J)
+        less = f"J{min(amount, 2)}{'e' if epochs else ''}"
+        return replace(self, clients=4, cohort=2, size=min(self.size, 20), batch=min(self.batch, 8), J=less, rounds=3)
 
 
 # The learning rates take no time; these are so low that rounding does not grow into differences within one round.
