@@ -19,6 +19,7 @@ from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers.average import Average
 from cohort.training.task import Task
+from cohort.training.trainers import trainer_for
 
 ENDLESS = 10**6  # rounds, and rounds between two evaluations
 
@@ -27,8 +28,9 @@ def task_of(given: Work) -> Task:
     """FedAvg on this work."""
     samples, shards = samples_of(given), _shards(given)
     model = network(given).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    settings = _settings(given)
     return Task(
-        settings=_settings(given),
+        settings=settings,
         selector=Random(),
         objective=CrossEntropy(),
         server=Average(),
@@ -42,6 +44,7 @@ def task_of(given: Work) -> Task:
         reserved=torch.arange(0),
         validation=torch.arange(0),
         shards=shards,
+        trainer=trainer_for("auto", torch.device("cpu"), model, settings),
     )
 
 

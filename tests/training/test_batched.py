@@ -156,11 +156,12 @@ def test_what_does_not_fit():
     assert not fits(MODELS["lenet5"]().build(shape, 10), procedure="concat-2")
 
 
-def test_auto_is_batched_on_a_gpu_where_it_fits_and_serial_elsewhere():
+def test_auto_is_batched_on_a_gpu_and_chained_on_a_processor_where_they_fit():
     settings, (lenet, normalized) = small_task().settings, (MODELS[name]().build((3, 32, 32), 10) for name in ("lenet5", "vgg11-bn"))
     card, processor = torch.device("cuda"), torch.device("cpu")
     assert trainer_for("auto", card, lenet, settings) == trainer_for("batched", processor, lenet, settings) == "batched"
-    assert trainer_for("auto", processor, lenet, settings) == trainer_for("serial", card, lenet, settings) == "serial"
+    assert trainer_for("auto", processor, lenet, settings) == trainer_for("chained", card, lenet, settings) == "chained"
+    assert trainer_for("serial", card, lenet, settings) == trainer_for("auto", processor, normalized, settings) == "serial"
     assert trainer_for("auto", card, normalized, settings) == trainer_for("batched", processor, normalized, settings) == "serial"
 
 

@@ -17,7 +17,7 @@ from cohort.data.samples import Samples
 from cohort.training.evaluation import CHUNK
 from cohort.training.objectives import Objective
 from cohort.training.stacked import Stack
-from cohort.training.trainer import Orders, Probed, Trainer, batches, local_steps
+from cohort.training.trainer import Trainer, Work, batches, local_steps
 from cohort.training.updates import Updates, Weights
 
 HEIGHTS = 8  # of the stack, at most: to which it shrinks as one client after the other has done its steps
@@ -25,7 +25,7 @@ HEIGHTS = 8  # of the stack, at most: to which it shrinks as one client after th
 
 class BatchedTrainer(Trainer):
     """A step is a step of everybody who has not done all of its own; those with the most steps stand first in the stack. A batch that is
-    shorter than the others is filled up with samples that have no share in its mean."""
+    shorter than the others is filled up with a sample of the client's that has no share in its mean."""
 
     name: ClassVar[str] = "batched"
 
@@ -41,26 +41,18 @@ class BatchedTrainer(Trainer):
         apart = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
         return settings.procedure == "federated" and settings.optimizer == "sgd" and not apart and not list(model.buffers())
 
-    def _trained(
-        self,
-        weights: Weights,
-        clients: np.ndarray,
-        shards: list[np.ndarray],
-        round: int,
-        lr: float,
-        orders: Orders,
-        probed: Probed | None,
-    ) -> tuple[Weights, Tensor, list[int]]:
-        work = [self._work(client, len(own), round, orders, probed) for client, own in zip(clients.tolist(), shards, strict=True)]
-        counts = np.array([len(steps) for steps in work])
+    def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
+        steps = [self._steps(client, len(own), work) for client, own in zip(work.clients, work.shards, strict=True)]
+        counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
         if len(rows) > self.stack.height:
             self.stack = Stack(self.model, self.settings, self.objective, len(rows))
-        starts = [weights if probed is None else probed.of(client) for client in clients[rows].tolist()]
-        held = torch.stack([self.labels[shards[row]].bincount(minlength=self.stack.classes) for row in rows])
-        self.stack.fill(weights, starts, [orders.drift(client) for client in clients[rows].tolist()], held, lr)
+        clients, shards = [work.clients[row] for row in rows], [work.shards[row] for row in rows]
+        held = torch.stack([self.labels[indices].bincount(minlength=self.stack.classes) for indices in shards])
+        drifts = [work.orders.drift(client) for client in clients]
+        self.stack.fill(work.weights, [work.start(client) for client in clients], drifts, held, work.lr)
 
-        samples, shares, numbers = self._laid_out(clients[rows], [shards[row] for row in rows], [work[row] for row in rows], round)
+        samples, shares, numbers = self._laid_out(clients, shards, [steps[row] for row in rows], work.round)
         losses = torch.zeros_like(shares[:, :, 0])
         for step in range(len(samples)):
             height = self._height(int((counts > step).sum()))
@@ -84,25 +76,26 @@ class BatchedTrainer(Trainer):
             sums += vmap(loss)(updates.weights)
         return (sums / len(indices)).cpu().numpy()
 
-    def _work(self, client: int, size: int, round: int, orders: Orders, probed: Probed | None) -> list[tuple[int, np.ndarray]]:
+    def _steps(self, client: int, size: int, work: Work) -> list[tuple[int, np.ndarray]]:
         """A client's steps: which of J they are, and which of its samples make up each batch."""
         if not size:
             return []
-        all_steps = enumerate(batches(size, self.settings, self.batch_order(client, round)))
-        return list(islice(all_steps, self.first_step(size, probed), orders.steps.get(client)))
+        all_steps = enumerate(batches(size, self.settings, self.batch_order(client, work.round)))
+        return list(islice(all_steps, self.first_step(size, work.probed), work.orders.steps.get(client)))
 
     def _laid_out(
-        self, clients: np.ndarray, shards: list[np.ndarray], work: list[list[tuple[int, np.ndarray]]], round: int
+        self, clients: list[int], shards: list[np.ndarray], steps: list[list[tuple[int, np.ndarray]]], round: int
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The round by step, client and place in the batch: which sample of the data set it is, its share in the mean of its batch, and the
         random numbers of its augmentation."""
-        shape = max(map(len, work)), self.stack.height, self.batch
+        shape = max(map(len, steps)), self.stack.height, self.batch
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         numbers = np.zeros((*shape, self.augmentation.numbers))
-        for row, (client, indices, steps) in enumerate(zip(clients.tolist(), shards, work, strict=True)):
-            drawn = self.augmentation_numbers(len(indices), client, round) if steps and self.augmentation.numbers else None
+        for row, (client, indices, own) in enumerate(zip(clients, shards, steps, strict=True)):
+            drawn = self.augmentation_numbers(len(indices), client, round) if own and self.augmentation.numbers else None
             per_epoch = local_steps(len(indices), self.settings)[1]
-            for place, (step, batch) in enumerate(steps):
+            samples[:, row] = indices[:1] if len(indices) else 0  # what batches are filled up with
+            for place, (step, batch) in enumerate(own):
                 there = place, row, slice(len(batch))
                 samples[there], shares[there] = indices[batch], 1 / len(batch)
                 if drawn is not None:

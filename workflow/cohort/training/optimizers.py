@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cohort.cell import Settings
 
@@ -29,8 +29,9 @@ class PlainSGD:
     after round, and imports the compiler when it is first made: a second at the start of every cell."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0, weight_decay: float = 0):
-        self.parameters, self.lr, self.momentum, self.weight_decay = list(parameters), lr, momentum, weight_decay
-        self.velocity: dict[nn.Parameter, torch.Tensor] = {}
+        self.parameters: list[Tensor] = list(parameters)
+        self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
+        self.velocity: list[Tensor] = []
 
     def zero_grad(self) -> None:
         for parameter in self.parameters:
@@ -38,16 +39,19 @@ class PlainSGD:
 
     @torch.no_grad()
     def step(self) -> None:
-        for parameter in self.parameters:
-            change = parameter.grad
-            if change is None:
-                continue
-            if self.weight_decay:
-                change = change.add(parameter, alpha=self.weight_decay)
-            if self.momentum:
-                kept = self.velocity.get(parameter)
-                change = self.velocity[parameter] = change.clone() if kept is None else kept.mul_(self.momentum).add_(change)
-            parameter.add_(change, alpha=-self.lr)
+        moved = [parameter for parameter in self.parameters if parameter.grad is not None]
+        if not moved:
+            return
+        changes = [parameter.grad for parameter in moved if parameter.grad is not None]
+        if self.weight_decay:
+            changes = list(torch._foreach_add(changes, moved, alpha=self.weight_decay))
+        if self.momentum and not self.velocity:
+            changes = self.velocity = [change.clone() for change in changes]
+        elif self.momentum:
+            torch._foreach_mul_(self.velocity, self.momentum)
+            torch._foreach_add_(self.velocity, changes)
+            changes = self.velocity
+        torch._foreach_add_(moved, changes, alpha=-self.lr)
 
 
 def stepper_for(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Stepper:

@@ -18,7 +18,7 @@ from cohort.randomness import torch_seed
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
 from cohort.training.optimizers import Stepper, stepper_for
-from cohort.training.trainer import Orders, Probed, Trainer, batches, local_steps
+from cohort.training.trainer import Trainer, Work, batches, local_steps
 from cohort.training.updates import Weights, stack
 
 
@@ -31,24 +31,15 @@ class SerialTrainer(Trainer):
         super().__init__(model, settings, objective, samples, shards)
         self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
-    def _trained(
-        self,
-        weights: Weights,
-        clients: np.ndarray,
-        shards: list[np.ndarray],
-        round: int,
-        lr: float,
-        orders: Orders,
-        probed: Probed | None,
-    ) -> tuple[Weights, Tensor, list[int]]:
+    def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
         models, losses = [], []
-        anchor = [weights[name] for name, _ in self.model.named_parameters()]
-        for client, indices in zip(clients.tolist(), shards, strict=True):
-            self.model.load_state_dict(weights if probed is None else probed.of(client))
-            stepper = stepper_for(self.settings, self.model.parameters(), lr)
-            begin = self.first_step(len(indices), probed)
-            after_step = _drifting(self.model, orders.drift(client), lr)
-            losses.append(self.steps(client, round, stepper, begin, orders.steps.get(client), anchor, after_step, indices))
+        anchor = [work.weights[name] for name, _ in self.model.named_parameters()]
+        for client, indices in zip(work.clients, work.shards, strict=True):
+            self.model.load_state_dict(work.start(client))
+            stepper = stepper_for(self.settings, self.model.parameters(), work.lr)
+            begin, end = self.first_step(len(indices), work.probed), work.orders.steps.get(client)
+            after_step = _drifting(self.model, work.orders.drift(client), work.lr)
+            losses.append(self.steps(client, work.round, stepper, begin, end, anchor, after_step, indices))
             models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
         return stack(models), torch.stack([values.mean() for values in losses]), [len(values) for values in losses]
 
@@ -74,33 +65,44 @@ class SerialTrainer(Trainer):
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
         self.model.train()
         losses = []
-        for step, positions in islice(enumerate(batches(len(indices), settings, self.batch_order(client, round))), begin, end):
-            batch = torch.from_numpy(positions)
+        for step, batch in islice(enumerate(batches(len(indices), settings, self.batch_order(client, round))), begin, end):
             for layer in self.normalizations:  # PyTorch refuses to take statistics of one sample: it is normalized as in evaluation
                 layer.train(len(batch) > 1)
             stepper.zero_grad()
-            loss = objective.losses(self.model(inputs(step, batch)), targets[batch], facts, bias).mean()
-            if objective.pulls:
-                loss = loss + objective.pull(self.model.parameters(), anchor)
-            loss.backward()
+            loss = self._backward(inputs(step, batch), _rows(targets, batch), facts, bias, anchor)
             if settings.clip:
                 clip_grad_norm_(self.model.parameters(), settings.clip)
             stepper.step()
             if after_step is not None:
                 after_step()
-            losses.append(loss.detach())
+            losses.append(loss)
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
-    def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, Tensor], Tensor]:
+    def _backward(self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]) -> Tensor:
+        """The loss of a batch; its gradients are then with the parameters."""
+        loss = self._loss(self.model(inputs), targets, facts, bias, anchor)
+        loss.backward()
+        return loss.detach()
+
+    def _loss(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]) -> Tensor:
+        loss = self.objective.losses(outputs, targets, facts, bias).mean()
+        return loss + self.objective.pull(self.model.parameters(), anchor) if self.objective.pulls else loss
+
+    def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, np.ndarray], Tensor]:
         """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""
         if not self.augmentation.numbers:
             inputs = _laid(self.samples.inputs(indices))
-            return lambda step, batch: inputs[batch]
+            return lambda step, batch: _rows(inputs, batch)
         images = self.samples.scaled(indices)
         per_epoch = local_steps(len(indices), self.settings)[1]
         numbers = torch.from_numpy(self.augmentation_numbers(len(indices), client, round)).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
-        return lambda step, batch: _laid(standardized(augment(images[batch], numbers[step // per_epoch][batch])))
+        return lambda step, batch: _laid(standardized(augment(_rows(images, batch), _rows(numbers[step // per_epoch], batch))))
+
+
+def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
+    """The rows of a batch. A single one is not copied."""
+    return tensor[batch[0] : batch[0] + 1] if len(batch) == 1 else tensor[torch.from_numpy(batch)]
 
 
 def _laid(inputs: Tensor) -> Tensor:

@@ -55,11 +55,11 @@ class Stack:
             shortening = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as clip_grad_norm_ does
             gradients = {name: change * _over(shortening, change) for name, change in gradients.items()}
         goes_on = shares.any(dim=1)
-        lr = self.lr * goes_on
         for name, weight in own.items():
             change, velocity = gradients[name].add(weight, alpha=settings.weight_decay), self.velocity[name][rows]
             velocity.mul_(settings.momentum).add_(change)
-            weight.add_(_over(lr, weight) * (self.drift[name][rows] - velocity))
+            way = self.lr * (self.drift[name][rows] - velocity)
+            weight.add_(way.where(_over(goes_on, way), 0))
         return losses.where(goes_on, 0)
 
     def _loss(self, weights: Weights, inputs: Tensor, targets: Tensor, shares: Tensor, facts: Tensor, anchor: Weights) -> Tensor:

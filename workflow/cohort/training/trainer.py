@@ -30,11 +30,7 @@ class Probed:
 
     def of(self, client: int) -> Weights:
         """A client's model after its probe."""
-        return self.updates.of_client(self.row(client))
-
-    def row(self, client: int) -> int:
-        """Where in the updates a client stands."""
-        return int(np.flatnonzero(self.pool == client)[0])
+        return self.updates.of_client(int(np.flatnonzero(self.pool == client)[0]))
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,23 @@ class Orders:
     samples: Mapping[int, np.ndarray] = field(default_factory=dict)
     steps: Mapping[int, int] = field(default_factory=dict)
     drift: Callable[[int], Weights] = field(default=lambda client: {})
+
+
+@dataclass(frozen=True)
+class Work:
+    """A round's work for some clients: from which weights, on which samples each, at which learning rate, and what differs from J."""
+
+    weights: Weights
+    clients: list[int]
+    shards: list[np.ndarray]
+    round: int
+    lr: float
+    orders: Orders
+    probed: Probed | None
+
+    def start(self, client: int) -> Weights:
+        """With what a client begins: the weights of all, or where its probe ended."""
+        return self.weights if self.probed is None else self.probed.of(client)
 
 
 class Trainer:
@@ -78,23 +91,14 @@ class Trainer:
         return np.array([evaluate(self.model, updates.of_client(row), samples, indices).loss for row in range(len(updates.sizes))])
 
     def _updates(self, weights: Weights, clients: np.ndarray, round: int, orders: Orders, probed: Probed | None) -> Updates:
-        shards = [orders.samples.get(client, self.shards[client]) for client in clients.tolist()]
+        asked = clients.tolist()
+        shards = [orders.samples.get(client, self.shards[client]) for client in asked]
         lr = self.settings.lr * self.settings.lr_decay ** (round - 1)
-        models, losses, steps = self._trained(weights, clients, shards, round, lr, orders, probed)
+        models, losses, steps = self._trained(Work(weights, asked, shards, round, lr, orders, probed))
         sizes = torch.tensor([len(indices) for indices in shards], dtype=torch.float64, device=self.samples.labels.device)
-        asked = tuple(clients.tolist())
-        return Updates(models, sizes, torch.tensor(steps), losses, asked, len(self.shards), lr, self.settings.momentum)
+        return Updates(models, sizes, torch.tensor(steps), losses, tuple(asked), len(self.shards), lr, self.settings.momentum)
 
-    def _trained(
-        self,
-        weights: Weights,
-        clients: np.ndarray,
-        shards: list[np.ndarray],
-        round: int,
-        lr: float,
-        orders: Orders,
-        probed: Probed | None,
-    ) -> tuple[Weights, Tensor, list[int]]:
+    def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
         """The clients' models, stacked, their mean losses, and how many steps each took on its samples."""
         raise NotImplementedError
 
