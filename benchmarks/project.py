@@ -13,12 +13,12 @@ import yaml
 from benchmarks.peers import ROOT
 from cohort.plan import Plan, load
 
-PARTS = ("Snakefile", "rules", "workflow", "config", "profiles", "resources/paper_values")
+PARTS = ("Snakefile", "rules", "workflow", "config", "profiles", "resources/paper_values", "environment.yml")
 
 
 def copied(target: Path) -> Path:
     """The project's files, without results, in a folder of their own."""
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():

@@ -16,7 +16,7 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from tests.conftest import copy_project
+from benchmarks.project import copied
 
 TINY = {
     "title": "Tiny",
@@ -101,7 +101,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 120, every: float
 
 
 def tiny_project(folder: Path) -> Project:
-    project = Project(copy_project(folder))
+    project = Project(copied(folder))
     (folder / "config/studies/demo.yaml").unlink()
     project.write(TINY)
     project.replace("config/config.yaml", "studies: [demo]", "studies: [tiny]")

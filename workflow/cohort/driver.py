@@ -40,7 +40,7 @@ class Driver:
         """Let the scripts of jobs import this package without installation; say what was left out, and why.
 
         A graph of 20,000 jobs is millions of objects that stay: looking for garbage among them as often as Python does by default takes a
-        fifth of the time of a dry run.
+        good part of a dry run.
         """
         gc.freeze()
         gc.set_threshold(500_000)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4, "markerfacecolor": "none", "markeredgewidth": 0.8}
 
-MARKS: dict[str, dict[str, Any]] = {"unfinished": {"marker": "o", "markerfacecolor": "white"}, "diverged": {"marker": "x"}}
+MARKS: dict[str, dict[str, Any]] = {"unfinished": {"markerfacecolor": "white"}, "diverged": {"marker": "x"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +52,20 @@ class Lines(Averaging):
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
-                self._line(axes, runs.assign(place=runs[self.x].map(places)), colors[hue], look.dash(self.hue, hue))
+                style = {"color": colors[hue], "linestyle": look.dash(self.hue, hue), "marker": look.point(self.hue, hue)}
+                self._line(axes, runs.assign(place=runs[self.x].map(places)), style)
         self.refer(axes)
         names = [look.value(self.x, x) for x in places]
         axes.set_xticks(list(places.values()), names)
 
-    def _line(self, axes: Axes, runs: DataFrame, color: Any, dash: Any) -> None:
+    def _line(self, axes: Axes, runs: DataFrame, style: dict[str, Any]) -> None:
         points = runs.groupby("place")["value"].agg(["mean", "std"])
-        axes.plot(points.index, points["mean"], color=color, linestyle=dash, marker="o", markersize=2.5)
+        axes.plot(points.index, points["mean"], markersize=2.5, **style)
         low, high = points["mean"] - points["std"], points["mean"] + points["std"]
-        axes.fill_between(points.index, low, high, color=color, alpha=BAND_OPACITY, linewidth=0)
-        for status, style in MARKS.items():
+        axes.fill_between(points.index, low, high, color=style["color"], alpha=BAND_OPACITY, linewidth=0)
+        for status, mark in MARKS.items():
             marked = points.loc[points.index.isin(runs.loc[runs["status"] == status, "place"])]
-            axes.plot(marked.index, marked["mean"], color=color, linestyle="none", markersize=5, **style)
+            axes.plot(marked.index, marked["mean"], **style | {"linestyle": "none", "markersize": 5} | mark)
 
     def _places(self, cells: DataFrame, look: Look) -> dict[str, float]:
         """Where each value of the label lies."""
@@ -87,7 +88,7 @@ class Lines(Averaging):
     def handle(self, value: str, look: Look, color: str) -> Artist:
         from matplotlib.lines import Line2D
 
-        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
+        return Line2D([], [], color=color, linestyle=look.dash(self.hue, value), marker=look.point(self.hue, value), markersize=2.5)
 
     def remarks(self, statuses: set[str]) -> list[str]:
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []

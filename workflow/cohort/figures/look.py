@@ -55,6 +55,7 @@ PALE = 0.5  # part of white in the color of what is not finished
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 HATCHES = ("", "////", "....", "xxxx")
+POINTS = ("o", "s", "^", "v")
 STOPPED = (0, (1, 1.2))
 NOMINAL = ("strategy", SERIES, "schedule", "dataset", "model")  # labels whose values are names, with no order to be shown by shades
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
@@ -96,6 +97,10 @@ class Look(Names):
     def dash(self, hue: str, value: str) -> Any:
         """The line style: solid until the colors are used up."""
         return DASHES[self._lap(hue, value) % len(DASHES)]
+
+    def point(self, hue: str, value: str) -> str:
+        """The points of a line: round until the colors are used up."""
+        return POINTS[self._lap(hue, value) % len(POINTS)]
 
     def hatch(self, hue: str, value: str) -> str:
         """The hatch of a bar: none until the colors are used up."""

@@ -45,6 +45,8 @@ METRICS = {
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
     "stage": Metric("Stage", digits=0),
     "clusters_trained": Metric("Clusters that trained", digits=0),
+    "updates_used": Metric("Updates that count", digits=0),
+    "nova_factor": Metric("Sum of the clients' factors"),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
     "client_steps": Metric("Local steps per round", digits=1, better="low"),

@@ -13,8 +13,8 @@ GIB = 1 << 30
 
 @contextlib.contextmanager
 def lasting() -> Iterator[None]:
-    """What is made in this block stays as long as the process: Python looks for no garbage in it, neither meanwhile nor later. Looking
-    takes a sixth of the time of PyTorch's import, and a third as much as that import when the process ends."""
+    """What is made in this block stays as long as the process: Python looks for no garbage in it, neither meanwhile nor later. While
+    PyTorch is imported, and again when the process ends, that takes a good part of the time."""
     gc.disable()
     try:
         yield
