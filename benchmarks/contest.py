@@ -41,6 +41,7 @@ class Entry:
 ONE_THREAD = ("--threads", "1")
 OURS = Entry("ours, one process", "ours")
 OURS_PER_MACHINE = Entry(f"ours, {cores()} processes", "ours", cores())
+SERIAL, BATCHED = (Entry(f"ours, the {name} trainer", "ours", options=("--trainer", name)) for name in ("serial", "batched"))
 PLAIN = Entry("plain loop", "plain")
 PLAIN_ONE_THREAD = Entry("plain loop, one thread", "plain", options=ONE_THREAD)
 FLOWER, PFL, FEDLAB = (Entry(title, module) for module, title in PEERS.items())

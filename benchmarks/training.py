@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks import work
 from benchmarks.contest import (
+    BATCHED,
     FEDLAB,
     FLOWER,
     OURS,
@@ -18,6 +19,7 @@ from benchmarks.contest import (
     PLAIN,
     PLAIN_ONE_THREAD,
     RATES,
+    SERIAL,
     Entry,
     Outcome,
     contest,
@@ -30,14 +32,15 @@ from cohort.cell import local_work
 
 ALL = (OURS_PER_MACHINE, OURS, PLAIN, PLAIN_ONE_THREAD, FLOWER, PFL, PFL_ONE_THREAD, FEDLAB)
 EAGER = Entry("plain loop without DataLoader, one thread", "plain", options=("--threads", "1", "--style", "eager"))
-ONE_BY_ONE = (OURS, EAGER, PLAIN_ONE_THREAD)
+ONE_BY_ONE = (OURS, SERIAL, EAGER, PLAIN_ONE_THREAD)
+TRAINERS = {"W2": (SERIAL, BATCHED)}  # beside the one that `auto` takes
 LEAST = {"W1": 1.8, "W2": 1.7}  # times as fast as peers, per machine
 
 
 def measure(workload: Workload, folder: Path) -> Section:
     """The section of a workload."""
     one_by_one = workload.batch == 1
-    entries = ONE_BY_ONE if one_by_one else ALL
+    entries = ONE_BY_ONE if one_by_one else (*ALL, *TRAINERS.get(workload.name, ()))
     facts = work.write(workload, folder)
     outcome = contest((*entries, *RATES.values()), folder, workload.rounds)
     results = Results(

@@ -18,11 +18,13 @@ from cohort.models.vision import from_torchvision
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says: where the work lies, how many threads of torch (0: as many as it takes by itself), and in which style."""
+    """What the command line says: where the work lies, how many threads of torch (0: as many as it takes by itself), in which
+    style a plain loop is written, and which trainer of ours it is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--style", default="loader")
+    parser.add_argument("--trainer", default="auto")
     given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)

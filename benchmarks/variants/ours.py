@@ -24,7 +24,7 @@ from cohort.training.trainers import trainer_for
 ENDLESS = 10**6  # rounds, and rounds between two evaluations
 
 
-def task_of(given: Work) -> Task:
+def task_of(given: Work, trainer: str = "auto") -> Task:
     """FedAvg on this work."""
     samples, shards = samples_of(given), _shards(given)
     model = network(given).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -44,7 +44,7 @@ def task_of(given: Work) -> Task:
         reserved=torch.arange(0),
         validation=torch.arange(0),
         shards=shards,
-        trainer=trainer_for("auto", torch.device("cpu"), model, settings),
+        trainer=trainer_for(trainer, torch.device("cpu"), model, settings),
     )
 
 
@@ -69,7 +69,8 @@ def _shards(given: Work) -> Shards:
 def main() -> None:
     """Rounds, when told to."""
     set_up("float32", torch.device("cpu"))
-    task = task_of(given_work(arguments().folder))
+    said = arguments()
+    task = task_of(given_work(said.folder), said.trainer)
     procedure = parse_procedure("federated")
     state = procedure.begin(task)
     rounds = procedure.rounds(task, state)
