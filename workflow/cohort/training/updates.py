@@ -31,8 +31,9 @@ class Updates:
 
     def distances(self, weights: Weights) -> Tensor:
         """How far each client went from these weights: the norm over all of them together."""
-        moves = ((stack - weights[name]).double().flatten(1) for name, stack in self.weights.items() if stack.is_floating_point())
-        return torch.stack([move.square().sum(dim=1) for move in moves]).sum(dim=0).sqrt()
+        moves = ((stack - weights[name]).flatten(1) for name, stack in self.weights.items() if stack.is_floating_point())
+        norms = [torch.linalg.vector_norm(move, dim=1, dtype=torch.float64) for move in moves]
+        return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def reach(self) -> Tensor:
         """How far each client's steps carry it on a constant gradient of 1, in learning rates: the number of its steps, and more of them
