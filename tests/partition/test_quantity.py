@@ -41,5 +41,5 @@ def test_labels_have_no_say(seed: int):
 
 
 def test_a_minimum_that_no_draw_reaches_is_one_sentence():
-    with pytest.raises(ValueError, match=r"none of 1000 draws .* at least 10 samples; try fewer clients, a larger alpha or .quantity"):
+    with pytest.raises(ValueError, match=r"none of 10,000 draws .* at least 10 samples; try fewer clients, a larger alpha or .quantity"):
         Quantity(alpha=0.01).deal(Pool(np.zeros(1000, dtype=np.int64)), 50, np.random.default_rng(0))

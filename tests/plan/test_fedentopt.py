@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cohort.partition import Pool, parse_name
 from cohort.plan import Plan, Study, load
 from cohort.records.beside import read_beside
 from cohort.records.paper import PaperValue, read_paper
@@ -221,6 +223,17 @@ def test_cheaper_scales_download_little_and_train_what_they_show(brains: str, sc
     assert {cell.settings["seed"] for cell in small.cells.values()} == {0}
     again = digests(study, *SHOWN_AGAIN) - digests(study, *(set(study.experiments) - set(SHOWN_AGAIN)))
     assert scale == "smoke" or not again
+
+
+@pytest.mark.parametrize("scale", ["reduced", "smoke"])
+def test_the_brain_scans_of_cheaper_scales_can_be_dealt(brains: str, scale: str):
+    small = planned(brains, scale)
+    (deal,) = values(settings(small, small.study("fedentopt"), "medical"), "partition", "clients", "samples")
+    partition, clients, share = deal
+    kinds = np.round(share * np.array([1321, 1339, 1595, 1457])).astype(int)
+    for seed in range(3):
+        parts = parse_name(partition).deal(Pool(np.repeat(np.arange(4), kinds)), clients, np.random.default_rng(seed))
+        assert min(map(len, parts)) >= 1 and sum(map(len, parts)) == kinds.sum()
 
 
 def test_vgg_has_the_size_of_smoke_at_reduced(brains: str):

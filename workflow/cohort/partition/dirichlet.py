@@ -11,7 +11,7 @@ import numpy as np
 from cohort.components import parameter
 from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
 
-TRIES = 1000
+TRIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Dirichlet(Scheme):
         else:
             relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
             raise ValueError(
-                f"none of {TRIES} draws gave each of {clients} clients at least {self.minimum} samples; "
+                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} samples; "
                 f"try fewer clients, a larger alpha{relaxed}"
             )
         samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))]
