@@ -20,7 +20,8 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
-    driver, stages = Driver(plan, workflow), Stages(plan)
+    driver = Driver(plan, workflow)
+    stages = Stages(plan, driver.local)
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))

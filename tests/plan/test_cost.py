@@ -108,6 +108,22 @@ def test_scaffold_holds_a_model_for_each_client():
     assert more == pytest.approx(101 * 1_773_796 * 4 / 1e6)
 
 
+def test_on_one_machine_a_cell_takes_hardly_more_than_the_estimate(plan_of: PlanOf):
+    plan = plan_of({"axes": {"J": ["J4"]}})
+    stages = Stages(plan, local=True)
+    for digest, cell in plan.cells.items():
+        estimate = memory_mb(cell.settings, plan.datasets[cell.settings["dataset"]])
+        assert stages.requests.megabytes(SimpleNamespace(digest=digest), 1) == pytest.approx(1.1 * estimate, abs=1)
+
+
+def test_memory_of_an_efficientnet():
+    """108 MB for each of 16 images of 224 pixels: the growth of a process by two steps of EfficientNet-B0, less than the estimate."""
+    images = {"train": 5712, "test": 1311, "shape": [3, 224, 224], "classes": 4}
+    settings = AML | {"model": "efficientnet-b0", "clients": 40}
+    more = memory_mb(settings | {"batch": 32}, images) - memory_mb(settings | {"batch": 16}, images)
+    assert 108 < more / 16 < 1.5 * 108
+
+
 def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
     plan = plan_of({"axes": {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}})
     for things in (plan.cells, plan.data):

@@ -47,7 +47,7 @@ def test_loss_and_accuracy_by_hand(indices: list[int]):
 
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
 def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
     loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
     assert loss == pytest.approx(expected[0], rel=1e-12)
@@ -86,7 +86,7 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
 @pytest.mark.parametrize("client", range(3))
 @pytest.mark.parametrize("chunk", [4, 1000])
 def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
     for indices in (list(range(23)), [4]):
         found = evaluate(linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)).calibration_error
         assert found == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)

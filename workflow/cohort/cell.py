@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from cohort.files import write_text
 PLAN_FOLDER = "results/plan"
 RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DIGEST = r"k[0-9a-f]{12}"
+EVALUATED, EVALUATED_NUMBERS = 250, 250 * 3 * 32 * 32  # samples evaluated at once, at most, and of how many numbers all together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +126,11 @@ def run_options(stage: str) -> dict[str, Any]:
     """How the driver wants a stage to work."""
     options: dict[str, dict[str, Any]] = json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
     return options.get(stage, {})
+
+
+def evaluated_at_once(shape: Sequence[int]) -> int:
+    """How many samples of a shape are evaluated at once: as fast as more of them, in less memory."""
+    return max(1, min(EVALUATED, EVALUATED_NUMBERS // math.prod(shape)))
 
 
 def is_evaluated(every: int | str, round: int) -> bool:

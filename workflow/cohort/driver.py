@@ -27,6 +27,7 @@ from cohort.training.lease import FINISHED, publish, state_folder
 LOCK = Path(PLAN_FOLDER, "driver.lock")
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
 PING_SECONDS = 15
+MEMORY_SHARE = 0.9  # of the machine's, for all jobs together
 
 
 class Driver:
@@ -34,6 +35,7 @@ class Driver:
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
+        self.local = plan is not None and workflow.resource_settings.nodes is None  # cells run on this machine
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
@@ -51,6 +53,14 @@ class Driver:
             self.plan.tell = partial(print, file=sys.stderr)  # what is found out later, of a study that a target names
             for note in self.plan.notes:
                 self.plan.tell(note)
+            self._bound_memory()
+
+    def _bound_memory(self) -> None:
+        """On this machine only as many cells at once as its memory holds, unless the user says how much they may take. Else the system ends
+        one of them, or stands still."""
+        if self.local and not any(name.startswith("mem") for name in self.workflow.global_resources):
+            megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
+            self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
 
     def check_executor(self) -> None:
         """Raise where the cells are to go to a cluster that is not there: Snakemake would find out job by job."""

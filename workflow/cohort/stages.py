@@ -33,10 +33,10 @@ Files = list[str]
 class Stages:
     """The stages of the workflow, for a driver (with its plan) or for a job on a cluster (without)."""
 
-    def __init__(self, plan: Plan | None):
+    def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
         self._hashes: dict[str, str] = {}
-        self.requests = Requests(self.planned, plan.datasets if plan else None)
+        self.requests = Requests(self.planned, plan.datasets if plan else None, local)
 
     @property
     def plan(self) -> Plan:

@@ -31,11 +31,11 @@ class Samples:
     def scaled(self, indices: Tensor) -> Tensor:
         """Images with values in [0, 1]."""
         assert self.scale is not None, "text has no scale"
-        return self._at(indices).to(self.mean.dtype) / self.scale
+        return self._at(indices).to(self.mean.dtype).div_(self.scale)
 
     def standardized(self, scaled: Tensor) -> Tensor:
         """Channel by channel, less the mean and divided by the deviation."""
-        return (scaled - self.mean) / self.std
+        return (scaled - self.mean).div_(self.std)
 
     def _at(self, indices: Tensor) -> Tensor:
         return self.values[indices.to(self.values.device)].to(self.labels.device)

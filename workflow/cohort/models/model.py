@@ -20,6 +20,9 @@ class Model(Component):
     kinds: ClassVar[tuple[str, ...]] = ("images",)
     """What it can take samples of: images, text, table."""
 
+    kept: ClassVar[float] = 3
+    """Times what its layers put out for a batch, the memory of a step: the outputs, their gradients, what the library works with."""
+
     def check(self, shape: Shape) -> None:
         """Raise ValueError when it cannot take samples of this shape."""
 

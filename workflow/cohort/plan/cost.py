@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.cell import is_evaluated, local_work
+from cohort.cell import evaluated_at_once, is_evaluated, local_work
 from cohort.components import build
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
@@ -29,8 +29,6 @@ COPIES = 8  # of the network for each client that is trained or probed: models, 
 HELD = 4  # copies of each further network of a global model of several: at work, in the state before and after a round, at the beginning
 LARGEST = 10  # how much more than the mean client the largest one holds, of which everything lies unpacked while it trains
 UNPACKED = 3  # times the inputs of a client, at most, while they are standardized
-KEPT = 3  # times what the layers put out for a batch: the outputs, their gradients, what the library works with
-EVALUATED = 250  # samples that are evaluated at once
 
 
 def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
@@ -69,7 +67,7 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     stored = (facts["train"] + facts["test"]) * (math.prod(shape) * (2 if kind == "table" else 1) + 16)  # a label and an index
     largest = min(LARGEST, settings["clients"]) * size
     inputs = largest * math.prod(shape) * UNPACKED * (8 if kind == "text" else number)
-    outputs = model.outputs(shape) * max(KEPT * min(settings["batch"], largest), EVALUATED) * number
+    outputs = model.outputs(shape) * max(model.kept * min(settings["batch"], largest), evaluated_at_once(shape)) * number
     held = HELD * (_load(settings).networks - 1) + build(SERVERS, settings["server"]).models_held(settings["clients"])
     models = (COPIES * (settings["cohort"] + _probes(settings)[0]) + held) * model.weights(shape, facts["classes"]) * number
     return START_MB + (stored + inputs + outputs + models) / 1e6

@@ -1,4 +1,4 @@
-"""What a training job asks a cluster for: the cost of its cell and some more, in few steps."""
+"""What a training job asks for: the cost of its cell and some more, of a cluster in few steps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
 MOST_TIMES = 3  # what an attempt asks for beyond the first: one that was preempted often shall still fit into a node
+LOCAL_FACTOR = 1.1  # what it takes of this machine's memory beyond the estimate
 SNAKEMAKE_MB = 350  # what Snakemake takes itself within a job on a cluster
 MINUTES = (30, 60, 120, 240, 480, 1440)
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
@@ -37,9 +38,10 @@ def _step(amount: float, steps: tuple[int, ...]) -> int:
 class Requests:
     """The requests of all cells, worked out once for each kind of cell."""
 
-    def __init__(self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None):
-        """`datasets` is what the config says of the data sets. A job has none, and asks the plan file of the prepared data."""
-        self._planned, self._datasets = planned, datasets
+    def __init__(self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool):
+        """`datasets` is what the config says of the data sets. A job has none, and asks the plan file of the prepared data. Of this
+        machine's memory, which all cells share, a cell takes hardly more than the estimate."""
+        self._planned, self._datasets, self._local = planned, datasets, local
         self._known: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
@@ -55,7 +57,9 @@ class Requests:
         settings = planned.settings
         key = (attempt, *(settings[name] for name in COST_KEYS), *map(str, settings["selector"].values()), settings["server"]["name"])
         if key not in self._known:
-            self._known[key] = wanted(settings, self._facts(planned), attempt)
+            facts = self._facts(planned)
+            megabytes, minutes = wanted(settings, facts, attempt)
+            self._known[key] = (round(LOCAL_FACTOR * memory_mb(settings, facts)) if self._local else megabytes), minutes
         return self._known[key]
 
     def _facts(self, planned: Planned) -> Mapping[str, Any]:

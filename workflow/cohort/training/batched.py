@@ -14,7 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.cell import Settings
 from cohort.data.samples import Samples
-from cohort.training.evaluation import CHUNK
+from cohort.training.evaluation import chunks
 from cohort.training.objectives import Objective
 from cohort.training.stacked import Stack
 from cohort.training.trainer import Trainer, Work, batches, local_steps
@@ -67,7 +67,7 @@ class BatchedTrainer(Trainer):
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         self.model.eval()
         sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
-        for chunk in indices.split(CHUNK):
+        for chunk in chunks(samples, indices):
             inputs, targets = samples.inputs(chunk), samples.labels[chunk]
 
             def loss(weights: Weights, inputs: Tensor = inputs, targets: Tensor = targets) -> Tensor:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from cohort.cell import evaluated_at_once
 from cohort.data.samples import Samples
 from cohort.training.updates import Weights
 
-CHUNK = 250  # samples at once: as fast as more of them, in less memory
 BINS = 15  # of confidence, as is usual for the calibration error
 
 
@@ -31,6 +31,11 @@ class Evaluation(NamedTuple):
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
+def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
+    """The samples with these indices in as many parts as they are evaluated in."""
+    return indices.split(evaluated_at_once(samples.values.shape[1:]))
+
+
 @torch.inference_mode()
 def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Evaluation:
     """How a model does on the samples with these indices; on no samples it is NaN."""
@@ -39,7 +44,7 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     loss, right = 0.0, 0
     named: set[int] = set()
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)  # confidence less right answers, by bin
-    for chunk in indices.split(CHUNK):
+    for chunk in chunks(samples, indices):
         outputs, targets = model(samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, answers = outputs.double().softmax(dim=1).max(dim=1)
@@ -58,7 +63,7 @@ def right_by_class(model: nn.Module, weights: Weights, samples: Samples, indices
     model.load_state_dict(weights)
     model.eval()
     right = torch.zeros(classes, dtype=torch.int64, device=indices.device)
-    for chunk in indices.split(CHUNK):
+    for chunk in chunks(samples, indices):
         targets = samples.labels[chunk]
         right += targets[model(samples.inputs(chunk)).argmax(dim=1) == targets].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), right
@@ -69,7 +74,7 @@ def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: 
     """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
     model.load_state_dict(weights)
     model.eval()
-    sums = [model(samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in indices.split(CHUNK)]
+    sums = [model(samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in chunks(samples, indices)]
     return torch.stack(sums).sum(dim=0) / len(indices)
 
 

@@ -89,12 +89,14 @@ class SerialTrainer(Trainer):
         return loss + self.objective.pull(self.model.parameters(), anchor) if self.objective.pulls else loss
 
     def _inputs(self, indices: Tensor, client: int, round: int) -> Callable[[int, np.ndarray], Tensor]:
-        """What the network sees of a batch at a step. A shard that is not augmented is standardized once, not batch by batch."""
+        """What the network sees of a batch at a step. A shard that is not augmented is standardized once, if all of it is seen."""
+        steps, per_epoch = local_steps(len(indices), self.settings)
+        if not self.augmentation.numbers and steps < per_epoch:
+            return lambda step, batch: _laid(self.samples.inputs(_rows(indices, batch)))
         if not self.augmentation.numbers:
             inputs = _laid(self.samples.inputs(indices))
             return lambda step, batch: _rows(inputs, batch)
         images = self.samples.scaled(indices)
-        per_epoch = local_steps(len(indices), self.settings)[1]
         numbers = torch.from_numpy(self.augmentation_numbers(len(indices), client, round)).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
         return lambda step, batch: _laid(standardized(augment(_rows(images, batch), _rows(numbers[step // per_epoch], batch))))

@@ -1,0 +1,52 @@
+"""How much of a machine's memory its cells may take together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cohort.driver import MEMORY_SHARE, Driver
+
+
+class Workflow:
+    """What the driver sees of Snakemake's."""
+
+    def __init__(self, nodes: int | None, **resources: int):
+        self.resource_settings, self.global_resources = SimpleNamespace(nodes=nodes), resources
+
+    def register_resource(self, name: str, value: int) -> None:
+        self.global_resources[name] = value
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    return SimpleNamespace(notes=[])
+
+
+def resources(plan: Any, nodes: int | None = None, **given: int) -> dict[str, int]:
+    workflow = Workflow(nodes, **given)
+    Driver(plan, workflow).set_up()
+    return workflow.global_resources
+
+
+def test_cells_of_one_machine_take_what_it_has_but_for_a_tenth(plan: Any):
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
+    assert resources(plan, _cores=2) == {"_cores": 2, "mem_mb": pytest.approx(MEMORY_SHARE * memory, abs=1)}
+
+
+def test_the_users_word_stands(plan: Any):
+    assert resources(plan, mem_mb=5000) == {"mem_mb": 5000}
+    assert resources(plan, mem_mib=5000) == {"mem_mib": 5000}
+
+
+def test_a_cluster_looks_after_its_own(plan: Any):
+    assert resources(plan, nodes=100) == {}
+
+
+def test_a_job_does_not_ask(plan: Any):
+    assert resources(None) == {}
