@@ -20,8 +20,7 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
-    driver = Driver(plan, workflow)
-    stages = Stages(plan, driver.local)
+    driver, stages = Driver(plan, workflow), Stages(plan, workflow.resource_settings.nodes is None)
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))

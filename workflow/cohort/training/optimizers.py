@@ -43,7 +43,7 @@ class PlainSGD:
         if not moved:
             return
         slopes = [_laid_like(parameter, parameter.grad) for parameter in moved if parameter.grad is not None]
-        velocity = [self.velocity.setdefault(parameter, torch.zeros_like(parameter)) for parameter in moved] if self.momentum else []
+        velocity = [self._velocity(parameter) for parameter in moved] if self.momentum else []
         torch._fused_sgd_(
             moved,
             slopes,
@@ -56,6 +56,11 @@ class PlainSGD:
             maximize=False,
             is_first_step=False,
         )
+
+    def _velocity(self, parameter: Tensor) -> Tensor:
+        if parameter not in self.velocity:
+            self.velocity[parameter] = torch.zeros_like(parameter)
+        return self.velocity[parameter]
 
 
 def _laid_like(parameter: Tensor, gradient: Tensor) -> Tensor:

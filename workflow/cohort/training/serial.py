@@ -104,7 +104,10 @@ class SerialTrainer(Trainer):
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
     """The rows of a batch. A single one is not copied."""
-    return tensor[batch[0] : batch[0] + 1] if len(batch) == 1 else tensor[torch.from_numpy(batch)]
+    if len(batch) == 1:
+        return tensor[batch[0] : batch[0] + 1]
+    rows = torch.from_numpy(batch)
+    return tensor.index_select(0, rows) if tensor.is_contiguous() else tensor[rows]
 
 
 def _laid(inputs: Tensor) -> Tensor:
