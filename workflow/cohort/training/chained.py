@@ -26,6 +26,8 @@ ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 class Link(Protocol):
     """A layer of the chain: it remembers what its way back needs."""
 
+    def __init__(self, layer: Any): ...
+
     def forward(self, inputs: Tensor) -> Tensor:
         """The layer's outputs."""
 
