@@ -77,6 +77,25 @@ def test_more_clients_than_heights_and_clients_without_samples():
     assert batched.steps[10] == 0 and batched.losses[10].isnan()
 
 
+def test_what_others_hold_does_not_matter():
+    """Short batches are filled up with a client's own samples: one that is no number, of a client who is not asked, spoils nobody."""
+    task = small_task(sizes=SIZES, J="J2e")
+    task.train_samples.values[0] = torch.nan
+    owner = next(client for client, indices in enumerate(task.shards.indices) if 0 in indices)
+    serial, batched = both(task, [client for client in range(len(SIZES)) if client != owner])
+    assert_same(serial, batched)
+    assert serial.losses.isfinite().all()
+
+
+def test_who_is_done_stands_still():
+    """Client 3 has two steps, and stays in the stack for a third, in which its outputs would be too large to be numbers."""
+    task = small_task(sizes=SIZES, J="J1e")
+    task.train_samples.values[task.shards.indices[3]] *= 1e70
+    serial, batched = both(task, list(range(len(SIZES))))
+    assert_same(serial, batched)
+    assert 1e120 < serial.of_client(3)["1.weight"].abs().max() < torch.inf
+
+
 def test_gradients_are_clipped_client_by_client():
     task = small_task(sizes=SIZES, J="J3", clip=0.2)
     assert_same(*both(task, [1, 5, 9]))
