@@ -196,8 +196,9 @@ def _halved(inputs: Tensor) -> tuple[Tensor, Tensor]:
     above, below, in_b, in_d = torch.maximum(a, b), torch.maximum(c, d), b > a, d > c
     lower = below > above
     right = in_b ^ (lower & (in_b ^ in_d))  # in_d where the greatest is below, else in_b
-    corners = torch.arange(0, height, 2).unsqueeze(1) * inputs.shape[3] + torch.arange(0, width, 2)
-    return torch.maximum(above, below), torch.add(corners, lower.view(torch.int8), alpha=inputs.shape[3]) + right.view(torch.int8)
+    rows, columns = (torch.arange(0, side, 2, device=inputs.device) for side in (height, width))
+    corners = rows.unsqueeze(1) * inputs.shape[3] + columns
+    return torch.maximum(above, below), corners + torch.add(right.short(), lower.short(), alpha=inputs.shape[3])
 
 
 def _is_plain(layer: nn.Module) -> bool:
