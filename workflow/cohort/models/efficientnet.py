@@ -54,7 +54,7 @@ class EfficientNetB0(Model):
     name: ClassVar[str] = "efficientnet-b0"
     width: ClassVar[float] = 1.0
     depth: ClassVar[float] = 1.0
-    kept: ClassVar[float] = 1.5  # of so many layers one after another's gradients are there at once
+    kept: ClassVar[float] = 1.25  # of so many layers one after another's gradients are there at once
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:

@@ -10,7 +10,6 @@ from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
 MOST_TIMES = 3  # what an attempt asks for beyond the first: one that was preempted often shall still fit into a node
-LOCAL_FACTOR = 1.1  # what it takes of this machine's memory beyond the estimate
 SNAKEMAKE_MB = 350  # what Snakemake takes itself within a job on a cluster
 MINUTES = (30, 60, 120, 240, 480, 1440)
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
@@ -40,7 +39,7 @@ class Requests:
 
     def __init__(self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool):
         """`datasets` is what the config says of the data sets. A job has none, and asks the plan file of the prepared data. Of this
-        machine's memory, which all cells share, a cell takes hardly more than the estimate."""
+        machine's memory, which all cells share, a cell takes the estimate."""
         self._planned, self._datasets, self._local = planned, datasets, local
         self._known: dict[tuple[Any, ...], tuple[int, int]] = {}
 
@@ -59,7 +58,7 @@ class Requests:
         if key not in self._known:
             facts = self._facts(planned)
             megabytes, minutes = wanted(settings, facts, attempt)
-            self._known[key] = (round(LOCAL_FACTOR * memory_mb(settings, facts)) if self._local else megabytes), minutes
+            self._known[key] = (round(memory_mb(settings, facts)) if self._local else megabytes), minutes
         return self._known[key]
 
     def _facts(self, planned: Planned) -> Mapping[str, Any]:
