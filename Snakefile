@@ -1,6 +1,5 @@
 """Cohort: from the studies that config/config.yaml lists to their figures, tables and page."""
 
-import os
 import sys
 
 from snakemake.utils import min_version
@@ -11,7 +10,7 @@ min_version("9.20")
 configfile: "config/config.yaml"
 
 
-sys.path.insert(0, os.path.join(workflow.basedir, "workflow"))
+sys.path.insert(0, f"{workflow.basedir}/workflow")
 
 from cohort.driver import Driver
 from cohort.errors import UserError
@@ -20,7 +19,8 @@ from cohort.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None
-    driver, stages = Driver(plan, workflow), Stages(plan, workflow.resource_settings.nodes is None)
+    driver = Driver(plan, workflow)
+    stages = Stages(plan, driver.local)
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))
