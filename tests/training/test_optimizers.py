@@ -16,7 +16,7 @@ def test_plain_sgd_is_pytorchs(momentum: float, weight_decay: float):
     theirs.load_state_dict(mine.state_dict())
     steppers = (
         PlainSGD(mine.parameters(), 0.1, momentum, weight_decay),
-        torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay, fused=True),
+        torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay),
     )
     for _ in range(5):
         inputs = torch.randn(7, 5, generator=generator)

@@ -25,13 +25,13 @@ class Stepper(Protocol):
 
 
 class PlainSGD:
-    """The steps of `torch.optim.SGD(fused=True)`, bit for bit, for the one round that a client's optimizer lives. PyTorch's own is dear to
-    make, round after round, and imports the compiler when it is first made: a second at the start of every cell."""
+    """The steps of `torch.optim.SGD`, bit for bit, for the one round that a client's optimizer lives. PyTorch's own is dear to make, round
+    after round, and imports the compiler when it is first made: a second at the start of every cell."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0, weight_decay: float = 0):
         self.parameters: list[Tensor] = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
-        self.velocity: dict[Tensor, Tensor] = {}
+        self.velocity: list[Tensor] = []
 
     def zero_grad(self) -> None:
         for parameter in self.parameters:
@@ -42,30 +42,16 @@ class PlainSGD:
         moved = [parameter for parameter in self.parameters if parameter.grad is not None]
         if not moved:
             return
-        slopes = [_laid_like(parameter, parameter.grad) for parameter in moved if parameter.grad is not None]
-        velocity = [self._velocity(parameter) for parameter in moved] if self.momentum else []
-        torch._fused_sgd_(
-            moved,
-            slopes,
-            velocity,
-            lr=self.lr,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            dampening=0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=False,
-        )
-
-    def _velocity(self, parameter: Tensor) -> Tensor:
-        if parameter not in self.velocity:
-            self.velocity[parameter] = torch.zeros_like(parameter)
-        return self.velocity[parameter]
-
-
-def _laid_like(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient laid in memory as its parameter: the fused step walks through both side by side."""
-    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
+        changes = [parameter.grad for parameter in moved if parameter.grad is not None]
+        if self.weight_decay:
+            changes = list(torch._foreach_add(changes, moved, alpha=self.weight_decay))
+        if self.momentum and not self.velocity:
+            changes = self.velocity = [change.clone() for change in changes]
+        elif self.momentum:
+            torch._foreach_mul_(self.velocity, self.momentum)
+            torch._foreach_add_(self.velocity, changes)
+            changes = self.velocity
+        torch._foreach_add_(moved, changes, alpha=-self.lr)
 
 
 def stepper_for(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Stepper:
