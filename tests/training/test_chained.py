@@ -12,7 +12,8 @@ from torch import nn
 
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.chained import LARGE, LINKS, ONEDNN, ChainedTrainer, _halved, _product
+from cohort.training.chained import ChainedTrainer
+from cohort.training.links import LARGE, LINKS, ONEDNN, _product, _Quartered, chain_of
 from cohort.training.objectives import Objective
 from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
@@ -26,6 +27,16 @@ UNUSUAL = nn.Sequential(  # strides, dilations, groups, overlapping windows: wha
     nn.MaxPool2d((3, 2), stride=(2, 1), padding=(1, 0), ceil_mode=True),
     nn.Flatten(),
     nn.Linear(6 * 8 * 23, CLASSES),
+)
+
+NARROW = nn.Sequential(  # convolutions whose outputs are pooled by halves, odd sizes and padding, the second in the middle of the chain
+    nn.Conv2d(3, 6, (4, 5)),
+    nn.MaxPool2d(2),
+    nn.Conv2d(6, 8, (3, 6), padding=(1, 2)),
+    nn.MaxPool2d(2, stride=2),
+    nn.ReLU(),
+    nn.Flatten(),
+    nn.Linear(8 * 7 * 6, CLASSES),
 )
 
 
@@ -69,13 +80,21 @@ def test_a_chain_of_unusual_layers():
     assert_agree(UNUSUAL, J="J3")
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 8, 8), (2, 1, 7, 9), (1, 2, 6, 302)], ids=str)
-def test_maxima_of_halves_are_those_of_pytorchs_kernel(shape: tuple[int, ...]):
-    """Of equals the first, and what does not fill a window is left out."""
-    inputs = torch.randint(0, 3, shape, generator=torch.Generator().manual_seed(1)).float()
-    outputs, places = nn.functional.max_pool2d(inputs, 2, return_indices=True)
-    found, found_places = _halved(inputs)
-    assert torch.equal(found, outputs) and torch.equal(found_places, places)
+def test_pooled_convolutions_of_few_channels():
+    assert [type(link) for link in chain_of(NARROW)[:2]] == [_Quartered, _Quartered]
+    assert_agree(NARROW, J="J3")
+
+
+def test_one_of_equal_outputs_has_the_gradient():
+    """As in PyTorch's pooling, on an image of one value."""
+    layers, inputs = NARROW[:2], torch.ones(2, 3, 9, 9)
+    (link,) = chain_of(layers)
+    layers(inputs).sum().backward()
+    expected = [layers[0].weight.grad, layers[0].bias.grad]
+    layers.zero_grad()
+    with torch.no_grad():
+        link.backward(torch.ones_like(link.forward(inputs)), False)
+    torch.testing.assert_close([layers[0].weight.grad, layers[0].bias.grad], expected)
 
 
 def test_large_products_of_matrices():

@@ -19,7 +19,7 @@ from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
 from cohort.training.optimizers import Stepper, stepper_for
 from cohort.training.trainer import Trainer, Work, batches, local_steps
-from cohort.training.updates import Weights, stack
+from cohort.training.updates import Weights
 
 
 class SerialTrainer(Trainer):
@@ -32,16 +32,19 @@ class SerialTrainer(Trainer):
         self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
     def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
-        models, losses = [], []
+        losses: list[Tensor] = []
+        state = self.model.state_dict()  # the network's own tensors, in which each client's weights are trained
+        trained = {name: tensor.new_empty(len(work.clients), *tensor.shape) for name, tensor in state.items()}
         anchor = [work.weights[name] for name, _ in self.model.named_parameters()]
-        for client, indices in zip(work.clients, work.shards, strict=True):
+        for row, (client, indices) in enumerate(zip(work.clients, work.shards, strict=True)):
             self.model.load_state_dict(work.start(client))
             stepper = stepper_for(self.settings, self.model.parameters(), work.lr)
             begin, end = self.first_step(len(indices), work.probed), work.orders.steps.get(client)
             after_step = _drifting(self.model, work.orders.drift(client), work.lr)
             losses.append(self.steps(client, work.round, stepper, begin, end, anchor, after_step, indices))
-            models.append({name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()})
-        return stack(models), torch.stack([values.mean() for values in losses]), [len(values) for values in losses]
+            for name, rows in trained.items():
+                rows[row].copy_(state[name])
+        return trained, torch.stack([values.mean() for values in losses]), [len(values) for values in losses]
 
     def steps(
         self,

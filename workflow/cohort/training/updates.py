@@ -31,8 +31,8 @@ class Updates:
 
     def distances(self, weights: Weights) -> Tensor:
         """How far each client went from these weights: the norm over all of them together."""
-        moves = ((stack - weights[name]).flatten(1) for name, stack in self.weights.items() if stack.is_floating_point())
-        norms = [torch.linalg.vector_norm(move, dim=1, dtype=torch.float64) for move in moves]
+        floating = ((rows, weights[name]) for name, rows in self.weights.items() if rows.is_floating_point())
+        norms = [torch.stack([_norm(row - start) for row in rows]) for rows, start in floating]  # one by one: all at once need more memory
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def reach(self) -> Tensor:
@@ -76,6 +76,10 @@ def stack(models: list[Weights]) -> Weights:
 def size_in_bytes(weights: Weights) -> int:
     """What sending these weights once costs."""
     return sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
+
+
+def _norm(tensor: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(tensor, dtype=torch.float64)
 
 
 def _weighted_sum(rows: Tensor, shares: Tensor) -> Tensor:

@@ -1,0 +1,229 @@
+"""The links of the chained trainer: common layers, each with its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, linear
+
+LANES = 16  # channels that fill a register of the processors that were measured
+LARGE = 1 << 21  # multiplications in a product of matrices
+ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+
+
+class Link(Protocol):
+    """A part of the chain: it remembers what its way back needs."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Its outputs."""
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        """From the gradient of the outputs to that of the inputs, where it is wanted; those of the weights are then with them."""
+
+
+def chain_of(layers: Iterable[nn.Module]) -> list[Link]:
+    """A link for each layer, but one for a convolution and the pooling of its outputs."""
+    chain: list[Link] = []
+    for layer in layers:
+        if isinstance(layer, nn.MaxPool2d) and chain and isinstance(convolution := chain[-1], _Convolution):
+            chain[-1] = _pooled(convolution, _Pool(layer))
+        else:
+            chain.append(LINKS[type(layer)](layer))
+    return chain
+
+
+def is_linked(layer: nn.Module) -> bool:
+    """Whether it is of a known kind, with a bias if it has weights, and pads with zeros, if at all."""
+    as_usual = getattr(layer, "bias", True) is not None and getattr(layer, "padding_mode", "zeros") == "zeros"
+    return type(layer) in LINKS and as_usual and not isinstance(getattr(layer, "padding", 0), str)
+
+
+class _Linear:
+    def __init__(self, layer: nn.Linear):
+        self.weight, self.bias = layer.weight, layer.bias
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.inputs = inputs
+        return _product(inputs, self.weight, self.bias)
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        _give(self.weight, _product(gradient.t(), self.inputs.t()))
+        _give(self.bias, gradient.sum(dim=0))
+        return _product(gradient, self.weight.t()) if further else gradient
+
+
+class _Convolution:
+    """Each pass in the layout in which it is faster. Of the biases' gradient oneDNN makes more work than a sum is."""
+
+    back = torch.ops.aten.convolution_backward.default
+
+    def __init__(self, layer: Any):
+        self.weight, self.bias, self.groups = layer.weight, layer.bias, layer.groups
+        self.way = layer.stride, layer.padding, layer.dilation
+        self.outer, self.inner = max(layer.in_channels, layer.out_channels), layer.in_channels
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.inputs = _laid(inputs, self.outer)
+        return conv2d(self.inputs, _laid(self.weight, self.outer), self.bias, *self.way, self.groups)
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        _give(self.bias, gradient.sum(dim=(0, 2, 3)))
+        return self.without_bias(gradient, further)
+
+    def without_bias(self, gradient: Tensor, further: bool) -> Tensor:
+        """The same, where the gradient of the biases is known."""
+        _give(self.weight, self._slopes(gradient, self.inputs, self.outer, [False, True, False])[1])
+        if not further:
+            return gradient
+        like = self.inputs if self.inner >= LANES else self.inputs.new_empty(self.inputs.shape)  # their values do not matter
+        return self._slopes(gradient, like, self.inner, [True, False, False])[0]
+
+    def _slopes(self, gradient: Tensor, inputs: Tensor, channels: int, wanted: list[bool]) -> Any:
+        gradient, weight = _laid(gradient, channels), _laid(self.weight, channels)
+        return self.back(gradient, inputs, weight, None, *self.way, False, [0, 0], self.groups, wanted)
+
+
+class _Pool:
+    there, back = torch.ops.aten.max_pool2d_with_indices.default, torch.ops.aten.max_pool2d_with_indices_backward.default
+
+    def __init__(self, layer: nn.MaxPool2d):
+        windows = layer.kernel_size, layer.stride, layer.padding, layer.dilation
+        self.windows = [[side, side] if isinstance(side, int) else list(side) for side in windows]
+        self.ceil = layer.ceil_mode
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.inputs = inputs
+        outputs, self.places = self.there(inputs, *self.windows, self.ceil)
+        return outputs
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        return self.back(gradient, self.inputs, *self.windows, self.ceil, self.places)
+
+
+class _Pooled:
+    """A convolution and the pooling of its outputs: the gradient of the biases is a sum over the few that were greatest."""
+
+    def __init__(self, convolution: _Convolution, pool: _Pool):
+        self.convolution, self.pool = convolution, pool
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.pool.forward(self.convolution.forward(inputs))
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        _give(self.convolution.bias, gradient.sum(dim=(0, 2, 3)))
+        return self.convolution.without_bias(self.pool.backward(gradient, True), further)
+
+
+class _Quartered:
+    """A convolution of few channels and the greatest of each 2x2 of its outputs. The four are channels of one convolution that goes two
+    pixels at a time, with the kernel moved for each: so channels fill a register, and the pooling compares whole tensors."""
+
+    back = torch.ops.aten.convolution_backward.default
+
+    def __init__(self, convolution: _Convolution):
+        self.weight, self.bias = convolution.weight, convolution.bias
+        self.way = [2, 2], convolution.way[1], [1, 1]
+
+    @staticmethod
+    def fits(convolution: _Convolution, pool: _Pool) -> bool:
+        """Whether nothing but its padding is unusual."""
+        stride, _, dilation = convolution.way
+        plain = convolution.outer < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
+        return plain and pool.windows == [[2, 2], [2, 2], [0, 0], [1, 1]] and not pool.ceil
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.inputs, self.moved = _laid(inputs, 1), self._moved()
+        outputs = conv2d(self.inputs, self.moved, self.bias.repeat(4), *self.way)
+        a, b, c, d = outputs.unflatten(1, (4, -1)).unbind(dim=1)
+        above, below = torch.maximum(a, b), torch.maximum(c, d)
+        self.low = _greater(below, above)
+        self.right = torch.lerp(_greater(b, a), _greater(d, c), self.low)  # the second where the greatest is below
+        return torch.maximum(above, below)
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        _give(self.bias, gradient.sum(dim=(0, 2, 3)))
+        below = gradient * self.low
+        above = gradient - below
+        b, d = above * self.right, below * self.right
+        quarters = torch.stack([above - b, b, below - d, d], dim=1).flatten(1, 2)
+        wanted = [further, True, False]
+        slopes, moved, _ = self.back(quarters, self.inputs, self.moved, None, *self.way, False, [0, 0], 1, wanted)
+        height, width = self.weight.shape[2:]
+        corners = moved.view(2, 2, *self.weight.shape[:2], height + 1, width + 1)
+        _give(self.weight, sum(corners[y, x, :, :, y : y + height, x : x + width] for y in (0, 1) for x in (0, 1)))
+        return slopes if further else gradient
+
+    def _moved(self) -> Tensor:
+        """The kernel at each corner of one that is larger by a pixel."""
+        outer, inner, height, width = self.weight.shape
+        moved = self.weight.new_zeros(2, 2, outer, inner, height + 1, width + 1)
+        for y in (0, 1):
+            for x in (0, 1):
+                moved[y, x, :, :, y : y + height, x : x + width] = self.weight
+        return moved.flatten(0, 2)
+
+
+class _Rectifier:
+    back = torch.ops.aten.threshold_backward.default
+
+    def __init__(self, layer: nn.ReLU): ...
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.outputs = inputs.relu()
+        return self.outputs
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        return self.back(gradient, self.outputs, 0)
+
+
+class _Flattening:
+    def __init__(self, layer: nn.Flatten):
+        self.layer = layer
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.inputs = inputs
+        return self.layer(inputs)
+
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        return torch.empty_like(self.inputs).copy_(gradient.view(self.inputs.shape))
+
+
+def _give(parameter: Tensor, gradient: Tensor) -> None:
+    """Beside what the objective asks of it."""
+    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+def _product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`left` times the transpose of `right`, plus a bias. Of large ones oneDNN's product takes about half the time on an AMD EPYC, where
+    PyTorch's own, which is Intel's, does not use all of the processor."""
+    if ONEDNN is None or left.dtype != torch.float32 or left.device.type != "cpu" or left.numel() * len(right) < LARGE:
+        return linear(left, right, bias)
+    return ONEDNN(left, right, bias, "none", [], "")
+
+
+def _laid(tensor: Tensor, channels: int) -> Tensor:
+    """Laid with its channels side by side if so many fill a register, else one after another."""
+    if channels >= LANES:
+        return tensor.contiguous(memory_format=torch.channels_last)
+    return tensor.contiguous().view(-1).view(tensor.shape)  # a single channel is both, until it is said again
+
+
+def _greater(left: Tensor, right: Tensor) -> Tensor:
+    """1 where it is, else 0, as a number, which is faster than as a truth."""
+    return torch.gt(left, right, out=torch.empty_like(left))
+
+
+def _pooled(convolution: _Convolution, pool: _Pool) -> Link:
+    return _Quartered(convolution) if _Quartered.fits(convolution, pool) else _Pooled(convolution, pool)
+
+
+LINKS: dict[type[nn.Module], Callable[[Any], Link]] = {
+    nn.Linear: _Linear,
+    nn.Conv2d: _Convolution,
+    nn.MaxPool2d: _Pool,
+    nn.ReLU: _Rectifier,
+    nn.Flatten: _Flattening,
+}
