@@ -25,8 +25,8 @@ class Stepper(Protocol):
 
 
 class PlainSGD:
-    """The steps of `torch.optim.SGD`, bit for bit, for the one round that a client's optimizer lives. PyTorch's own is dear to make, round
-    after round, and imports the compiler when it is first made: a second at the start of every cell."""
+    """The steps of `torch.optim.SGD`, but for rounding, for the one round that a client's optimizer lives; it uses the gradients up.
+    PyTorch's own is dear to make, round after round, and imports the compiler when it is first made: a second as a cell starts."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0, weight_decay: float = 0):
         self.parameters: list[Tensor] = list(parameters)
@@ -44,13 +44,11 @@ class PlainSGD:
             return
         changes = [parameter.grad for parameter in moved if parameter.grad is not None]
         if self.weight_decay:
-            changes = list(torch._foreach_add(changes, moved, alpha=self.weight_decay))
-        if self.momentum and not self.velocity:
-            changes = self.velocity = [change.clone() for change in changes]
-        elif self.momentum:
-            torch._foreach_mul_(self.velocity, self.momentum)
-            torch._foreach_add_(self.velocity, changes)
-            changes = self.velocity
+            torch._foreach_add_(changes, moved, alpha=self.weight_decay)
+        if self.velocity:
+            torch._foreach_add_(changes, self.velocity, alpha=self.momentum)
+        if self.momentum:
+            self.velocity = changes
         torch._foreach_add_(moved, changes, alpha=-self.lr)
 
 
