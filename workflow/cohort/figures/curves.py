@@ -63,6 +63,7 @@ class Curves(Averaging):
                 self._curve(axes, runs, colors[hue], self._dash(hue, look))
         self.refer(axes)
         axes.margins(x=0.02)
+        axes.locator_params(axis="x", integer=True)
         _begin_at_zero(axes)
 
     def _curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:

@@ -42,7 +42,7 @@ def watching(rounds: int, title: str) -> Iterator[Watch]:
 
 @contextmanager
 def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """A bar in the terminal, with the latest accuracy and the time left."""
+    """A bar in the terminal, with the latest evaluation and the time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     words = (TextColumn("{task.description}"), TextColumn("{task.fields[speed]}"))
@@ -54,17 +54,21 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
             nonlocal first
             first = state.round - 1 if first is None else first
             speed = (state.round - first) / max(time.monotonic() - started, 1e-9)
-            accuracy = state.history.last("test_accuracy")
-            progress.update(bar, completed=state.round, speed=f"accuracy {accuracy:.3f}  {speed:.3g} rounds/s")
+            progress.update(bar, completed=state.round, speed=f"{found(state)}  {speed:.3g} rounds/s")
 
         yield watch
 
 
 def describe(state: RunState, rounds: int) -> str:
     """Where a run stands."""
-    return (
-        f"round {state.round}/{rounds}  test accuracy {state.history.last('test_accuracy'):.4f}  loss {state.history.last('test_loss'):.4f}"
-    )
+    return f"round {state.round}/{rounds}  {found(state)}"
+
+
+def found(state: RunState) -> str:
+    """What the latest evaluation found."""
+    if not state.history.metrics.get("test_accuracy"):
+        return "not evaluated yet"
+    return f"test accuracy {state.history.last('test_accuracy'):.4f}  loss {state.history.last('test_loss'):.4f}"
 
 
 def clock(seconds: float) -> str:
