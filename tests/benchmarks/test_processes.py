@@ -68,7 +68,7 @@ def test_a_process_that_cannot_start(tmp_path: Path):
 def test_a_command_started_anew(tmp_path: Path):
     made = []
     command = Fresh([sys.executable, "-c", "kept = 1"], os.environ, tmp_path, before=lambda: made.append(1))
-    assert command.go() > 0.01 and made == [1]
+    assert command.go() > 0.001 and made == [1]
     with pytest.raises(Failed, match="no luck"):
         Fresh([sys.executable, "-c", "raise SystemExit('no luck')"], os.environ, tmp_path).go()
 
