@@ -29,7 +29,8 @@ def chain_of(layers: Iterable[nn.Module]) -> list[Link]:
     chain: list[Link] = []
     for layer in layers:
         if isinstance(layer, nn.MaxPool2d) and chain and isinstance(convolution := chain[-1], _Convolution):
-            chain[-1] = _pooled(convolution, _Pool(layer))
+            pool = _Pool(layer)
+            chain[-1] = _Quartered(convolution) if _Quartered.fits(convolution, pool) else _Pooled(convolution, pool)
         else:
             chain.append(LINKS[type(layer)](layer))
     return chain
@@ -121,10 +122,8 @@ class _Quartered:
     """A convolution of few channels and the greatest of each 2x2 of its outputs. The four are channels of one convolution that goes two
     pixels at a time, with the kernel moved for each: so channels fill a register, and the pooling compares whole tensors."""
 
-    back = torch.ops.aten.convolution_backward.default
-
     def __init__(self, convolution: _Convolution):
-        self.weight, self.bias = convolution.weight, convolution.bias
+        self.weight, self.bias, self.back = convolution.weight, convolution.bias, convolution.back
         self.way = [2, 2], convolution.way[1], [1, 1]
 
     @staticmethod
@@ -151,19 +150,22 @@ class _Quartered:
         quarters = torch.stack([above - b, b, below - d, d], dim=1).flatten(1, 2)
         wanted = [further, True, False]
         slopes, moved, _ = self.back(quarters, self.inputs, self.moved, None, *self.way, False, [0, 0], 1, wanted)
-        height, width = self.weight.shape[2:]
-        corners = moved.view(2, 2, *self.weight.shape[:2], height + 1, width + 1)
-        _give(self.weight, sum(corners[y, x, :, :, y : y + height, x : x + width] for y in (0, 1) for x in (0, 1)))
+        _give(self.weight, torch.stack(self._corners(moved)).sum(dim=0))
         return slopes if further else gradient
 
     def _moved(self) -> Tensor:
-        """The kernel at each corner of one that is larger by a pixel."""
+        """The kernel four times, each in another corner of one that is larger by a pixel."""
         outer, inner, height, width = self.weight.shape
-        moved = self.weight.new_zeros(2, 2, outer, inner, height + 1, width + 1)
-        for y in (0, 1):
-            for x in (0, 1):
-                moved[y, x, :, :, y : y + height, x : x + width] = self.weight
-        return moved.flatten(0, 2)
+        moved = self.weight.new_zeros(4 * outer, inner, height + 1, width + 1)
+        for corner in self._corners(moved):
+            corner.copy_(self.weight)
+        return moved
+
+    def _corners(self, moved: Tensor) -> list[Tensor]:
+        """Where the kernel lies in each of the four."""
+        height, width = self.weight.shape[2:]
+        places = ((y, x) for y in (0, 1) for x in (0, 1))
+        return [part[..., y : y + height, x : x + width] for part, (y, x) in zip(moved.chunk(4), places, strict=True)]
 
 
 class _Rectifier:
@@ -214,10 +216,6 @@ def _laid(tensor: Tensor, channels: int) -> Tensor:
 def _greater(left: Tensor, right: Tensor) -> Tensor:
     """1 where it is, else 0, as a number, which is faster than as a truth."""
     return torch.gt(left, right, out=torch.empty_like(left))
-
-
-def _pooled(convolution: _Convolution, pool: _Pool) -> Link:
-    return _Quartered(convolution) if _Quartered.fits(convolution, pool) else _Pooled(convolution, pool)
 
 
 LINKS: dict[type[nn.Module], Callable[[Any], Link]] = {
