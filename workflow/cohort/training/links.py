@@ -125,6 +125,9 @@ class _Quartered:
     def __init__(self, convolution: _Convolution):
         self.weight, self.bias, self.back = convolution.weight, convolution.bias, convolution.back
         self.way = [2, 2], convolution.way[1], [1, 1]
+        outer, inner, height, width = self.weight.shape
+        self.moved = self.weight.new_zeros(4 * outer, inner, height + 1, width + 1)
+        self.corners, self.biases = self._corners(self.moved), self.bias.new_empty(4 * outer)
 
     @staticmethod
     def fits(convolution: _Convolution, pool: _Pool) -> bool:
@@ -134,38 +137,29 @@ class _Quartered:
         return plain and pool.windows == [[2, 2], [2, 2], [0, 0], [1, 1]] and not pool.ceil
 
     def forward(self, inputs: Tensor) -> Tensor:
-        self.inputs, self.moved = _laid(inputs, 1), self._moved()
-        outputs = conv2d(self.inputs, self.moved, self.bias.repeat(4), *self.way)
-        a, b, c, d = outputs.unflatten(1, (4, -1)).unbind(dim=1)
-        above, below = torch.maximum(a, b), torch.maximum(c, d)
-        self.low = _greater(below, above)
-        self.right = torch.lerp(_greater(b, a), _greater(d, c), self.low)  # the second where the greatest is below
+        self.inputs = _laid(inputs, 1)
+        self.corners.copy_(self.weight)
+        self.biases.view(4, -1).copy_(self.bias)
+        outputs = conv2d(self.inputs, self.moved, self.biases, *self.way)
+        left, right = outputs.unflatten(1, (2, 2, -1)).unbind(dim=2)
+        rows, self.right = torch.maximum(left, right), _greater(right, left)
+        above, below = rows.unbind(dim=1)
+        self.below = _greater(below, above)
         return torch.maximum(above, below)
 
     def backward(self, gradient: Tensor, further: bool) -> Tensor:
         _give(self.bias, gradient.sum(dim=(0, 2, 3)))
-        below = gradient * self.low
-        above = gradient - below
-        b, d = above * self.right, below * self.right
-        quarters = torch.stack([above - b, b, below - d, d], dim=1).flatten(1, 2)
+        quarters = _parted(_parted(gradient, self.below, 1), self.right, 2).flatten(1, 3)
         wanted = [further, True, False]
         slopes, moved, _ = self.back(quarters, self.inputs, self.moved, None, *self.way, False, [0, 0], 1, wanted)
-        _give(self.weight, torch.stack(self._corners(moved)).sum(dim=0))
+        _give(self.weight, self._corners(moved.contiguous()).sum(dim=(0, 1)))
         return slopes if further else gradient
 
-    def _moved(self) -> Tensor:
-        """The kernel four times, each in another corner of one that is larger by a pixel."""
-        outer, inner, height, width = self.weight.shape
-        moved = self.weight.new_zeros(4 * outer, inner, height + 1, width + 1)
-        for corner in self._corners(moved):
-            corner.copy_(self.weight)
-        return moved
-
-    def _corners(self, moved: Tensor) -> list[Tensor]:
-        """Where the kernel lies in each of the four."""
-        height, width = self.weight.shape[2:]
-        places = ((y, x) for y in (0, 1) for x in (0, 1))
-        return [part[..., y : y + height, x : x + width] for part, (y, x) in zip(moved.chunk(4), places, strict=True)]
+    def _corners(self, moved: Tensor) -> Tensor:
+        """Where the kernel lies in each of four that are larger by a pixel, by how far it is moved down and to the right."""
+        quarter, (_, inner, height, width) = moved.numel() // 4, moved.shape
+        down, right = 2 * quarter + width, quarter + 1  # to the quarter after the next, and a line on; to the next, and a pixel on
+        return moved.as_strided((2, 2, *self.weight.shape), (down, right, inner * height * width, height * width, width, 1))
 
 
 class _Rectifier:
@@ -216,6 +210,14 @@ def _laid(tensor: Tensor, channels: int) -> Tensor:
 def _greater(left: Tensor, right: Tensor) -> Tensor:
     """1 where it is, else 0, as a number, which is faster than as a truth."""
     return torch.gt(left, right, out=torch.empty_like(left))
+
+
+def _parted(gradient: Tensor, second: Tensor, dim: int) -> Tensor:
+    """Along a new dimension of two: it goes to the second where that is 1, else to the first."""
+    parts = gradient.new_empty(*gradient.shape[:dim], 2, *gradient.shape[dim:])
+    first, last = parts.unbind(dim)
+    torch.sub(gradient, torch.mul(gradient, second, out=last), out=first)
+    return parts
 
 
 LINKS: dict[type[nn.Module], Callable[[Any], Link]] = {
