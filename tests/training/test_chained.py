@@ -14,7 +14,7 @@ from torch import nn
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.chained import ChainedTrainer
-from cohort.training.links import LARGE, LINKS, ONEDNN, _product, _Quartered, chain_of
+from cohort.training.links import LARGE, LINKS, ONEDNN, _Pool, _Pooled, _product, _Quartered, _Rectifier, chain_of
 from cohort.training.objectives import Objective
 from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
@@ -49,6 +49,20 @@ NARROW = seeded(
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(8 * 7 * 6, CLASSES),
+    )
+)
+RECTIFIED = seeded(
+    lambda: nn.Sequential(  # pooled after they are rectified: of few channels, of many, and what was pooled before
+        nn.Conv2d(3, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 3 * 3, CLASSES),
     )
 )
 
@@ -94,6 +108,12 @@ def test_a_chain_of_unusual_layers():
 def test_pooled_convolutions_of_few_channels():
     assert [type(link) for link in chain_of(NARROW)[:2]] == [_Quartered, _Quartered]
     assert_agree(NARROW, J="J3")
+
+
+def test_what_is_rectified_before_it_is_pooled():
+    kinds = [type(link) for link in chain_of(RECTIFIED)[:6]]
+    assert kinds == [_Quartered, _Rectifier, _Pooled, _Rectifier, _Pool, _Rectifier]
+    assert_agree(RECTIFIED, J="J3")
 
 
 def test_one_of_equal_outputs_has_the_gradient():

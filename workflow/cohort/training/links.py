@@ -25,14 +25,17 @@ class Link(Protocol):
 
 
 def chain_of(layers: Iterable[nn.Module]) -> list[Link]:
-    """A link for each layer, but one for a convolution and the pooling of its outputs."""
+    """A link for each layer, but one for a convolution and the pooling of its outputs, and what rectifies them comes after: it leaves
+    the greatest the greatest."""
     chain: list[Link] = []
     for layer in layers:
-        if isinstance(layer, nn.MaxPool2d) and chain and isinstance(convolution := chain[-1], _Convolution):
-            pool = _Pool(layer)
-            chain[-1] = _Quartered(convolution) if _Quartered.fits(convolution, pool) else _Pooled(convolution, pool)
+        link = LINKS[type(layer)](layer)
+        after = [chain.pop()] if isinstance(link, _Pool) and chain and isinstance(chain[-1], _Rectifier) else []
+        if isinstance(link, _Pool) and chain and isinstance(convolution := chain[-1], _Convolution):
+            chain[-1] = _Quartered(convolution) if _Quartered.fits(convolution, link) else _Pooled(convolution, link)
         else:
-            chain.append(LINKS[type(layer)](layer))
+            chain.append(link)
+        chain += after
     return chain
 
 
