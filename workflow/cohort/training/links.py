@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 LANES = 16  # channels that fill a register of the processors that were measured
+MANY = 1 << 20  # weights of a convolution: turned round at each pass, the more dearly if channels lie side by side
 LARGE = 1 << 21  # multiplications in a product of matrices
 ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 
@@ -68,6 +69,8 @@ class _Convolution:
         self.weight, self.bias, self.groups = layer.weight, layer.bias, layer.groups
         self.way = layer.stride, layer.padding, layer.dilation
         self.outer, self.inner = max(layer.in_channels, layer.out_channels), layer.in_channels
+        if self.weight.numel() >= MANY:
+            self.weight.data, self.outer, self.inner = self.weight.data.contiguous(), 0, 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         self.inputs = _laid(inputs, self.outer)
@@ -136,7 +139,7 @@ class _Quartered:
     def fits(convolution: _Convolution, pool: _Pool) -> bool:
         """Whether nothing but its padding is unusual."""
         stride, _, dilation = convolution.way
-        plain = convolution.outer < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
+        plain = max(convolution.weight.shape[:2]) < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
         return plain and pool.windows == [[2, 2], [2, 2], [0, 0], [1, 1]] and not pool.ceil
 
     def forward(self, inputs: Tensor) -> Tensor:
