@@ -14,7 +14,7 @@ from torch import nn
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.chained import ChainedTrainer
-from cohort.training.links import LARGE, LINKS, MANY, ONEDNN, _Pool, _Pooled, _product, _Quartered, _Rectifier, chain_of
+from cohort.training.links import LARGE, LINKS, ONEDNN, _Pool, _Pooled, _product, _Quartered, _Rectifier, chain_of
 from cohort.training.objectives import Objective
 from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
@@ -108,12 +108,6 @@ def test_a_chain_of_unusual_layers():
 def test_pooled_convolutions_of_few_channels():
     assert [type(link) for link in chain_of(NARROW)[:2]] == [_Quartered, _Quartered]
     assert_agree(NARROW, J="J3")
-
-
-def test_a_convolution_of_many_weights():
-    model = seeded(lambda: nn.Sequential(nn.Conv2d(3, 700, 23, stride=3), nn.Flatten(), nn.Linear(700 * 4 * 4, CLASSES)))
-    assert model[0].weight.numel() >= MANY
-    assert_agree(model.to(memory_format=torch.channels_last), J="J2")
 
 
 def test_what_is_rectified_before_it_is_pooled():

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
+from cohort.training.fourier import FourierConvolution, pays
+
 LANES = 16  # channels that fill a register of the processors that were measured
-MANY = 1 << 20  # weights of a convolution: turned round at each pass, the more dearly if channels lie side by side
 LARGE = 1 << 21  # multiplications in a product of matrices
 ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 
@@ -61,7 +62,7 @@ class _Linear:
 
 
 class _Convolution:
-    """Each pass in the layout in which it is faster. Of the biases' gradient oneDNN makes more work than a sum is."""
+    """Each pass in the layout in which it is faster, or by frequencies. Of the biases' gradient oneDNN makes more work than a sum is."""
 
     back = torch.ops.aten.convolution_backward.default
 
@@ -69,10 +70,18 @@ class _Convolution:
         self.weight, self.bias, self.groups = layer.weight, layer.bias, layer.groups
         self.way = layer.stride, layer.padding, layer.dilation
         self.outer, self.inner = max(layer.in_channels, layer.out_channels), layer.in_channels
-        if self.weight.numel() >= MANY:
-            self.weight.data, self.outer, self.inner = self.weight.data.contiguous(), 0, 0
+        self.by_frequencies: dict[torch.Size, bool] = {}  # whether batches of a shape are
+        self.fourier: FourierConvolution | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
+        stride, padding, dilation = self.way
+        if inputs.shape not in self.by_frequencies:
+            plain = stride == dilation == (1, 1) and self.groups == 1
+            self.by_frequencies[inputs.shape] = plain and pays(self.weight, padding, inputs.shape)
+        if self.by_frequencies[inputs.shape]:
+            self.fourier = FourierConvolution(self.weight, padding, inputs.shape[2:])
+            return self.fourier.forward(inputs).add_(self.bias.view(-1, 1, 1))
+        self.fourier = None
         self.inputs = _laid(inputs, self.outer)
         return conv2d(self.inputs, _laid(self.weight, self.outer), self.bias, *self.way, self.groups)
 
@@ -82,6 +91,10 @@ class _Convolution:
 
     def without_bias(self, gradient: Tensor, further: bool) -> Tensor:
         """The same, where the gradient of the biases is known."""
+        if self.fourier is not None:
+            slopes, gradient = self.fourier.backward(gradient, further)
+            _give(self.weight, slopes)
+            return gradient
         _give(self.weight, self._slopes(gradient, self.inputs, self.outer, [False, True, False])[1])
         if not further:
             return gradient
@@ -139,7 +152,7 @@ class _Quartered:
     def fits(convolution: _Convolution, pool: _Pool) -> bool:
         """Whether nothing but its padding is unusual."""
         stride, _, dilation = convolution.way
-        plain = max(convolution.weight.shape[:2]) < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
+        plain = convolution.outer < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
         return plain and pool.windows == [[2, 2], [2, 2], [0, 0], [1, 1]] and not pool.ceil
 
     def forward(self, inputs: Tensor) -> Tensor:
