@@ -90,6 +90,6 @@ def _description(workload: Workload, facts: Mapping[str, int]) -> str:
     return (
         f"{clients} with {workload.size} images of {shape}{augmented}, {work} in batches of {workload.batch}; SGD with momentum "
         f"{workload.momentum:g} and weight decay {workload.weight_decay:g}; `{workload.model}` with {facts['weights']:,} weights. A round "
-        f"needs {number(facts['round'] / 1e9)} billion additions and multiplications (augmentation not counted). {workload.rounds} rounds "
-        f"of each variant, interleaved."
+        f"needs {number(facts['round'] / 1e9)} billion additions and multiplications, by direct convolutions (augmentation not counted). "
+        f"{workload.rounds} rounds of each variant, interleaved."
     )
