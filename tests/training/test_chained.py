@@ -13,8 +13,9 @@ from torch import nn
 
 from cohort.data.samples import Samples
 from cohort.models import MODELS
+from cohort.training.chain import chain_of, is_chain, outputs_of
 from cohort.training.chained import ChainedTrainer
-from cohort.training.links import LARGE, LINKS, ONEDNN, _Pool, _Pooled, _product, _Quartered, _Rectifier, chain_of
+from cohort.training.links import LARGE, LINKS, ONEDNN, Pool, Pooled, Quartered, Rectifier, _product
 from cohort.training.objectives import Objective
 from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
@@ -96,6 +97,23 @@ def test_every_chain_of_the_house(name: str, batch: int):
     assert_agree(built(name), J="J1e", batch=batch, momentum=0.9, weight_decay=1e-3)
 
 
+@pytest.mark.parametrize("name", ["lenet5", "aml-lenet", "small-cnn", "small-mlp", "vgg11"])
+def test_outputs_in_evaluation(name: str):
+    """Along the chain they are the network's but for rounding."""
+    for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-13)):
+        model = built(name).to(dtype).eval()
+        inputs = torch.randn(40, *SHAPE, generator=torch.Generator().manual_seed(3), dtype=dtype)
+        with torch.inference_mode():
+            expected, found = model(inputs), outputs_of(model, inputs)
+        assert (found - expected).abs().max() < bound * expected.abs().max()
+        assert is_chain(model)
+
+
+def test_outputs_of_what_is_no_chain():
+    model, inputs = nn.Sequential(nn.Linear(3, 2), nn.Tanh()), torch.ones(4, 3)
+    assert torch.equal(outputs_of(model, inputs), model(inputs))
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
 def test_every_objective(objective: Objective):
     assert_agree(built("lenet5"), J="J3", objective=objective, clip=0.2)
@@ -106,13 +124,13 @@ def test_a_chain_of_unusual_layers():
 
 
 def test_pooled_convolutions_of_few_channels():
-    assert [type(link) for link in chain_of(NARROW)[:2]] == [_Quartered, _Quartered]
+    assert [type(link) for link in chain_of(NARROW)[:2]] == [Quartered, Quartered]
     assert_agree(NARROW, J="J3")
 
 
 def test_what_is_rectified_before_it_is_pooled():
     kinds = [type(link) for link in chain_of(RECTIFIED)[:6]]
-    assert kinds == [_Quartered, _Rectifier, _Pooled, _Rectifier, _Pool, _Rectifier]
+    assert kinds == [Quartered, Rectifier, Pooled, Rectifier, Pool, Rectifier]
     assert_agree(RECTIFIED, J="J3")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from cohort.cell import Settings
 from cohort.data.samples import Samples
-from cohort.training.links import chain_of, is_linked
+from cohort.training.chain import chain_of, is_chain
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.serial import SerialTrainer
@@ -32,8 +32,7 @@ class ChainedTrainer(SerialTrainer):
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:
         """In the federated procedure, for a chain of layers that it knows."""
-        chain = isinstance(model, nn.Sequential) and all(is_linked(layer) for layer in model)
-        return chain and settings.procedure == "federated" and settings.precision != "bfloat16"
+        return is_chain(model) and settings.procedure == "federated" and settings.precision != "bfloat16"
 
     @torch.no_grad()
     def _backward(self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]) -> Tensor:

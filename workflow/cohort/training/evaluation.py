@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from cohort.cell import evaluated_at_once
 from cohort.data.samples import Samples
+from cohort.training.chain import outputs_of
 from cohort.training.updates import Weights
 
 BINS = 15  # of confidence, as is usual for the calibration error
@@ -45,7 +46,7 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     named: set[int] = set()
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)  # confidence less right answers, by bin
     for chunk in chunks(samples, indices):
-        outputs, targets = model(samples.inputs(chunk)), samples.labels[chunk]
+        outputs, targets = outputs_of(model, samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, answers = outputs.double().softmax(dim=1).max(dim=1)
         named.update(answers.unique().tolist())
@@ -65,7 +66,7 @@ def right_by_class(model: nn.Module, weights: Weights, samples: Samples, indices
     right = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     for chunk in chunks(samples, indices):
         targets = samples.labels[chunk]
-        right += targets[model(samples.inputs(chunk)).argmax(dim=1) == targets].bincount(minlength=classes)
+        right += targets[outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), right
 
 
@@ -74,7 +75,7 @@ def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: 
     """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
     model.load_state_dict(weights)
     model.eval()
-    sums = [model(samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in chunks(samples, indices)]
+    sums = [outputs_of(model, samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in chunks(samples, indices)]
     return torch.stack(sums).sum(dim=0) / len(indices)
 
 

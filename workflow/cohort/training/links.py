@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -26,27 +26,6 @@ class Link(Protocol):
         """From the gradient of the outputs to that of the inputs, where it is wanted; those of the weights are then with them."""
 
 
-def chain_of(layers: Iterable[nn.Module]) -> list[Link]:
-    """A link for each layer, but one for a convolution and the pooling of its outputs, and what rectifies them comes after: it leaves
-    the greatest the greatest."""
-    chain: list[Link] = []
-    for layer in layers:
-        link = LINKS[type(layer)](layer)
-        after = [chain.pop()] if isinstance(link, _Pool) and chain and isinstance(chain[-1], _Rectifier) else []
-        if isinstance(link, _Pool) and chain and isinstance(convolution := chain[-1], _Convolution):
-            chain[-1] = _Quartered(convolution) if _Quartered.fits(convolution, link) else _Pooled(convolution, link)
-        else:
-            chain.append(link)
-        chain += after
-    return chain
-
-
-def is_linked(layer: nn.Module) -> bool:
-    """Whether it is of a known kind, with a bias if it has weights, and pads with zeros, if at all."""
-    as_usual = getattr(layer, "bias", True) is not None and getattr(layer, "padding_mode", "zeros") == "zeros"
-    return type(layer) in LINKS and as_usual and not isinstance(getattr(layer, "padding", 0), str)
-
-
 class _Linear:
     def __init__(self, layer: nn.Linear):
         self.weight, self.bias = layer.weight, layer.bias
@@ -61,7 +40,7 @@ class _Linear:
         return _product(gradient, self.weight.t()) if further else gradient
 
 
-class _Convolution:
+class Convolution:
     """Each pass in the layout in which it is faster, or by frequencies. Of the biases' gradient oneDNN makes more work than a sum is."""
 
     back = torch.ops.aten.convolution_backward.default
@@ -106,7 +85,7 @@ class _Convolution:
         return self.back(gradient, inputs, weight, None, *self.way, False, [0, 0], self.groups, wanted)
 
 
-class _Pool:
+class Pool:
     there, back = torch.ops.aten.max_pool2d_with_indices.default, torch.ops.aten.max_pool2d_with_indices_backward.default
 
     def __init__(self, layer: nn.MaxPool2d):
@@ -123,10 +102,10 @@ class _Pool:
         return self.back(gradient, self.inputs, *self.windows, self.ceil, self.places)
 
 
-class _Pooled:
+class Pooled:
     """A convolution and the pooling of its outputs: the gradient of the biases is a sum over the few that were greatest."""
 
-    def __init__(self, convolution: _Convolution, pool: _Pool):
+    def __init__(self, convolution: Convolution, pool: Pool):
         self.convolution, self.pool = convolution, pool
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -137,11 +116,11 @@ class _Pooled:
         return self.convolution.without_bias(self.pool.backward(gradient, True), further)
 
 
-class _Quartered:
+class Quartered:
     """A convolution of few channels and the greatest of each 2x2 of its outputs. The four are channels of one convolution that goes two
     pixels at a time, with the kernel moved for each: so channels fill a register, and the pooling compares whole tensors."""
 
-    def __init__(self, convolution: _Convolution):
+    def __init__(self, convolution: Convolution):
         self.weight, self.bias, self.back = convolution.weight, convolution.bias, convolution.back
         self.way = [2, 2], convolution.way[1], [1, 1]
         outer, inner, height, width = self.weight.shape
@@ -149,7 +128,7 @@ class _Quartered:
         self.corners, self.biases = self._corners(self.moved), self.bias.new_empty(4 * outer)
 
     @staticmethod
-    def fits(convolution: _Convolution, pool: _Pool) -> bool:
+    def fits(convolution: Convolution, pool: Pool) -> bool:
         """Whether nothing but its padding is unusual."""
         stride, _, dilation = convolution.way
         plain = convolution.outer < LANES and convolution.groups == 1 and stride == dilation == (1, 1)
@@ -181,7 +160,7 @@ class _Quartered:
         return moved.as_strided((2, 2, *self.weight.shape), (down, right, inner * height * width, height * width, width, 1))
 
 
-class _Rectifier:
+class Rectifier:
     back = torch.ops.aten.threshold_backward.default
 
     def __init__(self, layer: nn.ReLU): ...
@@ -241,8 +220,8 @@ def _parted(gradient: Tensor, second: Tensor, dim: int) -> Tensor:
 
 LINKS: dict[type[nn.Module], Callable[[Any], Link]] = {
     nn.Linear: _Linear,
-    nn.Conv2d: _Convolution,
-    nn.MaxPool2d: _Pool,
-    nn.ReLU: _Rectifier,
+    nn.Conv2d: Convolution,
+    nn.MaxPool2d: Pool,
+    nn.ReLU: Rectifier,
     nn.Flatten: _Flattening,
 }
