@@ -118,13 +118,13 @@ def _sums(lengths: Sides, places: list[range], factors: Factors, dtype: torch.dt
 
 
 def _of_real(length: int, places: range, factors: Factors, twice: int) -> Tensor:
-    """Sums of real numbers: one at each frequency of no direction, the factors' at each of the others, of which half are left out."""
+    """Sums of real numbers: one at each frequency that is its own conjugate's, the factors' at each of the others that is kept."""
     waves = _waves(length, places)
     return torch.cat([waves[0, [0] if length % 2 else [0, length // 2]], twice * _combined(factors, waves[:, 1 : (length + 1) // 2])])
 
 
 def _of_complex(length: int, places: range, factors: Factors) -> Tensor:
-    """Sums of complex numbers, of which all real parts come first: the factors' at each frequency."""
+    """Sums of complex numbers, all real parts before the imaginary ones: the factors' at each frequency."""
     real, imaginary = _waves(length, places)
     return _combined(factors, torch.stack([torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)]))
 
