@@ -44,7 +44,7 @@ def test_there_and_back(case: str, dtype: torch.dtype, bound: float):
 
 def test_what_it_pays_for():
     """The second convolution of AML's LeNet and all of VGG-11's but the first; not LeNet-5's, nor one on large maps, nor of one sample, nor
-    with more padding than reaches a pixel."""
+    with more padding than reaches a pixel, nor on another device."""
 
     def asked(inner: int, outer: int, side: int, kernel: int, padding: int, batch: int) -> bool:
         inputs = torch.Size((batch, inner, side, side))
@@ -56,3 +56,4 @@ def test_what_it_pays_for():
     )
     assert not any(asked(*case, 64) for case in ((3, 64, 32, 5, 2), (1, 6, 32, 5, 0), (6, 16, 14, 5, 0), (64, 64, 32, 3, 1)))
     assert not asked(64, 64, 16, 5, 2, batch=1) and not asked(64, 64, 16, 1, 1, batch=64)
+    assert not pays(torch.empty(64, 64, 5, 5, device="meta"), (2, 2), torch.Size((32, 64, 16, 16)))

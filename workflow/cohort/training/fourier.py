@@ -87,7 +87,7 @@ class FourierConvolution:
 def pays(weight: Tensor, padding: Sides, inputs: torch.Size) -> bool:
     """Whether it makes so many multiplications less that a step of training on a CPU, there and back, is done sooner."""
     (outer, inner), kernel, samples, sides = weight.shape[:2], weight.shape[2:], inputs[0], inputs[2:]
-    if weight.device.type == "cuda" or any(pad >= side for pad, side in zip(padding, kernel, strict=True)):
+    if weight.device.type != "cpu" or any(pad >= side for pad, side in zip(padding, kernel, strict=True)):
         return False
     of_inputs, of_weights, of_outputs = _all_sums(kernel, padding, sides, weight.dtype)
     sums = samples * (inner * of_inputs.multiplications + outer * of_outputs.multiplications) + outer * inner * of_weights.multiplications
