@@ -13,9 +13,10 @@ from torch import nn
 
 from cohort.data.samples import Samples
 from cohort.models import MODELS
+from cohort.training import links
 from cohort.training.chain import chain_of, is_chain, outputs_of
 from cohort.training.chained import ChainedTrainer
-from cohort.training.links import LARGE, LINKS, ONEDNN, Pool, Pooled, Quartered, Rectifier, _product
+from cohort.training.links import LARGE, LINKS, Pool, Pooled, Quartered, Rectifier, _product
 from cohort.training.objectives import Objective
 from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
@@ -146,13 +147,14 @@ def test_one_of_equal_outputs_has_the_gradient():
     torch.testing.assert_close([layers[0].weight.grad, layers[0].bias.grad], expected)
 
 
-def test_large_products_of_matrices():
-    """On both sides of the size from which oneDNN makes them."""
+@pytest.mark.parametrize("onednn", [None, torch.ops.mkldnn._linear_pointwise])
+def test_large_products_of_matrices(onednn: Any, monkeypatch: pytest.MonkeyPatch):
+    """On both sides of the size from which oneDNN makes them, where it does."""
+    monkeypatch.setattr(links, "ONEDNN", onednn)
     generator = torch.Generator().manual_seed(1)
     for rows in (2, LARGE // 1000 + 1):
         left, right, bias = (torch.randn(shape, generator=generator) for shape in ((rows, 100), (10, 100), (10,)))
         torch.testing.assert_close(_product(left, right, bias), (left.double() @ right.double().t() + bias).float(), rtol=1e-4, atol=1e-5)
-    assert ONEDNN is not None
 
 
 def test_every_kind_of_layer_is_tried():

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 from cohort.training.fourier import FourierConvolution, pays
+from cohort.training.provenance import device_name
 
 LANES = 16  # channels that fill a register of the processors that were measured
 LARGE = 1 << 21  # multiplications in a product of matrices
-ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if "AMD" in device_name(torch.device("cpu")) else None
 
 
 class Link(Protocol):
@@ -192,7 +193,7 @@ def _give(parameter: Tensor, gradient: Tensor) -> None:
 
 def _product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     """`left` times the transpose of `right`, plus a bias. Of large ones oneDNN's product takes about half the time on an AMD EPYC, where
-    PyTorch's own, which is Intel's, does not use all of the processor."""
+    PyTorch's own, which is Intel's, does not use all of the processor; on an Intel Xeon it takes longer."""
     if ONEDNN is None or left.dtype != torch.float32 or left.device.type != "cpu" or left.numel() * len(right) < LARGE:
         return linear(left, right, bias)
     return ONEDNN(left, right, bias, "none", [], "")
