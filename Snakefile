@@ -12,10 +12,10 @@ configfile: "config/config.yaml"
 
 sys.path.insert(0, f"{workflow.basedir}/workflow")
 
-from cohort.driver import Driver
-from cohort.errors import UserError
+from cohort.pipeline.driver import Driver
+from cohort.core.errors import UserError
 from cohort.plan import load
-from cohort.stages import Stages
+from cohort.pipeline.stages import Stages
 
 try:
     plan = load(config) if workflow.is_main_process else None

@@ -30,7 +30,9 @@ def parts(tiny: bool) -> Mapping[str, Part]:
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload
 
-    rounds = {workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)}
+    rounds = {
+        workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)
+    }
     return rounds | {
         "W4": partial(evaluation.measure, sized(W4)),
         "W5": partial(start.measure, 1 if tiny else 10),
@@ -42,9 +44,20 @@ def parts(tiny: bool) -> Mapping[str, Part]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: how many things went wrong."""
-    parser = argparse.ArgumentParser(prog="benchmarks", description="Speed and memory against a plain loop and against peers.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(parts(False))}; all where none is named")
-    parser.add_argument("--tiny", action="store_true", help="a few small rounds, to see that all of it works; nothing is written")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description="Speed and memory against a plain loop and against peers."
+    )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"one of {', '.join(parts(False))}; all where none is named",
+    )
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="a few small rounds, to see that all of it works; nothing is written",
+    )
     said = parser.parse_args(arguments)
     known = parts(said.tiny)
     if unknown := [name for name in said.parts if name not in known]:

@@ -34,14 +34,23 @@ class Entry:
     def live(self, folder: Path) -> Live:
         """It at work on what lies in a folder."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
-        command = [str(python), "-m", f"benchmarks.variants.{self.module}", str(folder), *self.options]
+        command = [
+            str(python),
+            "-m",
+            f"benchmarks.variants.{self.module}",
+            str(folder),
+            *self.options,
+        ]
         return Live([command] * self.processes, environment(), folder / f"{self.module}.log")
 
 
 ONE_THREAD = ("--threads", "1")
 OURS = Entry("ours, one process", "ours")
 OURS_PER_MACHINE = Entry(f"ours, {cores()} processes", "ours", cores())
-SERIAL, BATCHED = (Entry(f"ours, the {name} trainer", "ours", options=("--trainer", name)) for name in ("serial", "batched"))
+SERIAL, BATCHED = (
+    Entry(f"ours, the {name} trainer", "ours", options=("--trainer", name))
+    for name in ("serial", "batched")
+)
 PLAIN = Entry("plain loop", "plain")
 PLAIN_ONE_THREAD = Entry("plain loop, one thread", "plain", options=ONE_THREAD)
 FLOWER, PFL, FEDLAB = (Entry(title, module) for module, title in PEERS.items())
@@ -75,14 +84,20 @@ class Outcome:
         return missing + [f"{title}: failed, {reason}" for title, reason in self.failed.items()]
 
 
-def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, weighed: bool = True) -> Outcome:
+def contest(
+    entries: Sequence[Entry], folder: Path, rounds: int, *, weighed: bool = True
+) -> Outcome:
     """Measure the variants on the work that lies in a folder."""
-    outcome = Outcome(missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None])
+    outcome = Outcome(
+        missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None]
+    )
     there = [entry for entry in entries if entry.title not in outcome.missing]
     for entry in there:
         if weighed and entry not in RATES.values():
             _alone(entry, folder, outcome)
-    _side_by_side([entry for entry in there if entry.title not in outcome.failed], folder, rounds, outcome)
+    _side_by_side(
+        [entry for entry in there if entry.title not in outcome.failed], folder, rounds, outcome
+    )
     return outcome
 
 
@@ -91,12 +106,20 @@ def differences_to(reference: Entry, outcome: Outcome) -> dict[str, float]:
     if reference.title not in outcome.answers:
         return {}
     answer = outcome.answers[reference.title]
-    return {title: largest_difference(other, answer) for title, other in outcome.answers.items() if title != reference.title}
+    return {
+        title: largest_difference(other, answer)
+        for title, other in outcome.answers.items()
+        if title != reference.title
+    }
 
 
 def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
     """The largest difference of two rows of numbers, as a part of the largest number of the reference."""
-    return float(np.abs(answer - reference).max() / np.abs(reference).max()) if answer.shape == reference.shape else float("inf")
+    return (
+        float(np.abs(answer - reference).max() / np.abs(reference).max())
+        if answer.shape == reference.shape
+        else float("inf")
+    )
 
 
 def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:

@@ -22,7 +22,16 @@ def measure(workload: Workload, rounds: int, folder: Path) -> Section:
         for look in range(1, LOOKS + 1):
             taken = [live.go() for _ in range(rounds // LOOKS)]
             memory.append(proportional_mb(live.processes[0]))
-            rows.append([str(look * (rounds // LOOKS)), number(memory[-1], 4), number(median(taken))])
+            rows.append(
+                [str(look * (rounds // LOOKS)), number(memory[-1], 4), number(median(taken))]
+            )
     text = f"{workload.name} by {OURS.title}: its proportional set size after so many rounds, and the median time of the last of them."
-    goal = Goal("memory at the end, as a multiple of that after a tenth of the rounds", 1.01, memory[-1] / memory[0], at_least=False)
-    return Section(f"{rounds} rounds", [text, table(["rounds", "memory, MB", "s per round"], rows)], [goal])
+    goal = Goal(
+        "memory at the end, as a multiple of that after a tenth of the rounds",
+        1.01,
+        memory[-1] / memory[0],
+        at_least=False,
+    )
+    return Section(
+        f"{rounds} rounds", [text, table(["rounds", "memory, MB", "s per round"], rows)], [goal]
+    )

@@ -28,7 +28,16 @@ CLIENTS = Workload(
     rounds=2,
 )
 COHORTS = (10, 30, 100, 300, 1000)
-NETWORK = Workload(name="network", title="Size of the network", model="lenet5", shape=(3, 32, 32), classes=10, J="J2", batch=32, rounds=2)
+NETWORK = Workload(
+    name="network",
+    title="Size of the network",
+    model="lenet5",
+    shape=(3, 32, 32),
+    classes=10,
+    J="J2",
+    batch=32,
+    rounds=2,
+)
 NETWORKS = ("small-mlp", "small-cnn", "lenet5", "aml-lenet", "vgg11")
 CELLS = (1_000, 5_000, 20_000)
 OURS = "Cohort"
@@ -45,29 +54,49 @@ class Point:
 
 def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
     """The section, and its picture where there is a place for it."""
-    by_clients = [_measured(replace(CLIENTS, cohort=cohort), folder) for cohort in (COHORTS[:1] if tiny else COHORTS)]
-    by_network = [_measured(replace(NETWORK, model=model), folder) for model in (NETWORKS[:2] if tiny else NETWORKS)]
+    by_clients = [
+        _measured(replace(CLIENTS, cohort=cohort), folder)
+        for cohort in (COHORTS[:1] if tiny else COHORTS)
+    ]
+    by_network = [
+        _measured(replace(NETWORK, model=model), folder)
+        for model in (NETWORKS[:2] if tiny else NETWORKS)
+    ]
     planning = plan_cells(CELLS[:1] if tiny else CELLS, 2, folder)
     section = Section("W6: Growth", goals=planning.goals(), failures=planning.failures)
     for point in (*by_clients, *by_network):
-        section.failures += [line for line in point.outcome.complaints() if line not in section.failures]
+        section.failures += [
+            line for line in point.outcome.complaints() if line not in section.failures
+        ]
     section.text = [
         _sentence("Seconds per round against clients per round", CLIENTS, f"`{CLIENTS.model}`"),
         _table(["clients"], {(str(point.workload.cohort),): point.outcome for point in by_clients}),
-        _sentence("Seconds per round against the size of the network", NETWORK, f"{NETWORK.cohort} clients"),
-        _table(["network", "weights", "million operations for an image"], {_network(point): point.outcome for point in by_network}),
+        _sentence(
+            "Seconds per round against the size of the network",
+            NETWORK,
+            f"{NETWORK.cohort} clients",
+        ),
+        _table(
+            ["network", "weights", "million operations for an image"],
+            {_network(point): point.outcome for point in by_network},
+        ),
         "Dry runs (`snakemake -n -q`) of a study of so many cells, and of a bare Snakefile with as many jobs of one script:",
         planning.table(),
     ]
     if picture is not None:
         draw(_panels(by_clients, by_network, planning), picture)
-        section.text.insert(0, f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})")
+        section.text.insert(
+            0,
+            f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})",
+        )
     return section
 
 
 def _measured(workload: Workload, folder: Path) -> Point:
     here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
-    return Point(workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, weighed=False))
+    return Point(
+        workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, weighed=False)
+    )
 
 
 def _network(point: Point) -> tuple[str, ...]:
@@ -83,15 +112,26 @@ def _table(titles: Sequence[str], outcomes: Mapping[tuple[str, ...], Outcome]) -
     rows = []
     for names, outcome in outcomes.items():
         medians = [number(_median(outcome, entry.title)) for entry in ENTRIES]
-        rows.append([*names, *medians, *(number(outcome.ratio(entry, OURS_PER_MACHINE)) for entry in ENTRIES[1:])])
-    return table([*titles, *(f"{entry.title}, s" for entry in ENTRIES), "ours x plain", "ours x Flower"], rows)
+        rows.append(
+            [
+                *names,
+                *medians,
+                *(number(outcome.ratio(entry, OURS_PER_MACHINE)) for entry in ENTRIES[1:]),
+            ]
+        )
+    return table(
+        [*titles, *(f"{entry.title}, s" for entry in ENTRIES), "ours x plain", "ours x Flower"],
+        rows,
+    )
 
 
 def _median(outcome: Outcome, title: str) -> float | None:
     return Summary.of(outcome.seconds[title]).median if title in outcome.seconds else None
 
 
-def _panels(by_clients: Sequence[Point], by_network: Sequence[Point], planning: Planning) -> list[Panel]:
+def _panels(
+    by_clients: Sequence[Point], by_network: Sequence[Point], planning: Planning
+) -> list[Panel]:
     ours = [(cells, Summary.of(taken).median) for cells, (taken, _) in planning.seconds.items()]
     bare = [(cells, Summary.of(taken).median) for cells, (_, taken) in planning.seconds.items()]
     clients = _curves([(point.workload.cohort, point.outcome) for point in by_clients])
@@ -99,13 +139,25 @@ def _panels(by_clients: Sequence[Point], by_network: Sequence[Point], planning: 
     return [
         Panel("Clients per round", "Seconds per round", clients),
         Panel("Million operations for an image", "Seconds per round", network),
-        Panel("Cells of a study", "Seconds of a dry run", [Curve(OURS, ours), Curve("bare Snakefile", bare)]),
+        Panel(
+            "Cells of a study",
+            "Seconds of a dry run",
+            [Curve(OURS, ours), Curve("bare Snakefile", bare)],
+        ),
     ]
 
 
 def _curves(outcomes: Sequence[tuple[float, Outcome]]) -> list[Curve]:
     curves = []
     for entry in ENTRIES:
-        points = [(x, _median(outcome, entry.title)) for x, outcome in sorted(outcomes, key=lambda pair: pair[0])]
-        curves.append(Curve(OURS if entry is OURS_PER_MACHINE else entry.title, [(x, y) for x, y in points if y is not None]))
+        points = [
+            (x, _median(outcome, entry.title))
+            for x, outcome in sorted(outcomes, key=lambda pair: pair[0])
+        ]
+        curves.append(
+            Curve(
+                OURS if entry is OURS_PER_MACHINE else entry.title,
+                [(x, y) for x, y in points if y is not None],
+            )
+        )
     return curves

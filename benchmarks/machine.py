@@ -36,7 +36,11 @@ def described(arguments: Sequence[str], commit: str, load: float) -> str:
 
 
 def _processor() -> str:
-    names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
     return names[0] if names else platform.machine()
 
 

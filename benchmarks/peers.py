@@ -20,7 +20,11 @@ def python_of(peer: str, environments: Path = HERE / ".environments") -> Path | 
 def pins(peer: str) -> str:
     """The packages of a peer and their versions, torch's aside."""
     lines = (HERE / "peers" / f"{peer}.txt").read_text().split()
-    return ", ".join(re.sub(r"(\[.*\])?==", " ", line) for line in lines if not line.startswith(("torch", "numpy")))
+    return ", ".join(
+        re.sub(r"(\[.*\])?==", " ", line)
+        for line in lines
+        if not line.startswith(("torch", "numpy"))
+    )
 
 
 def environment() -> dict[str, str]:

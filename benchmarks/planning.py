@@ -12,7 +12,15 @@ from benchmarks.project import add_study, copied, environment, planned
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
 
-SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 3, "rounds": 4, "batch": 16, "reserve": 60}
+SETTINGS = {
+    "dataset": "digits",
+    "model": "small-mlp",
+    "clients": 10,
+    "cohort": 3,
+    "rounds": 4,
+    "batch": 16,
+    "reserve": 60,
+}
 AXES = {
     "partition": ["iid", "classes-1", "classes-2", "classes-3", "dir-0.1"],
     "J": ["J1", "J2", "J4", "J8"],
@@ -41,12 +49,29 @@ class Planning:
 
     def table(self) -> str:
         """In Markdown."""
-        titles = ["cells", "ours, s, median", "least", "middle half", "bare, s, median", "ours / bare", "ours, MB", "bare, MB"]
+        titles = [
+            "cells",
+            "ours, s, median",
+            "least",
+            "middle half",
+            "bare, s, median",
+            "ours / bare",
+            "ours, MB",
+            "bare, MB",
+        ]
         rows = []
         for cells, (ours, bare) in self.seconds.items():
             ratio = number(times_faster(ours, bare))
             memory = map(number, self.peak_mb[cells])
-            rows.append([f"{cells:,}", *seconds(Summary.of(ours)), number(Summary.of(bare).median), ratio, *memory])
+            rows.append(
+                [
+                    f"{cells:,}",
+                    *seconds(Summary.of(ours)),
+                    number(Summary.of(bare).median),
+                    ratio,
+                    *memory,
+                ]
+            )
         return table(titles, rows)
 
     def goals(self) -> list[Goal]:
@@ -55,8 +80,18 @@ class Planning:
         ratio = times_faster(*self.seconds[most]) if most else None
         memory = self.peak_mb[most][0] if most else None
         return [
-            Goal(f"dry run of {most:,} cells, as a multiple of a bare Snakefile's", 1.6, ratio, at_least=False),
-            Goal(f"its peak memory, in MB (resident set), {most:,} cells", 1000, memory, at_least=False),
+            Goal(
+                f"dry run of {most:,} cells, as a multiple of a bare Snakefile's",
+                1.6,
+                ratio,
+                at_least=False,
+            ),
+            Goal(
+                f"its peak memory, in MB (resident set), {most:,} cells",
+                1000,
+                memory,
+                at_least=False,
+            ),
         ]
 
 
@@ -80,6 +115,9 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
     there = [cells for cells in sizes if {f"ours {cells}", f"bare {cells}"} <= taken.keys()]
     return Planning(
         {cells: (taken[f"ours {cells}"], taken[f"bare {cells}"]) for cells in there},
-        {cells: (variants[f"ours {cells}"].peak_mb, variants[f"bare {cells}"].peak_mb) for cells in there},
+        {
+            cells: (variants[f"ours {cells}"].peak_mb, variants[f"bare {cells}"].peak_mb)
+            for cells in there
+        },
         [f"dry run, {name} cells: failed, {reason}" for name, reason in failed.items()],
     )

@@ -132,7 +132,11 @@ class Fresh:
         self.before()
         started = time.perf_counter()
         with subprocess.Popen(
-            self.command, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            self.command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         ) as process:
             assert process.stderr is not None
             said = process.stderr.read()
@@ -161,7 +165,15 @@ def _own_mb(process: psutil.Process) -> float:
         return 0.0
 
 
-def _started(command: Sequence[str], environment: Mapping[str, str], log: int) -> subprocess.Popen[str]:
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], log: int
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        command,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        start_new_session=True,
     )

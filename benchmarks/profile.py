@@ -32,7 +32,14 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
 
 def _profile(folder: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.variants.profiled", str(folder)]
-    done = subprocess.run(command, env=environment(), check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    done = subprocess.run(
+        command,
+        env=environment(),
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     profile: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return profile
 
@@ -41,5 +48,11 @@ def _table(profile: dict[str, Any]) -> str:
     whole = profile["seconds"]
     first = sorted(profile["operations"].items(), key=lambda entry: -entry[1][0])[: LINES - 1]
     rest = whole - sum(seconds for _, (seconds, _) in first)
-    rows = [[f"`{name}`", f"{count:,}", number(seconds), f"{seconds / whole:.1%}"] for name, (seconds, count) in first]
-    return table(["operation", "calls", "s", "of the round"], [*rows, ["all else", "", number(rest), f"{rest / whole:.1%}"]])
+    rows = [
+        [f"`{name}`", f"{count:,}", number(seconds), f"{seconds / whole:.1%}"]
+        for name, (seconds, count) in first
+    ]
+    return table(
+        ["operation", "calls", "s", "of the round"],
+        [*rows, ["all else", "", number(rest), f"{rest / whole:.1%}"]],
+    )

@@ -13,7 +13,15 @@ import yaml
 from benchmarks.peers import ROOT
 from cohort.plan import Plan, load
 
-PARTS = ("Snakefile", "rules", "workflow", "config", "profiles", "resources/paper_values", "environment.yml")
+PARTS = (
+    "Snakefile",
+    "rules",
+    "workflow",
+    "config",
+    "profiles",
+    "resources/paper_values",
+    "environment.yml",
+)
 
 
 def copied(target: Path) -> Path:
@@ -28,9 +36,15 @@ def copied(target: Path) -> Path:
     return target
 
 
-def add_study(project: Path, name: str, settings: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
+def add_study(
+    project: Path, name: str, settings: Mapping[str, Any], axes: Mapping[str, Any]
+) -> None:
     """A study of one experiment."""
-    study = {"title": name, "settings": dict(settings), "experiments": {"main": {"axes": dict(axes)}}}
+    study = {
+        "title": name,
+        "settings": dict(settings),
+        "experiments": {"main": {"axes": dict(axes)}},
+    }
     (project / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
 
 

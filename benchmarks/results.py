@@ -37,19 +37,33 @@ class Results:
 
     def complaints(self) -> list[str]:
         """What is missing, failed or different."""
-        different = {title: found for title, found in self.differences.items() if not found <= DIFFERENT}
+        different = {
+            title: found for title, found in self.differences.items() if not found <= DIFFERENT
+        }
         return self.outcome.complaints() + [
-            f"{title}: its answer differs from that of '{self.reference.title}' by {number(found)}" for title, found in different.items()
+            f"{title}: its answer differs from that of '{self.reference.title}' by {number(found)}"
+            for title, found in different.items()
         ]
 
     def table(self) -> str:
         """In Markdown."""
-        titles = ["variant", f"s/{self.unit}, median", "least", "middle half", *self.references, "memory, MB", "of the peak", "difference"]
+        titles = [
+            "variant",
+            f"s/{self.unit}, median",
+            "least",
+            "middle half",
+            *self.references,
+            "memory, MB",
+            "of the peak",
+            "difference",
+        ]
         return table(titles, [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
         """What the peak is."""
-        rates = ", ".join(f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items())
+        rates = ", ".join(
+            f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items()
+        )
         return (
             f"The peak is the faster of what torch itself reached in the same sweeps, one thread on each core, in billions of additions "
             f"and multiplications a second (float32): {rates}. It is no limit of the hardware."
@@ -63,13 +77,28 @@ class Results:
         ratios = [number(self.outcome.ratio(other, entry)) for other in self.references.values()]
         memory = number(self.outcome.peak_mb.get(entry.title))
         difference = number(self.differences.get(entry.title)) if self.compared else "not compared"
-        return [entry.title, *seconds(Summary.of(taken)), *ratios, memory, self._share(taken), difference]
+        return [
+            entry.title,
+            *seconds(Summary.of(taken)),
+            *ratios,
+            memory,
+            self._share(taken),
+            difference,
+        ]
 
     def _share(self, taken: Sequence[float]) -> str:
         rates = self._rates()
-        return f"{100 * self.operations / Summary.of(taken).median / max(rates.values()):.0f} %" if rates else NOTHING
+        return (
+            f"{100 * self.operations / Summary.of(taken).median / max(rates.values()):.0f} %"
+            if rates
+            else NOTHING
+        )
 
     def _rates(self) -> dict[str, float]:
         """Operations a second of all cores together, by what they compute."""
         found = {style: self.outcome.seconds.get(entry.title) for style, entry in RATES.items()}
-        return {style: OPERATIONS[style] / Summary.of(taken).median for style, taken in found.items() if taken}
+        return {
+            style: OPERATIONS[style] / Summary.of(taken).median
+            for style, taken in found.items()
+            if taken
+        }

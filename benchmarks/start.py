@@ -23,7 +23,11 @@ SETTINGS = {
     "evaluate_every": 2,
 }
 AXES = {"partition": ["iid"], "J": ["J1"], "strategy": ["fedavg"], "seed": [0]}
-IMPORT, CELL, BY_NAME = 'python -c "import torch"', "a cell, from its plan file", "a cell by its digest, planned first"
+IMPORT, CELL, BY_NAME = (
+    'python -c "import torch"',
+    "a cell, from its plan file",
+    "a cell by its digest, planned first",
+)
 
 
 def measure(rounds: int, folder: Path) -> Section:
@@ -38,7 +42,12 @@ def measure(rounds: int, folder: Path) -> Section:
             shutil.rmtree(state)
 
     def begun(cell: str, *more: str) -> Fresh:
-        return Fresh([sys.executable, "-m", "cohort", "run", cell, "--until", "1", *more], found, project, before=forget)
+        return Fresh(
+            [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *more],
+            found,
+            project,
+            before=forget,
+        )
 
     by_name = begun(cell.digest, "--config", "studies=start")
     by_name.go()  # prepares the data, deals the shards and writes the plan file
@@ -49,7 +58,12 @@ def measure(rounds: int, folder: Path) -> Section:
     }
     taken, failed = interleaved(variants, rounds)
     rows = [
-        [name, *seconds(Summary.of(taken[name])), number(times_faster(taken[name], taken[IMPORT])), number(variants[name].peak_mb)]
+        [
+            name,
+            *seconds(Summary.of(taken[name])),
+            number(times_faster(taken[name], taken[IMPORT])),
+            number(variants[name].peak_mb),
+        ]
         for name in variants
         if name in taken and IMPORT in taken
     ]
@@ -60,8 +74,18 @@ def measure(rounds: int, folder: Path) -> Section:
             "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, "
             "builds `aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
             f"{rounds} of each, interleaved. Memory: the largest resident set of the process.",
-            table(["process", "s, median", "least", "middle half", "x import torch", "memory, MB"], rows),
+            table(
+                ["process", "s, median", "least", "middle half", "x import torch", "memory, MB"],
+                rows,
+            ),
         ],
-        [Goal("time of a cell's start, as a multiple of `import torch`", 1.2, ratio, at_least=False)],
+        [
+            Goal(
+                "time of a cell's start, as a multiple of `import torch`",
+                1.2,
+                ratio,
+                at_least=False,
+            )
+        ],
         [f"{name}: failed, {reason}" for name, reason in failed.items()],
     )

@@ -23,12 +23,20 @@ class Summary:
     @classmethod
     def of(cls, values: Seconds) -> Summary:
         """Of some values."""
-        quarters = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+        quarters = (
+            statistics.quantiles(values, n=4, method="inclusive")
+            if len(values) > 1
+            else [values[0]] * 3
+        )
         return cls(statistics.median(values), min(values), (quarters[0], quarters[2]))
 
 
 def interleaved(
-    variants: Mapping[str, Variant], rounds: int, tell: Callable[[str], None] = lambda text: None, *, warm: bool = True
+    variants: Mapping[str, Variant],
+    rounds: int,
+    tell: Callable[[str], None] = lambda text: None,
+    *,
+    warm: bool = True,
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """The seconds of each variant, as many of each, and why some failed. A first round of each is not counted, where they
     are to be `warm`."""

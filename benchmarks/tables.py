@@ -39,7 +39,10 @@ class Section:
 
     def markdown(self) -> str:
         """All of it."""
-        rows = [[goal.text, _bound(goal), number(goal.measured), f"**{goal.verdict}**"] for goal in self.goals]
+        rows = [
+            [goal.text, _bound(goal), number(goal.measured), f"**{goal.verdict}**"]
+            for goal in self.goals
+        ]
         goals = [table(["goal", "bound", "measured", "verdict"], rows)] if rows else []
         failures = ["\n".join(f"- {line}" for line in self.failures)] if self.failures else []
         return "\n\n".join([f"## {self.title}", *self.text, *goals, *failures]) + "\n"
@@ -49,8 +52,15 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown, its columns as wide as they must be."""
     lines = [list(titles), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
-    return "\n".join([padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]])
+    padded = [
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in lines
+    ]
+    return "\n".join(
+        [padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]]
+    )
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -59,13 +69,19 @@ def number(value: float | None, digits: int = 3) -> str:
         return NOTHING
     if value and abs(value) < 1e-3:
         return f"{value:.1e}"
-    return f"{value:.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:#.{digits}g}".rstrip(".")
+    return (
+        f"{value:.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:#.{digits}g}".rstrip(".")
+    )
 
 
 def seconds(summary: Summary, unit: float = 1.0) -> list[str]:
     """Median, least, and the middle half."""
     low, high = summary.quarters
-    return [number(summary.median / unit), number(summary.least / unit), f"{number(low / unit)} to {number(high / unit)}"]
+    return [
+        number(summary.median / unit),
+        number(summary.least / unit),
+        f"{number(low / unit)} to {number(high / unit)}",
+    ]
 
 
 def _bound(goal: Goal) -> str:

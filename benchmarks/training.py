@@ -28,10 +28,14 @@ from benchmarks.contest import (
 from benchmarks.results import Results
 from benchmarks.tables import Goal, Section, number
 from benchmarks.workloads import Workload
-from cohort.cell import local_work
+from cohort.cell.settings import local_work
 
 ALL = (OURS_PER_MACHINE, OURS, PLAIN, PLAIN_ONE_THREAD, FLOWER, PFL, PFL_ONE_THREAD, FEDLAB)
-EAGER = Entry("plain loop without DataLoader, one thread", "plain", options=("--threads", "1", "--style", "eager"))
+EAGER = Entry(
+    "plain loop without DataLoader, one thread",
+    "plain",
+    options=("--threads", "1", "--style", "eager"),
+)
 ONE_BY_ONE = (OURS, SERIAL, EAGER, PLAIN_ONE_THREAD)
 TRAINERS = {"W2": (SERIAL, BATCHED)}  # beside the one that `auto` takes
 LEAST = {"W1": 1.8, "W2": 1.7}  # times as fast as peers, per machine
@@ -50,20 +54,41 @@ def measure(workload: Workload, folder: Path) -> Section:
         facts["round"],
         compared=workload.augmentation == "none",
     )
-    text = [_description(workload, facts), results.table(), results.peak(), _comparison(results, folder)]
-    return Section(f"{workload.name}: {workload.title}", text, goals(workload, outcome), results.complaints())
+    text = [
+        _description(workload, facts),
+        results.table(),
+        results.peak(),
+        _comparison(results, folder),
+    ]
+    return Section(
+        f"{workload.name}: {workload.title}", text, goals(workload, outcome), results.complaints()
+    )
 
 
 def goals(workload: Workload, outcome: Outcome) -> list[Goal]:
     """What was to be reached on this workload."""
     if workload.name == "W3":
-        return [Goal("times as fast as the plain loop without DataLoader, one thread each", 1.4, outcome.ratio(EAGER, OURS))]
+        return [
+            Goal(
+                "times as fast as the plain loop without DataLoader, one thread each",
+                1.4,
+                outcome.ratio(EAGER, OURS),
+            )
+        ]
     if workload.name not in LEAST:
         return []
-    machine = {f"times as fast as {peer.title}, per machine": outcome.ratio(peer, OURS_PER_MACHINE) for peer in (FLOWER, PFL)}
-    core = {f"times as fast as {peer.title}, per core": outcome.ratio(peer, OURS) for peer in (PLAIN_ONE_THREAD, PFL_ONE_THREAD)}
+    machine = {
+        f"times as fast as {peer.title}, per machine": outcome.ratio(peer, OURS_PER_MACHINE)
+        for peer in (FLOWER, PFL)
+    }
+    core = {
+        f"times as fast as {peer.title}, per core": outcome.ratio(peer, OURS)
+        for peer in (PLAIN_ONE_THREAD, PFL_ONE_THREAD)
+    }
     found = [Goal(text, LEAST[workload.name], ratio) for text, ratio in machine.items()]
-    found += [Goal(text, 1.6, ratio) for text, ratio in core.items()] if workload.name == "W2" else []
+    found += (
+        [Goal(text, 1.6, ratio) for text, ratio in core.items()] if workload.name == "W2" else []
+    )
     memory = outcome.memory_ratio(OURS_PER_MACHINE, FLOWER)
     return [*found, Goal("memory per machine, as a part of Flower's", 1.0, memory, at_least=False)]
 
@@ -84,8 +109,12 @@ def _comparison(results: Results, folder: Path) -> str:
 def _description(workload: Workload, facts: Mapping[str, int]) -> str:
     amount, epochs = local_work(workload.J)
     shape = "x".join(map(str, workload.shape))
-    clients = f"{workload.cohort} of {workload.clients} clients" if workload.clients > 1 else "One client"
-    augmented = f", augmented by `{workload.augmentation}`" if workload.augmentation != "none" else ""
+    clients = (
+        f"{workload.cohort} of {workload.clients} clients" if workload.clients > 1 else "One client"
+    )
+    augmented = (
+        f", augmented by `{workload.augmentation}`" if workload.augmentation != "none" else ""
+    )
     work = f"{amount} {'epoch' if epochs else 'step'}{'s' if amount > 1 else ''}"
     return (
         f"{clients} with {workload.size} images of {shape}{augmented}, {work} in batches of {workload.batch}; SGD with momentum "

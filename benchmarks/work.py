@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.peers import environment
 from benchmarks.workloads import Workload
-from cohort.randomness import generator, torch_seed
+from cohort.core.randomness import generator, torch_seed
 
 SEED = 0
 SCALE, MEAN, STD = 255.0, 0.5, 0.25  # of the pixels
@@ -71,9 +71,15 @@ def draw(workload: Workload, folder: Path) -> None:
     weights = _initial_weights(workload)
     np.savez(folder / "weights.npz", allow_pickle=False, **weights)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
-    orders = [[_orders(workload, round, client) for client in cohort] for round, cohort in enumerate(cohorts, start=1)]
+    orders = [
+        [_orders(workload, round, client) for client in cohort]
+        for round, cohort in enumerate(cohorts, start=1)
+    ]
     np.savez(folder / "schedule.npz", cohorts=np.array(cohorts), orders=np.array(orders))
-    facts = {"weights": sum(values.size for values in weights.values()), "forward": forward_operations(workload)}
+    facts = {
+        "weights": sum(values.size for values in weights.values()),
+        "forward": forward_operations(workload),
+    }
     (folder / "facts.json").write_text(json.dumps(facts | {"round": round_operations(workload)}))
 
 
@@ -113,12 +119,16 @@ def _initial_weights(workload: Workload) -> dict[str, np.ndarray]:
 
 
 def _cohort(workload: Workload, round: int) -> np.ndarray:
-    return generator(SEED, "selection", round=round).choice(np.arange(workload.clients), workload.cohort, replace=False)
+    return generator(SEED, "selection", round=round).choice(
+        np.arange(workload.clients), workload.cohort, replace=False
+    )
 
 
 def _orders(workload: Workload, round: int, client: int) -> np.ndarray:
     rng = generator(SEED, "batches", round=round, client=int(client))
-    return np.array([rng.permutation(workload.size) for _ in range(workload.epochs)], dtype=np.int16)
+    return np.array(
+        [rng.permutation(workload.size) for _ in range(workload.epochs)], dtype=np.int16
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cohort.cell import local_work
+from cohort.cell.settings import local_work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +62,45 @@ class Workload:
         """The same in a second, to see that the harness works."""
         amount, epochs = local_work(self.J)
         less = f"J{min(amount, 2)}{'e' if epochs else ''}"
-        return replace(self, clients=4, cohort=2, size=min(self.size, 20), batch=min(self.batch, 8), J=less, rounds=3)
+        return replace(
+            self,
+            clients=4,
+            cohort=2,
+            size=min(self.size, 20),
+            batch=min(self.batch, 8),
+            J=less,
+            rounds=3,
+        )
 
 
 # The learning rates take no time; these are so low that rounding does not grow into differences within one round.
-W1 = Workload(name="W1", title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32), classes=100, J="J4", rounds=7)
+W1 = Workload(
+    name="W1",
+    title="LeNet of the AML project",
+    model="aml-lenet",
+    shape=(3, 32, 32),
+    classes=100,
+    J="J4",
+    rounds=7,
+)
 W2 = Workload(
-    name="W2", title="LeNet-5, five epochs", model="lenet5", shape=(1, 32, 32), classes=10, J="J5e", lr=0.003, weight_decay=5e-4, rounds=9
+    name="W2",
+    title="LeNet-5, five epochs",
+    model="lenet5",
+    shape=(1, 32, 32),
+    classes=10,
+    J="J5e",
+    lr=0.003,
+    weight_decay=5e-4,
+    rounds=9,
 )
 W2A = replace(
-    W2, name="W2a", title="LeNet-5, five epochs of augmented images", shape=(3, 32, 32), augmentation="jitter-flip-gray", rounds=3
+    W2,
+    name="W2a",
+    title="LeNet-5, five epochs of augmented images",
+    shape=(3, 32, 32),
+    augmentation="jitter-flip-gray",
+    rounds=3,
 )
 W3 = Workload(
     name="W3",

@@ -12,7 +12,7 @@ rule draw:
         mem_mb=2000,
     params:
         spec=stages.spec,
-        code=stages.code("figures", "records"),
+        code=stages.code("figures", "metrics", "records"),
     script:
         "../workflow/scripts/draw.py"
 
@@ -33,7 +33,7 @@ rule tabulate:
         mem_mb=1000,
     params:
         spec=stages.spec,
-        code=stages.code("tables", "records"),
+        code=stages.code("tables", "metrics", "records"),
     script:
         "../workflow/scripts/tabulate.py"
 
@@ -52,6 +52,6 @@ rule judge:
         mem_mb=1000,
     params:
         spec=stages.claims,
-        code=stages.code("claims", "tables", "records"),
+        code=stages.code("claims", "tables", "metrics", "records"),
     script:
         "../workflow/scripts/judge.py"

@@ -12,6 +12,6 @@ rule collect:
         mem_mb=4000,
     params:
         plan=stages.collect_plan,
-        code=stages.code("records"),
+        code=stages.code("metrics", "records"),
     script:
         "../workflow/scripts/collect.py"

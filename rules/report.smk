@@ -12,6 +12,6 @@ rule report:
         mem_mb=1000,
     params:
         spec=stages.page_spec,
-        code=stages.code("report", "claims", "tables", "records"),
+        code=stages.code("report", "claims", "tables", "metrics", "records"),
     script:
         "../workflow/scripts/report.py"

@@ -13,7 +13,15 @@ import pandas as pd
 
 from tests.conftest import ROOT
 
-MEASURED = ["test_accuracy", "test_loss", "validation_accuracy", "validation_loss", "test_classes_named", "train_loss", "update_norm"]
+MEASURED = [
+    "test_accuracy",
+    "test_loss",
+    "validation_accuracy",
+    "validation_loss",
+    "test_classes_named",
+    "train_loss",
+    "update_norm",
+]
 
 
 def main(metrics: str, item: str, *labels: str) -> None:
@@ -29,7 +37,9 @@ def main(metrics: str, item: str, *labels: str) -> None:
     for metric in ("test_accuracy", "test_loss"):
         apart = both[metric] - both[f"authors_{metric}"]
         starts = [20 if len(apart.loc[20:]) else 1, 51]
-        spans = [(start, int(apart.index[-1])) for start in starts] + [(end - 49, end) for end in range(50, int(apart.index[-1]) + 1, 50)]
+        spans = [(start, int(apart.index[-1])) for start in starts] + [
+            (end - 49, end) for end in range(50, int(apart.index[-1]) + 1, 50)
+        ]
         for start, end in spans:
             span = apart.loc[start:end].dropna()
             if len(span):
@@ -41,7 +51,9 @@ def wide(rows: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:
     """A line for each round, a column for each metric that is there."""
     for label, value in labels.items():
         rows = rows[rows[label].astype(str) == value]
-    found = rows[rows["metric"].isin(MEASURED)].pivot(index="round", columns="metric", values="value")
+    found = rows[rows["metric"].isin(MEASURED)].pivot(
+        index="round", columns="metric", values="value"
+    )
     return found[[metric for metric in MEASURED if metric in found]]
 
 

@@ -22,12 +22,12 @@ import h5py
 import numpy as np
 import yaml
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.core.errors import UserError
 from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.prepare import TYPES
 from cohort.data.prepare import prepare as prepare_data
-from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import publishers
 
@@ -63,14 +63,26 @@ def main(mirror: str = "") -> None:
     sets, files = [], []
     for dataset, declared in facts.items():
         with tempfile.TemporaryDirectory() as folder:
-            origin = alone(get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else "")
-            seconds = alone(prepare, dataset, declared | (publishers.counts(dataset) if origin == "generated" else {}), folder)
-            sets.append(row_of(dataset, declared, Path(folder), seconds, alone(load, folder), origin))
+            origin = alone(
+                get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else ""
+            )
+            seconds = alone(
+                prepare,
+                dataset,
+                declared | (publishers.counts(dataset) if origin == "generated" else {}),
+                folder,
+            )
+            sets.append(
+                row_of(dataset, declared, Path(folder), seconds, alone(load, folder), origin)
+            )
             files += rows_of_files(dataset, Path(folder), origin)
         print(*sets[-1], sep=" | ")
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n\n{table(FILES, files)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before}{BEGIN}\n{table(SETS, sets)}\n\n{table(FILES, files)}\n{END}{after}",
+        encoding="utf-8",
+    )
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -120,7 +132,10 @@ def load(folder: str) -> tuple[float, float]:
     torch.zeros(1)
     before = peak_mb()
     begin = time.perf_counter()
-    kept = [samples.load(Path(folder, "data.h5"), part, cpu, torch.float32) for part in ("train", "test")]
+    kept = [
+        samples.load(Path(folder, "data.h5"), part, cpu, torch.float32)
+        for part in ("train", "test")
+    ]
     seconds = time.perf_counter() - begin
     assert kept
     return seconds, peak_mb() - before
@@ -128,14 +143,27 @@ def load(folder: str) -> tuple[float, float]:
 
 def peak_mb() -> float:
     """Of this process alone: what getrusage says begins with what its parent had used."""
-    return float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    return (
+        float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    )
 
 
-def row_of(dataset: str, declared: Facts, folder: Path, seconds: float, loading: tuple[float, float], origin: str) -> tuple[str, ...]:
+def row_of(
+    dataset: str,
+    declared: Facts,
+    folder: Path,
+    seconds: float,
+    loading: tuple[float, float],
+    origin: str,
+) -> tuple[str, ...]:
     """A data set as it was stored."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
-        means, deviations = moments(file["train/values"][:], file.attrs["scale"]) if file.attrs["kind"] == "images" else ("-", "-")
+        means, deviations = (
+            moments(file["train/values"][:], file.attrs["scale"])
+            if file.attrs["kind"] == "images"
+            else ("-", "-")
+        )
     raw = list((folder / "resources/raw" / dataset).iterdir())
     return (
         dataset,
@@ -166,26 +194,44 @@ def whole(declared: Facts) -> int:
     """Bytes of all values, and two of each label and of each group's number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
-    return (declared["train"] + declared["test"]) * (math.prod(declared["shape"]) * wide + 2 * numbers)
+    return (declared["train"] + declared["test"]) * (
+        math.prod(declared["shape"]) * wide + 2 * numbers
+    )
 
 
 def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
     """Mean and standard deviation of each channel, divided by the scale."""
     channels = [images[:, number] for number in range(images.shape[1])]
-    return tuple(" ".join(f"{moment(channel) / scale:.4f}" for channel in channels) for moment in (np.mean, np.std))
+    return tuple(
+        " ".join(f"{moment(channel) / scale:.4f}" for channel in channels)
+        for moment in (np.mean, np.std)
+    )
 
 
 def each_class(counts: np.ndarray) -> str:
     """One number where all classes are of one size, the smallest and the largest where there are too many to print."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"
-    return " ".join(map(str, counts)) if len(counts) <= MOST_PRINTED else f"{counts.min():,} to {counts.max():,}"
+    return (
+        " ".join(map(str, counts))
+        if len(counts) <= MOST_PRINTED
+        else f"{counts.min():,} to {counts.max():,}"
+    )
 
 
 def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:
     """The raw files."""
     files = sorted((folder / "resources/raw" / dataset).iterdir())
-    return [(dataset, file.name, f"{file.stat().st_size:,}", hashlib.sha256(file.read_bytes()).hexdigest(), origin) for file in files]
+    return [
+        (
+            dataset,
+            file.name,
+            f"{file.stat().st_size:,}",
+            hashlib.sha256(file.read_bytes()).hexdigest(),
+            origin,
+        )
+        for file in files
+    ]
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

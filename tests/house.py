@@ -12,12 +12,17 @@ BEGIN, END = "<!-- house: made by `make house` -->", "<!-- end of house -->"
 
 # From the ground up: a part may import its own floor's other parts only where the arrow is drawn in FLOORS' order.
 FLOORS = (
-    ("errors", "files", "hdf5", "randomness", "components", "named", "log", "cell"),
-    ("data", "partition", "models", "privacy", "selection", "shards"),
+    ("core",),
+    ("cell",),
+    ("data", "models", "partition", "privacy"),
+    ("selection",),
     ("records",),
-    ("training", "figures", "tables", "claims", "report"),
+    ("training",),
+    ("metrics",),
+    ("figures", "tables", "claims", "report"),
     ("plan",),
-    ("stages", "partial", "status", "driver", "show_shards", "by_hand", "prune", "cli"),
+    ("pipeline",),
+    ("commands",),
 )
 
 
@@ -42,19 +47,39 @@ def arrows() -> set[tuple[str, str]]:
         for file in files:
             for node in ast.walk(ast.parse(file.read_text())):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-                names += [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
-                names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                found |= {(part, name.split(".")[1]) for name in names if name.startswith("cohort.")}
-    return {(importer, imported) for importer, imported in found if importer != imported and imported in modules()}
+                names += (
+                    [f"{node.module}.{alias.name}" for alias in node.names]
+                    if isinstance(node, ast.ImportFrom)
+                    else []
+                )
+                names += (
+                    [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                )
+                found |= {
+                    (part, name.split(".")[1]) for name in names if name.startswith("cohort.")
+                }
+    return {
+        (importer, imported)
+        for importer, imported in found
+        if importer != imported and imported in modules()
+    }
 
 
 def picture() -> str:
     """The house as Markdown."""
-    lines = {part: [len(file.read_text().splitlines()) for file in files] for part, files in modules().items()}
+    lines = {
+        part: [len(file.read_text().splitlines()) for file in files]
+        for part, files in modules().items()
+    }
     rows = ["| part | imports | files | lines | longest |", "|---|---|---|---|---|"]
     for part in (part for floor in reversed(FLOORS) for part in floor):
-        below = ", ".join(sorted(imported for importer, imported in arrows() if importer == part)) or "-"
-        rows.append(f"| `{part}` | {below} | {len(lines[part])} | {sum(lines[part])} | {max(lines[part])} |")
+        below = (
+            ", ".join(sorted(imported for importer, imported in arrows() if importer == part))
+            or "-"
+        )
+        rows.append(
+            f"| `{part}` | {below} | {len(lines[part])} | {sum(lines[part])} | {max(lines[part])} |"
+        )
     return "\n".join(rows)
 
 

@@ -8,8 +8,8 @@ import torch
 from benchmarks.protocol import serve
 from benchmarks.variants.given import arguments, given_work
 from benchmarks.variants.ours import samples_of, task_of
-from cohort.training.arithmetic import set_up
 from cohort.training.evaluation import evaluate
+from cohort.training.precision import set_up
 
 
 def main() -> None:

@@ -15,7 +15,9 @@ from benchmarks.variants.given import Augmented, arguments, flat, given_work, ne
 from benchmarks.work import Work
 from cohort.models.vision import from_torchvision
 
-from_torchvision("transforms")  # FedLab imports torchvision by itself, which fails beside some builds of torch
+from_torchvision(
+    "transforms"
+)  # FedLab imports torchvision by itself, which fails beside some builds of torch
 
 from fedlab.contrib.algorithm.basic_client import SGDSerialClientTrainer  # noqa: E402
 from fedlab.contrib.algorithm.basic_server import SyncServerHandler  # noqa: E402
@@ -30,8 +32,15 @@ class Clients:
     def get_dataloader(self, client: int, batch_size: int) -> DataLoader[Any]:
         """A client's loader: one epoch of it for each of the work's."""
         load = self.given.workload
-        data = Augmented(self.given, client) if load.augmentation != "none" else TensorDataset(*shard(self.given, client))
-        orders, taken = iter(self.given.epochs(self.round, client)), min(load.steps * load.batch, load.size)
+        data = (
+            Augmented(self.given, client)
+            if load.augmentation != "none"
+            else TensorDataset(*shard(self.given, client))
+        )
+        orders, taken = (
+            iter(self.given.epochs(self.round, client)),
+            min(load.steps * load.batch, load.size),
+        )
         return DataLoader(data, batch_size, sampler=Turns(orders, taken))
 
 
@@ -59,7 +68,9 @@ class Trainer(SGDSerialClientTrainer):
         """Its own, with another optimizer."""
         super().setup_optim(epochs, batch_size, lr)
         load = self.workload
-        self.optimizer = torch.optim.SGD(self._model.parameters(), lr, momentum=load.momentum, weight_decay=load.weight_decay)
+        self.optimizer = torch.optim.SGD(
+            self._model.parameters(), lr, momentum=load.momentum, weight_decay=load.weight_decay
+        )
 
     def train(self, parameters: Tensor, loader: DataLoader[Any]) -> list[Tensor]:
         """Its own, with a momentum that does not go from client to client."""
@@ -72,7 +83,9 @@ def main() -> None:
     given = given_work(arguments().folder)
     load, logger = given.workload, logging.getLogger("fedlab")
     logger.setLevel(logging.ERROR)
-    server = SyncServerHandler(network(given), 10**6, sample_ratio=(load.cohort + 0.5) / load.clients, logger=logger)
+    server = SyncServerHandler(
+        network(given), 10**6, sample_ratio=(load.cohort + 0.5) / load.clients, logger=logger
+    )
     server.num_clients = load.clients
     clients, trainer, rounds = Clients(given), Trainer(given, logger), count(1)
     trainer.setup_dataset(clients)

@@ -26,19 +26,28 @@ client_app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     """A client's local work, on one thread: the actors share the cores."""
     config = message.content["config"]
-    given, round, client = _work(config["folder"]), int(config["server-round"]), int(config["client"])
+    given, round, client = (
+        _work(config["folder"]),
+        int(config["server-round"]),
+        int(config["client"]),
+    )
     load = given.workload
     model = network(given)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay)
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay
+    )
     for images, labels in _batches(given, round, client):
         optimizer.zero_grad()
         loss = cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
     metrics = MetricRecord({"num-examples": load.size, "loss": float(loss.detach())})
-    return Message(content=RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
+    return Message(
+        content=RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}),
+        reply_to=message,
+    )
 
 
 @functools.cache
@@ -65,19 +74,25 @@ class Told(FedAvg):
         self.folder, self.given, self.channel = folder, given_work(folder), channel
         load = self.given.workload
         super().__init__(
-            fraction_train=(load.cohort + 0.5) / load.clients if load.cohort < load.clients else 1.0,
+            fraction_train=(load.cohort + 0.5) / load.clients
+            if load.cohort < load.clients
+            else 1.0,
             fraction_evaluate=0.0,
             min_train_nodes=load.cohort,
             min_available_nodes=load.clients,
         )
 
-    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         """The messages of a round."""
         if not self.channel.wait(lambda: flat(arrays.to_torch_state_dict().values())):
             raise SystemExit
         messages = list(super().configure_train(server_round, arrays, config, grid))
         for message, client in zip(messages, self.given.cohort(server_round), strict=True):
-            told = ConfigRecord({"server-round": server_round, "client": client, "folder": str(self.folder)})
+            told = ConfigRecord(
+                {"server-round": server_round, "client": client, "folder": str(self.folder)}
+            )
             message.content = RecordDict({"arrays": arrays, "config": told})
         return messages
 
@@ -90,6 +105,8 @@ def server(folder: Path, channel: Channel) -> ServerApp:
     def main(grid: Grid, context: Context) -> None:
         strategy = Told(folder, channel)
         weights = ArrayRecord(network(strategy.given).state_dict())
-        strategy.start(grid=grid, initial_arrays=weights, train_config=ConfigRecord({}), num_rounds=10**6)
+        strategy.start(
+            grid=grid, initial_arrays=weights, train_config=ConfigRecord({}), num_rounds=10**6
+        )
 
     return app

@@ -39,7 +39,9 @@ def given_work(folder: Path) -> Work:
 def network(given: Work) -> nn.Module:
     """The workload's network with the initial weights."""
     model = networks.build(given.workload)
-    model.load_state_dict({name: torch.from_numpy(values) for name, values in given.weights.items()})
+    model.load_state_dict(
+        {name: torch.from_numpy(values) for name, values in given.weights.items()}
+    )
     return model
 
 
@@ -66,7 +68,10 @@ class Augmented(Dataset[tuple[Tensor, Tensor]]):
     def __init__(self, given: Work, client: int):
         v2: Any = from_torchvision("transforms.v2")
         rows = given.shard(client)
-        self.images, self.labels = torch.from_numpy(given.values[rows]), torch.from_numpy(given.labels[rows])
+        self.images, self.labels = (
+            torch.from_numpy(given.values[rows]),
+            torch.from_numpy(given.labels[rows]),
+        )
         self.transform = v2.Compose(
             [
                 v2.ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1),

@@ -8,13 +8,13 @@ import torch
 from benchmarks.protocol import serve
 from benchmarks.variants.given import arguments, flat, given_work, network
 from benchmarks.work import MEAN, SCALE, SEED, STD, Work
-from cohort.cell import Settings
+from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
+from cohort.partition.deal import Shards
 from cohort.selection.random import Random
-from cohort.shards import Shards
-from cohort.training.arithmetic import set_up
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
+from cohort.training.precision import set_up
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers.average import Average
@@ -51,19 +51,45 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
 def samples_of(given: Work) -> Samples:
     """All samples as the pipeline keeps them."""
     channel = torch.ones(given.workload.shape[0], 1, 1)
-    return Samples(torch.from_numpy(given.values), torch.from_numpy(given.labels), SCALE, MEAN * channel, STD * channel)
+    return Samples(
+        torch.from_numpy(given.values),
+        torch.from_numpy(given.labels),
+        SCALE,
+        MEAN * channel,
+        STD * channel,
+    )
 
 
 def _settings(given: Work) -> Settings:
-    names = ("model", "J", "clients", "cohort", "batch", "lr", "momentum", "weight_decay", "augmentation")
+    names = (
+        "model",
+        "J",
+        "clients",
+        "cohort",
+        "batch",
+        "lr",
+        "momentum",
+        "weight_decay",
+        "augmentation",
+    )
     said = {name: getattr(given.workload, name) for name in names}
-    return Settings(dataset="none", partition="iid", strategy="fedavg", seed=SEED, rounds=ENDLESS, evaluate_every=ENDLESS, **said)
+    return Settings(
+        dataset="none",
+        partition="iid",
+        strategy="fedavg",
+        seed=SEED,
+        rounds=ENDLESS,
+        evaluate_every=ENDLESS,
+        **said,
+    )
 
 
 def _shards(given: Work) -> Shards:
     clients, classes = range(given.workload.clients), given.workload.classes
     held = [np.arange(len(given.labels))[given.shard(client)] for client in clients]
-    return Shards(held, np.stack([np.bincount(given.labels[indices], minlength=classes) for indices in held]))
+    return Shards(
+        held, np.stack([np.bincount(given.labels[indices], minlength=classes) for indices in held])
+    )
 
 
 def main() -> None:

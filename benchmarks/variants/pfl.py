@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 from benchmarks.protocol import Channel
 from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard
 from benchmarks.work import Work
-from cohort.cell import local_work
+from cohort.cell.settings import local_work
 
 ENDLESS = 10**6
 
@@ -76,7 +76,9 @@ class Told(TrainingProcessCallback):
         self._wait()
         return Metrics()
 
-    def after_central_iteration(self, aggregate_metrics: Metrics, model: Any, *, central_iteration: int) -> tuple[bool, Metrics]:
+    def after_central_iteration(
+        self, aggregate_metrics: Metrics, model: Any, *, central_iteration: int
+    ) -> tuple[bool, Metrics]:
         """Wait before the next round."""
         return not self._wait(), Metrics()
 
@@ -91,11 +93,16 @@ def main() -> None:
     amount, epochs = local_work(load.J)
     made = count()
     cohorts = (client for round in count(1) for client in given.cohort(round))
-    clients = FederatedDataset(lambda client: Visit(given, next(made) // load.cohort + 1, client), lambda: next(cohorts))
+    clients = FederatedDataset(
+        lambda client: Visit(given, next(made) // load.cohort + 1, client), lambda: next(cohorts)
+    )
     model = Network(given)
     FederatedAveraging().run(
         algorithm_params=NNAlgorithmParams(
-            central_num_iterations=ENDLESS, evaluation_frequency=ENDLESS, train_cohort_size=load.cohort, val_cohort_size=0
+            central_num_iterations=ENDLESS,
+            evaluation_frequency=ENDLESS,
+            train_cohort_size=load.cohort,
+            val_cohort_size=0,
         ),
         backend=SimulatedBackend(training_data=clients, val_data=clients),
         model=PyTorchModel(

@@ -11,7 +11,15 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from benchmarks.protocol import serve
-from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard, standardized
+from benchmarks.variants.given import (
+    Augmented,
+    arguments,
+    flat,
+    given_work,
+    network,
+    shard,
+    standardized,
+)
 from benchmarks.work import Work
 
 
@@ -26,12 +34,19 @@ class Loop:
 
     def round(self, round: int) -> None:
         """One round."""
-        states = [self._train(copy.deepcopy(self.model), round, client) for client in self.given.cohort(round)]
-        self.model.load_state_dict({name: sum(state[name] / len(states) for state in states) for name in states[0]})
+        states = [
+            self._train(copy.deepcopy(self.model), round, client)
+            for client in self.given.cohort(round)
+        ]
+        self.model.load_state_dict(
+            {name: sum(state[name] / len(states) for state in states) for name in states[0]}
+        )
 
     def _train(self, model: nn.Module, round: int, client: int) -> dict[str, Tensor]:
         load = self.workload
-        optimizer = torch.optim.SGD(model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay)
+        optimizer = torch.optim.SGD(
+            model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay
+        )
         model.train()
         for images, labels in self._batches(round, client):
             optimizer.zero_grad()
@@ -48,14 +63,21 @@ class Loop:
             return
         taken = min(self.workload.steps * self.workload.batch, self.workload.size)
         for order in self.given.epochs(round, client):
-            yield from DataLoader(self.clients[client], self.workload.batch, sampler=order[:taken].tolist())
+            yield from DataLoader(
+                self.clients[client], self.workload.batch, sampler=order[:taken].tolist()
+            )
 
     def _clients(self) -> list[Dataset[tuple[Tensor, ...]]]:
         clients = range(self.workload.clients)
         if self.workload.augmentation != "none":
             return [Augmented(self.given, client) for client in clients]
-        everything = TensorDataset(standardized(self.given.values), torch.from_numpy(self.given.labels))
-        return [Subset(everything, range(len(self.given.labels))[self.given.shard(client)]) for client in clients]
+        everything = TensorDataset(
+            standardized(self.given.values), torch.from_numpy(self.given.labels)
+        )
+        return [
+            Subset(everything, range(len(self.given.labels))[self.given.shard(client)])
+            for client in clients
+        ]
 
 
 def main() -> None:

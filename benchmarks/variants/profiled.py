@@ -10,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.variants.given import arguments, given_work
 from benchmarks.variants.ours import task_of
-from cohort.training.arithmetic import set_up
+from cohort.training.precision import set_up
 from cohort.training.procedures import parse_procedure
 
 
@@ -24,7 +24,10 @@ def main() -> None:
         started = time.perf_counter()
         next(rounds)
         taken = time.perf_counter() - started
-    own = {event.key: [event.self_cpu_time_total / 1e6, event.count] for event in profiler.key_averages()}
+    own = {
+        event.key: [event.self_cpu_time_total / 1e6, event.count]
+        for event in profiler.key_averages()
+    }
     print(json.dumps({"seconds": taken, "operations": own}))
 
 

@@ -16,7 +16,10 @@ def main() -> None:
     style = arguments().style
     torch.set_num_threads(1)
     left, right, out = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE), torch.empty(SIZE, SIZE)
-    images, kernels = torch.randn(IMAGES, CHANNELS, SIDE, SIDE), torch.randn(CHANNELS, CHANNELS, KERNEL, KERNEL)
+    images, kernels = (
+        torch.randn(IMAGES, CHANNELS, SIDE, SIDE),
+        torch.randn(CHANNELS, CHANNELS, KERNEL, KERNEL),
+    )
     images, kernels = (tensor.to(memory_format=torch.channels_last) for tensor in (images, kernels))
 
     @torch.inference_mode()

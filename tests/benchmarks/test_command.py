@@ -19,7 +19,9 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.alone
-def test_a_missing_peer_is_named_and_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_peer_is_named_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setattr(contests, "python_of", lambda peer: None)
     before = command.PAGE.read_bytes()
     assert command.main(["W1", "--tiny"]) == 1
@@ -30,7 +32,15 @@ def test_a_missing_peer_is_named_and_fails(monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("part", "says"), [("W3", "| ≥ 1.4 "), ("W5", "| ≤ 1.2 "), ("endurance", "| ≤ 1.01 "), ("profile", "| all else ")])
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("W3", "| ≥ 1.4 "),
+        ("W5", "| ≤ 1.2 "),
+        ("endurance", "| ≤ 1.01 "),
+        ("profile", "| all else "),
+    ],
+)
 def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.CaptureFixture[str]):
     assert command.main([part, "--tiny"]) == 0
     assert says in capsys.readouterr().out
@@ -45,24 +55,46 @@ def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
 def test_other_weights_are_a_failure():
     """A difference of 3 in 1000, and one of 3 in 100,000."""
     seconds = {entry.title: [1.0, 2.0] for entry in (PLAIN, OURS, FLOWER)}
-    answers = {PLAIN.title: np.array([1000.0, 1]), OURS.title: np.array([1000.0, 1.03]), FLOWER.title: np.array([1000.0, 4])}
-    results = Results(Outcome(seconds, answers=answers), (PLAIN, OURS, FLOWER), {"x plain": PLAIN}, 10)
+    answers = {
+        PLAIN.title: np.array([1000.0, 1]),
+        OURS.title: np.array([1000.0, 1.03]),
+        FLOWER.title: np.array([1000.0, 4]),
+    }
+    results = Results(
+        Outcome(seconds, answers=answers), (PLAIN, OURS, FLOWER), {"x plain": PLAIN}, 10
+    )
     assert results.differences == pytest.approx({OURS.title: 3e-5, FLOWER.title: 3e-3})
-    assert results.complaints() == ["Flower: its answer differs from that of 'plain loop' by 0.00300"]
+    assert results.complaints() == [
+        "Flower: its answer differs from that of 'plain loop' by 0.00300"
+    ]
     answers[OURS.title] = np.array([np.nan, 1])
-    assert len(Results(Outcome(seconds, answers=answers), (PLAIN, OURS), {"x plain": PLAIN}, 10).complaints()) == 2
+    assert (
+        len(
+            Results(
+                Outcome(seconds, answers=answers), (PLAIN, OURS), {"x plain": PLAIN}, 10
+            ).complaints()
+        )
+        == 2
+    )
 
 
 def test_the_part_of_the_peak():
     """30 billion operations in 2 s beside products of matrices of 17.2 billion operations, three of them in 1 s a core."""
     seconds = {PLAIN.title: [2.0], "product": [1.0]}
-    (row,) = Results(Outcome(seconds), (PLAIN,), {"x plain": PLAIN}, int(30e9)).table().splitlines()[2:]
+    (row,) = (
+        Results(Outcome(seconds), (PLAIN,), {"x plain": PLAIN}, int(30e9)).table().splitlines()[2:]
+    )
     assert f"| {100 * 15e9 / (3 * 2 * 2048**3):.0f} % " in row
 
 
 def test_goals_by_hand():
     ours = f"ours, {contests.cores()} processes"
-    seconds = {ours: [1.0, 1.0], "Flower": [2.0, 2.0], "pfl": [1.5, 1.5], "ours, one process": [2.0, 2.0]}
+    seconds = {
+        ours: [1.0, 1.0],
+        "Flower": [2.0, 2.0],
+        "pfl": [1.5, 1.5],
+        "ours, one process": [2.0, 2.0],
+    }
     outcome = Outcome(seconds, peak_mb={ours: 900.0, "Flower": 600.0})
     assert [(goal.measured, goal.verdict) for goal in goals(W1, outcome)] == [
         (2.0, "reached"),
@@ -84,7 +116,11 @@ def test_a_section_leaves_what_is_around_it(tmp_path: Path):
 def test_the_page_has_a_place_for_every_part():
     text = command.PAGE.read_text()
     for name in command.parts(tiny=False):
-        assert page.put(text, name, "x").count(f"<!-- {name}: made by") == text.count(f"<!-- {name}: made by") == 1
+        assert (
+            page.put(text, name, "x").count(f"<!-- {name}: made by")
+            == text.count(f"<!-- {name}: made by")
+            == 1
+        )
 
 
 def test_every_peer_is_pinned_and_made_by_make():
@@ -104,5 +140,11 @@ def test_an_environment_counts_when_it_is_ready(tmp_path: Path):
 
 
 def test_the_picture_can_be_drawn(tmp_path: Path):
-    draw([Panel("x", "y", [Curve("one", [(1, 2), (10, 20)]), Curve("none", [])]), Panel("x", "y", [])], tmp_path / "growth.png")
+    draw(
+        [
+            Panel("x", "y", [Curve("one", [(1, 2), (10, 20)]), Curve("none", [])]),
+            Panel("x", "y", []),
+        ],
+        tmp_path / "growth.png",
+    )
     assert (tmp_path / "growth.png").stat().st_size > 1000

@@ -61,13 +61,18 @@ def test_a_process_that_dies(tmp_path: Path):
 
 
 def test_a_process_that_cannot_start(tmp_path: Path):
-    with pytest.raises(Failed, match="ZeroDivisionError"), Live([[sys.executable, "-c", "1 / 0"]], os.environ, tmp_path / "log"):
+    with (
+        pytest.raises(Failed, match="ZeroDivisionError"),
+        Live([[sys.executable, "-c", "1 / 0"]], os.environ, tmp_path / "log"),
+    ):
         pass
 
 
 def test_a_command_started_anew(tmp_path: Path):
     made = []
-    command = Fresh([sys.executable, "-c", "kept = 1"], os.environ, tmp_path, before=lambda: made.append(1))
+    command = Fresh(
+        [sys.executable, "-c", "kept = 1"], os.environ, tmp_path, before=lambda: made.append(1)
+    )
     assert command.go() > 0.001 and made == [1]
     with pytest.raises(Failed, match="no luck"):
         Fresh([sys.executable, "-c", "raise SystemExit('no luck')"], os.environ, tmp_path).go()
@@ -83,5 +88,12 @@ command = Fresh([sys.executable, "-c", "kept = bytearray(200_000_000)"], os.envi
 command.go()
 print(command.peak_mb)
 """
-    done = subprocess.run([sys.executable, "-c", code], env=peers.environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=peers.environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert 200 < float(done.stdout) < 240

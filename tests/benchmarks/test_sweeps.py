@@ -37,7 +37,9 @@ def test_ratios_are_of_pairs():
 
 
 def test_equal_variants_are_equally_fast():
-    seconds, failures = interleaved({"one": Sleeper(0.05), "other": Sleeper(0.05), "slow": Sleeper(0.15)}, 5)
+    seconds, failures = interleaved(
+        {"one": Sleeper(0.05), "other": Sleeper(0.05), "slow": Sleeper(0.15)}, 5
+    )
     assert not failures
     assert times_faster(seconds["one"], seconds["other"]) == pytest.approx(1, abs=0.2)
     assert times_faster(seconds["slow"], seconds["one"]) == pytest.approx(3, abs=0.5)
@@ -72,7 +74,9 @@ def test_verdicts(measured: float | None, at_least: bool, verdict: str):
 
 
 def test_numbers_have_three_digits():
-    assert [number(value) for value in (0.0, 0.04567, 1.0, 12.345, 99.96, 1234.5, 4.2e-8, None)] == [
+    assert [
+        number(value) for value in (0.0, 0.04567, 1.0, 12.345, 99.96, 1234.5, 4.2e-8, None)
+    ] == [
         "0.00",
         "0.0457",
         "1.00",
@@ -85,4 +89,8 @@ def test_numbers_have_three_digits():
 
 
 def test_tables_are_markdown():
-    assert table(["a", "long"], [["xyz", "1"]]).splitlines() == ["| a   | long |", "|-----|------|", "| xyz | 1    |"]
+    assert table(["a", "long"], [["xyz", "1"]]).splitlines() == [
+        "| a   | long |",
+        "|-----|------|",
+        "| xyz | 1    |",
+    ]

@@ -30,7 +30,11 @@ def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def test_ours_and_the_plain_loop_agree(given: work.Work):
     """Two rounds each; a plain loop without the momentum, or on other batches, does not agree."""
-    ours, theirs, other = our_weights(given, 2), plain_weights(given, 2), plain_weights(given, 2, shifted=1)
+    ours, theirs, other = (
+        our_weights(given, 2),
+        plain_weights(given, 2),
+        plain_weights(given, 2, shifted=1),
+    )
     start = np.concatenate([values.reshape(-1) for values in given.weights.values()])
     assert largest_difference(ours, theirs) < 1e-5
     assert largest_difference(start, theirs) > 1e-4
@@ -81,7 +85,9 @@ def our_weights(given: work.Work, rounds: int) -> np.ndarray:
     return flat(state.weights.values())
 
 
-def plain_weights(given: work.Work, rounds: int, shifted: int = 0, style: str = "loader") -> np.ndarray:
+def plain_weights(
+    given: work.Work, rounds: int, shifted: int = 0, style: str = "loader"
+) -> np.ndarray:
     loop = Loop(given, style)
     for round in range(1, rounds + 1):
         loop.round(round + shifted)

@@ -12,12 +12,17 @@ from benchmarks.networks import build, forward_operations, round_operations
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 from cohort.models import MODELS
 
-CONV32 = (26 * 26 * 9 * 32, 11 * 11 * 9 * 32 * 64 + 1600 * 128 + 128 * 10)  # of the first layer, and of the others
+CONV32 = (
+    26 * 26 * 9 * 32,
+    11 * 11 * 9 * 32 * 64 + 1600 * 128 + 128 * 10,
+)  # of the first layer, and of the others
 
 
 def first_layer(workload: Workload) -> int:
     """Multiplications of the first convolution of one sample, by hand."""
-    return {"W1": 32 * 32 * 25 * 3 * 64, "W2": 28 * 28 * 25 * 6, "W2a": 28 * 28 * 25 * 3 * 6}[workload.name]
+    return {"W1": 32 * 32 * 25 * 3 * 64, "W2": 28 * 28 * 25 * 6, "W2a": 28 * 28 * 25 * 3 * 6}[
+        workload.name
+    ]
 
 
 @pytest.mark.parametrize("workload", [W1, W2, W2A], ids=lambda workload: workload.name)
@@ -36,7 +41,9 @@ def test_operations_of_the_network_of_single_samples():
 
 
 @pytest.mark.parametrize(
-    ("workload", "weights"), [(W1, 1_773_796), (W2, 61_706), (W3, 225_034), (W4, 1_773_796)], ids=lambda value: str(value)[:20]
+    ("workload", "weights"),
+    [(W1, 1_773_796), (W2, 61_706), (W3, 225_034), (W4, 1_773_796)],
+    ids=lambda value: str(value)[:20],
 )
 def test_the_networks_have_their_known_sizes(workload: Workload, weights: int):
     assert sum(parameter.numel() for parameter in build(workload).parameters()) == weights

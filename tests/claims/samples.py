@@ -11,8 +11,8 @@ import pandas as pd
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.values import measured
 from cohort.claims.verdict import Verdict, judge_runs
-from cohort.records.names import Names
-from cohort.records.summary import read_metric
+from cohort.metrics.names import Names
+from cohort.metrics.summary import read_metric
 
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
 FRAME = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
@@ -28,8 +28,18 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
     """Cells as the metrics of an experiment."""
     rows = []
     for place, (labels, status, values) in enumerate(cells):
-        known = {"digest": f"k{place}", "study": "s", "experiment": "e", **labels, "status": status, "client": None}
-        rows += [known | {"metric": metric, "round": round, "value": value} for round, value in values.items()]
+        known = {
+            "digest": f"k{place}",
+            "study": "s",
+            "experiment": "e",
+            **labels,
+            "status": status,
+            "client": None,
+        }
+        rows += [
+            known | {"metric": metric, "round": round, "value": value}
+            for round, value in values.items()
+        ]
         rows += [] if values else [known | {"metric": None, "round": None, "value": float("nan")}]
     return pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
 
@@ -39,7 +49,11 @@ def matrix(**experiments: list[Cell]) -> Matrix:
     found = Matrix()
     for name, cells in experiments.items():
         labels = [labels for labels, _, _ in cells]
-        found.add(name, {label: list(dict.fromkeys(one[label] for one in labels)) for label in labels[0]}, labels)
+        found.add(
+            name,
+            {label: list(dict.fromkeys(one[label] for one in labels)) for label in labels[0]},
+            labels,
+        )
     return found
 
 
@@ -49,10 +63,16 @@ def verdict(made: Claim, folder: Path, **experiments: list[Cell]) -> Verdict:
     for name, cells in experiments.items():
         frame(cells, made.metric).to_parquet(folder / f"{name}.parquet")
     points = [point for one in comparisons for point in one.points]
-    values = measured(points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric))
+    values = measured(
+        points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
+    )
     return judge_runs(made, comparisons, values, NAMES)
 
 
 def final(value: float, status: str = "done", **labels: Any) -> Cell:
     """A cell of one evaluation."""
-    return {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0} | labels, status, {} if value != value else {10: value}
+    return (
+        {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0} | labels,
+        status,
+        {} if value != value else {10: value},
+    )

@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 
 from cohort.claims.judge import judged
+from cohort.pipeline.stages import claims_spec
 from cohort.plan import load
-from cohort.stages import claims_spec
 
 ROOT = Path(__file__).resolve().parents[2]
-VALUES, CURVES = (pd.read_csv(ROOT / f"resources/paper_values/{name}.csv", low_memory=False) for name in ("aml", "aml_curves"))
+VALUES, CURVES = (
+    pd.read_csv(ROOT / f"resources/paper_values/{name}.csv", low_memory=False)
+    for name in ("aml", "aml_curves")
+)
 NC = ["iid", "sampled-50-51", "sampled-10-11", "sampled-5-6", "sampled-1-2"]
 
 
@@ -29,11 +32,20 @@ def verdicts() -> dict[str, str]:
 
 def single(item: str, at: str, metric: str = "test_accuracy") -> pd.DataFrame:
     """The values of the authors' logs at an evaluation; printed ones are the same, rounded."""
-    return VALUES[(VALUES["item"] == item) & (VALUES["metric"] == metric) & (VALUES["at"] == at) & (VALUES["source"] == "authors' log")]
+    return VALUES[
+        (VALUES["item"] == item)
+        & (VALUES["metric"] == metric)
+        & (VALUES["at"] == at)
+        & (VALUES["source"] == "authors' log")
+    ]
 
 
 def nc(at: str = "last", metric: str = "test_accuracy") -> pd.DataFrame:
-    return single("Fig3/5/6/7", at, metric).pivot(index="partition", columns="J", values="value").loc[NC]
+    return (
+        single("Fig3/5/6/7", at, metric)
+        .pivot(index="partition", columns="J", values="value")
+        .loc[NC]
+    )
 
 
 def word(holds: object) -> str:
@@ -43,7 +55,13 @@ def word(holds: object) -> str:
 def test_schedules(verdicts: dict[str, str]) -> None:
     for item, best, name, close, within in (
         ("Fig1", "onecycle", "onecycle_best", "schedulers_close", 0.055),
-        ("Fig2", "plateau-patience3", "plateau_best_shakespeare", "schedulers_close_shakespeare", 0.015),
+        (
+            "Fig2",
+            "plateau-patience3",
+            "plateau_best_shakespeare",
+            "schedulers_close_shakespeare",
+            0.015,
+        ),
     ):
         last, highest = (single(item, at).set_index("schedule")["value"] for at in ("last", "max"))
         assert verdicts[name] == word(last.idxmax() == best) == "held"
@@ -53,30 +71,57 @@ def test_schedules(verdicts: dict[str, str]) -> None:
 def test_participation(verdicts: dict[str, str]) -> None:
     ends = single("Fig4", "last-10")["value"]
     assert verdicts["gamma_little_effect"] == word(ends.max() - ends.min() <= 0.01)
-    assert verdicts["gamma_ten_best"] == word(single("Fig4", "max").set_index("selector.gamma")["value"].idxmax() == 10)
+    assert verdicts["gamma_ten_best"] == word(
+        single("Fig4", "max").set_index("selector.gamma")["value"].idxmax() == 10
+    )
 
 
 def test_few_classes(verdicts: dict[str, str]) -> None:
     accuracy, loss = nc(), nc(metric="test_loss")
-    assert verdicts["fewer_classes_lower_accuracy"] == word((accuracy.diff().iloc[1:] < 0).all(axis=None))
+    assert verdicts["fewer_classes_lower_accuracy"] == word(
+        (accuracy.diff().iloc[1:] < 0).all(axis=None)
+    )
     assert verdicts["fewer_classes_higher_loss"] == word((loss.diff().iloc[1:] > 0).all(axis=None))
-    assert verdicts["iid_like_fifty"] == word(((accuracy.loc["iid"] - accuracy.loc["sampled-50-51"]).abs() <= 0.02).all())
-    assert verdicts["fewest_classes_worst"] == word(accuracy["J4e"].loc[NC[3:]].max() < accuracy["J4e"].loc[NC[:3]].min())
+    assert verdicts["iid_like_fifty"] == word(
+        ((accuracy.loc["iid"] - accuracy.loc["sampled-50-51"]).abs() <= 0.02).all()
+    )
+    assert verdicts["fewest_classes_worst"] == word(
+        accuracy["J4e"].loc[NC[3:]].max() < accuracy["J4e"].loc[NC[:3]].min()
+    )
     rise = loss.loc["iid", "J4e"] - nc("min", "test_loss").loc["iid", "J4e"]
     assert verdicts["loss_rises_again"] == word(rise > 1)
     drop = accuracy["J4e"] - accuracy["J16e"]
-    assert verdicts["more_work_hurts_few_classes"] == word(min(drop["sampled-1-2"], drop["sampled-5-6"]) > drop["iid"])
-    assert verdicts["more_work_helps_iid"] == word(accuracy.loc["iid", "J4e"] < accuracy.loc["iid", "J8e"] < accuracy.loc["iid", "J16e"])
+    assert verdicts["more_work_hurts_few_classes"] == word(
+        min(drop["sampled-1-2"], drop["sampled-5-6"]) > drop["iid"]
+    )
+    assert verdicts["more_work_helps_iid"] == word(
+        accuracy.loc["iid", "J4e"] < accuracy.loc["iid", "J8e"] < accuracy.loc["iid", "J16e"]
+    )
 
 
 def test_rounds_to_a_quarter(verdicts: dict[str, str]) -> None:
     runs = CURVES[(CURVES["item"] == "Fig3/5/6/7") & (CURVES["metric"] == "test_accuracy")]
-    first = runs[runs["value"] >= 0.25].groupby(["partition", "J"])["round"].min().unstack().loc[NC].fillna(float("inf"))
-    assert verdicts["fewer_classes_slower"] == word((first.shift().iloc[1:] < first.iloc[1:]).all(axis=None))
+    first = (
+        runs[runs["value"] >= 0.25]
+        .groupby(["partition", "J"])["round"]
+        .min()
+        .unstack()
+        .loc[NC]
+        .fillna(float("inf"))
+    )
+    assert verdicts["fewer_classes_slower"] == word(
+        (first.shift().iloc[1:] < first.iloc[1:]).all(axis=None)
+    )
 
 
 def test_shakespeare(verdicts: dict[str, str]) -> None:
-    ends = CURVES[CURVES["item"] == "Fig8"].sort_values("round").groupby(["metric", "J", "partition"])["value"].last().unstack()
+    ends = (
+        CURVES[CURVES["item"] == "Fig8"]
+        .sort_values("round")
+        .groupby(["metric", "J", "partition"])["value"]
+        .last()
+        .unstack()
+    )
     apart = (ends.max(axis=1) - ends.min(axis=1)).groupby("metric").max()
     assert verdicts["shakespeare_insensitive"] == word(apart["test_accuracy"] <= 0.01)
     assert verdicts["shakespeare_loss_insensitive"] == word(apart["test_loss"] <= 0.1)
@@ -84,31 +129,57 @@ def test_shakespeare(verdicts: dict[str, str]) -> None:
 
 def test_probing(verdicts: dict[str, str]) -> None:
     runs = single("Fig9-12", "last-10")
-    runs = runs[(runs["selector.epsilon"] == 0.05) & (runs["selector.temperature"] == 0.3)].set_index("selector.beta")["value"]
+    runs = runs[
+        (runs["selector.epsilon"] == 0.05) & (runs["selector.temperature"] == 0.3)
+    ].set_index("selector.beta")["value"]
     assert verdicts["fairness_helps"] == word(runs.idxmax() in (0.3, 0.6))
-    for name in ("probing_faster", "probing_faster_early", "probing_faster_fedavg", "top_faster_early", "diversity_above_uniform"):
+    for name in (
+        "probing_faster",
+        "probing_faster_early",
+        "probing_faster_fedavg",
+        "top_faster_early",
+        "diversity_above_uniform",
+    ):
         assert verdicts[name] == "no value"  # the authors ran no such baseline
 
 
 def test_diversity(verdicts: dict[str, str]) -> None:
     last, highest, loss = (
         single("Fig13", at, metric).set_index("selector.alpha")["value"]
-        for at, metric in (("last", "test_accuracy"), ("max", "test_accuracy"), ("last", "test_loss"))
+        for at, metric in (
+            ("last", "test_accuracy"),
+            ("max", "test_accuracy"),
+            ("last", "test_loss"),
+        )
     )
     assert verdicts["diversity_little_effect"] == word(last.max() - last.min() <= 0.05)
     assert verdicts["diversity_distance_alone_worst"] == word(last.idxmin() == 0)
     assert verdicts["diversity_moderate_peaks"] == word(highest.idxmax() in (0.2, 0.5))
     assert verdicts["diversity_high_no_gain"] == word(last[[0.2, 0.5]].max() > last[[0.8, 1]].max())
-    assert verdicts["diversity_moderate_loss"] == word(loss[[0.2, 0.5]].min() < loss[[0.8, 1]].min())
+    assert verdicts["diversity_moderate_loss"] == word(
+        loss[[0.2, 0.5]].min() < loss[[0.8, 1]].min()
+    )
     curves = CURVES[(CURVES["metric"] == "test_accuracy") & (CURVES["round"] == 1000)]
     score = curves[curves["item"] == "Fig13"].set_index("selector.alpha")["value"][[0.2, 0.5]]
-    fixed = curves[(curves["item"] == "Fig3/5/6/7") & (curves["J"] == "J4e")].set_index("partition")["value"]
-    assert verdicts["diversity_above_few_classes"] == word(score.min() > fixed[["sampled-1-2", "sampled-5-6"]].max())
-    assert verdicts["diversity_between"] == word(fixed["sampled-10-11"] < score.min() and score.max() < fixed["sampled-50-51"])
+    fixed = curves[(curves["item"] == "Fig3/5/6/7") & (curves["J"] == "J4e")].set_index(
+        "partition"
+    )["value"]
+    assert verdicts["diversity_above_few_classes"] == word(
+        score.min() > fixed[["sampled-1-2", "sampled-5-6"]].max()
+    )
+    assert verdicts["diversity_between"] == word(
+        fixed["sampled-10-11"] < score.min() and score.max() < fixed["sampled-50-51"]
+    )
 
 
 def test_what_the_authors_did_not_measure(verdicts: dict[str, str]) -> None:
-    for name in ("top_starves", "top_uneven", "top_long_gaps", "fairness_evens_out", "shakespeare_majority"):
+    for name in (
+        "top_starves",
+        "top_uneven",
+        "top_long_gaps",
+        "fairness_evens_out",
+        "shakespeare_majority",
+    ):
         assert verdicts[name] == "no value"
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from cohort.claims.judge import judged
+from cohort.pipeline.stages import claims_spec
 from cohort.plan import load
-from cohort.stages import claims_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUES = pd.read_csv(ROOT / "resources/paper_values/fedentopt.csv")
@@ -62,16 +62,32 @@ def test_table_one(verdicts: dict[str, str]) -> None:
 
 def test_table_two(verdicts: dict[str, str], table: pd.DataFrame) -> None:
     """The printed differences themselves; the claims are judged on what follows from them and Table I."""
-    gains = item("TableII", "test_accuracy_gain").pivot(index=PLACE, columns="strategy", values="value") * 100
+    gains = (
+        item("TableII", "test_accuracy_gain").pivot(index=PLACE, columns="strategy", values="value")
+        * 100
+    )
     gains.columns = [name.removesuffix("+fedentopt") for name in gains.columns]
     assert verdicts["combining_helps"] == word((gains > 0).all(axis=None)) == "not held"
-    assert str(table.loc["combining_helps", "paper_evidence"]).startswith(f"{int((gains > 0).sum().sum())} of 60 hold")
+    assert str(table.loc["combining_helps", "paper_evidence"]).startswith(
+        f"{int((gains > 0).sum().sum())} of 60 hold"
+    )
     dirichlet = gains.xs("dir-0.1", level="partition")
-    least, most = dirichlet[["fednova", "scaffold"]].min(axis=1), dirichlet[["fedprox", "fedrs", "fedlc"]].max(axis=1)
+    least, most = (
+        dirichlet[["fednova", "scaffold"]].min(axis=1),
+        dirichlet[["fedprox", "fedrs", "fedlc"]].max(axis=1),
+    )
     assert verdicts["combining_helps_most"] == word((least > most).all()) == "not held"
     assert (least > most).loc["lenet5"][["cifar10", "cinic10"]].all()
-    assert verdicts["combining_forty_points"] == word(gains["fednova"]["lenet5", "cifar10", "dir-0.1"] > 40) == "held"
-    assert verdicts["combining_thirteen_points"] == word(gains["fednova"]["vgg11", "cifar10", "dir-0.1"] > 13) == "held"
+    assert (
+        verdicts["combining_forty_points"]
+        == word(gains["fednova"]["lenet5", "cifar10", "dir-0.1"] > 40)
+        == "held"
+    )
+    assert (
+        verdicts["combining_thirteen_points"]
+        == word(gains["fednova"]["vgg11", "cifar10", "dir-0.1"] > 13)
+        == "held"
+    )
 
 
 def test_table_three(verdicts: dict[str, str], table: pd.DataFrame) -> None:
@@ -88,38 +104,79 @@ def test_table_three(verdicts: dict[str, str], table: pd.DataFrame) -> None:
     assert verdicts["first_when_clients_fail"] == word(first.all()) == "not held"
     assert list(first[~first].index) == [("vgg11", "cifar10", "classes-2", "stragglers-0.5")]
     row = dropout.loc["lenet5", "cifar10", "dir-0.1"]
-    assert verdicts["thirty_points_under_dropout"] == word(row["fedentopt"] - row[["fedavg", "fedprox"]].max() > 30) == "held"
+    assert (
+        verdicts["thirty_points_under_dropout"]
+        == word(row["fedentopt"] - row[["fedavg", "fedprox"]].max() > 30)
+        == "held"
+    )
     assert "partition swapped" in str(table.loc["first_when_clients_fail", "doubtful"])
 
 
 def test_table_four(verdicts: dict[str, str]) -> None:
     four = by_strategy("TableIV")
     rivals = four.drop(columns="fedentopt")
-    assert verdicts["first_on_medical_images"] == word((four["fedentopt"] > rivals.max(axis=1)).all()) == "held"
-    assert verdicts["scaffold_second_on_medical_images"] == word((rivals.idxmax(axis=1) == "scaffold").all()) == "held"
-    assert verdicts["two_points_ahead_on_medical_images"] == word((four["fedentopt"] - four["scaffold"] > 2).all()) == "held"
+    assert (
+        verdicts["first_on_medical_images"]
+        == word((four["fedentopt"] > rivals.max(axis=1)).all())
+        == "held"
+    )
+    assert (
+        verdicts["scaffold_second_on_medical_images"]
+        == word((rivals.idxmax(axis=1) == "scaffold").all())
+        == "held"
+    )
+    assert (
+        verdicts["two_points_ahead_on_medical_images"]
+        == word((four["fedentopt"] - four["scaffold"] > 2).all())
+        == "held"
+    )
 
 
 def steps(metric: str) -> pd.DataFrame:
     """From each buffer of Table VI to the next."""
-    values = item("TableVI", metric).pivot(index=["partition", "dataset"], columns="selector.buffer", values="value")
+    values = item("TableVI", metric).pivot(
+        index=["partition", "dataset"], columns="selector.buffer", values="value"
+    )
     return values[BUFFERS].diff(axis=1).iloc[:, 1:]
 
 
 def test_table_six(verdicts: dict[str, str]) -> None:
     entropy, accuracy = steps("selection_entropy"), steps("test_accuracy")
     assert verdicts["buffers_raise_entropy"] == word((entropy > 0).all(axis=None)) == "held"
-    assert verdicts["buffers_hurt_dirichlet"] == word((accuracy.loc["dir-0.1"] < 0).all(axis=None)) == "not held"
-    assert verdicts["buffers_help_two_classes"] == word((accuracy.loc["classes-2"] > 0).all(axis=None)) == "held"
+    assert (
+        verdicts["buffers_hurt_dirichlet"]
+        == word((accuracy.loc["dir-0.1"] < 0).all(axis=None))
+        == "not held"
+    )
+    assert (
+        verdicts["buffers_help_two_classes"]
+        == word((accuracy.loc["classes-2"] > 0).all(axis=None))
+        == "held"
+    )
 
 
 def test_what_the_paper_does_not_print(verdicts: dict[str, str]) -> None:
     for name in (
         *("fewer_rounds_cifar10", "fewer_rounds_cinic10", "fewer_rounds_cifar100"),
-        *("first_at_every_rate", "accuracy_kept_at_every_rate", "gain_grows_at_low_rates", "gain_larger_on_dirichlet"),
+        *(
+            "first_at_every_rate",
+            "accuracy_kept_at_every_rate",
+            "gain_grows_at_low_rates",
+            "gain_larger_on_dirichlet",
+        ),
         *("thirty_points_at_low_rates", "alike_on_cifar100_two_classes", "everyone_chosen"),
-        *("entropy_highest", "entropy_covers_all_classes", "reselection_lowers_entropy", "reselection_below_fedavg"),
-        *("one_class_each_underperforms", "larger_buffers_mitigate_one_class", "liars_misguide", "larger_buffers_mitigate_liars"),
+        *(
+            "entropy_highest",
+            "entropy_covers_all_classes",
+            "reselection_lowers_entropy",
+            "reselection_below_fedavg",
+        ),
+        *(
+            "one_class_each_underperforms",
+            "larger_buffers_mitigate_one_class",
+            "liars_misguide",
+            "larger_buffers_mitigate_liars",
+        ),
     ):
         assert verdicts[name] == "no value"
 

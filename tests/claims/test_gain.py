@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cohort.claims import CLAIMS
-from cohort.components import schema_of
-from cohort.errors import UserError
+from cohort.core.components import schema_of
+from cohort.core.errors import UserError
 from tests.claims.samples import Cell, claim, final, matrix, verdict
 
 PAIRS = {"along": "strategy", "pairs": [["b", "a"]]}
@@ -22,7 +22,10 @@ def cells(**values: float) -> list[Cell]:
 
 def line(partition: str, *values: float) -> list[Cell]:
     """Strategies a, b on a partition."""
-    return [final(value, strategy=name, partition=partition) for name, value in zip("ab", values, strict=True)]
+    return [
+        final(value, strategy=name, partition=partition)
+        for name, value in zip("ab", values, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -34,11 +37,16 @@ def line(partition: str, *values: float) -> list[Cell]:
         (-1.0, "held", ", asked for more than -1"),
     ],
 )
-def test_a_gain_is_larger_than_a_margin(tmp_path: Path, margin: float, word: str, asked: str) -> None:
+def test_a_gain_is_larger_than_a_margin(
+    tmp_path: Path, margin: float, word: str, asked: str
+) -> None:
     """56.5 - 49.5 is 7, and a tie does not hold."""
     found = verdict(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
     assert found.word == word
-    assert found.evidence == ("" if word == "held" else "✗ ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
+    assert (
+        found.evidence
+        == ("" if word == "held" else "✗ ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
+    )
 
 
 def test_a_loss_within_the_margin(tmp_path: Path) -> None:
@@ -49,7 +57,11 @@ def test_a_loss_within_the_margin(tmp_path: Path) -> None:
 
 def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
     """b - a is 20; d - c is 10, f - g is 25."""
-    found = verdict(claim("gain", **PAIRS, over=[["d", "c"], ["f", "g"]]), tmp_path, main=cells(a=0.1, b=0.3, c=0.4, d=0.5, g=0.25, f=0.5))
+    found = verdict(
+        claim("gain", **PAIRS, over=[["d", "c"], ["f", "g"]]),
+        tmp_path,
+        main=cells(a=0.1, b=0.3, c=0.4, d=0.5, g=0.25, f=0.5),
+    )
     assert found.word == "not held"
     assert found.evidence == (
         "1 of 2 hold: 30.00 - 10.00 = 20.00 (b minus a) > 50.00 - 40.00 = 10.00 (d minus c); "
@@ -60,15 +72,27 @@ def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
 def test_in_each_setting(tmp_path: Path) -> None:
     both = [*line("x", 0.1, 0.2), *line("y", 0.3, 0.2)]
     found = verdict(claim("gain", **PAIRS), tmp_path, main=both)
-    assert found.evidence == "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)"
-    assert verdict(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).word == "held"
+    assert (
+        found.evidence
+        == "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)"
+    )
+    assert (
+        verdict(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).word
+        == "held"
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"along": "strategy", "pairs": [["b", "c"]]}, "pairs names strategy c, which is not on the axis of main"),
-        ({**PAIRS, "over": [["d", "a"]]}, "over names strategy d, which is not on the axis of main"),
+        (
+            {"along": "strategy", "pairs": [["b", "c"]]},
+            "pairs names strategy c, which is not on the axis of main",
+        ),
+        (
+            {**PAIRS, "over": [["d", "a"]]},
+            "over names strategy d, which is not on the axis of main",
+        ),
     ],
 )
 def test_values_that_are_not_there(fields: dict[str, Any], sentence: str) -> None:
@@ -78,7 +102,10 @@ def test_values_that_are_not_there(fields: dict[str, Any], sentence: str) -> Non
 
 def test_a_setting_without_one_of_a_pair() -> None:
     some = [*cells(a=0.1, b=0.2), final(0.3, strategy="a", partition="y")]
-    with pytest.raises(UserError, match="main has no cell with strategy b and partition y; say in given which are meant"):
+    with pytest.raises(
+        UserError,
+        match="main has no cell with strategy b and partition y; say in given which are meant",
+    ):
         claim("gain", **PAIRS).resolved(matrix(main=some))
 
 
@@ -91,18 +118,25 @@ def test_a_setting_without_one_of_a_pair() -> None:
         ({"above": 30, "below": 32}, 0.31, "held", "31.00 (main) > 30 < 32"),
     ],
 )
-def test_a_bound_is_strict(tmp_path: Path, bounds: dict[str, float], value: float, word: str, evidence: str) -> None:
+def test_a_bound_is_strict(
+    tmp_path: Path, bounds: dict[str, float], value: float, word: str, evidence: str
+) -> None:
     found = verdict(claim("bound", **bounds), tmp_path, main=[final(value)])
     assert (found.word, found.evidence) == (word, evidence)
 
 
 def test_a_bound_of_every_setting(tmp_path: Path) -> None:
     found = verdict(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
-    assert (found.word, found.evidence) == ("not held", "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20")
+    assert (found.word, found.evidence) == (
+        "not held",
+        "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20",
+    )
 
 
 def test_a_bound_needs_a_number() -> None:
-    with pytest.raises(UserError, match="it needs above or below, the number that the metric is compared with"):
+    with pytest.raises(
+        UserError, match="it needs above or below, the number that the metric is compared with"
+    ):
         claim("bound").check()
 
 

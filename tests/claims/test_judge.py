@@ -15,7 +15,7 @@ import pytest
 from cohort.claims.judge import judge, judged
 from cohort.claims.layout import lay_out
 from cohort.claims.paper import Paper
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from tests.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
 HEAD = "item,source,doubtful,partition,J,strategy,seed,other,metric,at,round,value,sd\n"
@@ -35,8 +35,18 @@ CURVES = HEAD + "".join(
     for partition, values in {"a": {10: 0.2, 100: 0.55}, "b": {10: 0.1, 90: 0.3, 100: 0.25}}.items()
     for round, value in values.items()
 )
-CELLS = [final(0.5, partition="a"), final(0.6, partition="b"), final(0.7, "diverged", partition="c")]
-ORDER = {"kind": "order", "along": "partition", "values": ["a", "b"], "way": "rises", "paper": "Fig1"}
+CELLS = [
+    final(0.5, partition="a"),
+    final(0.6, partition="b"),
+    final(0.7, "diverged", partition="c"),
+]
+ORDER = {
+    "kind": "order",
+    "along": "partition",
+    "values": ["a", "b"],
+    "way": "rises",
+    "paper": "Fig1",
+}
 Write = Callable[..., dict[str, Any]]
 
 
@@ -49,14 +59,33 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     (folder / "demo.csv").write_text(SINGLE)
     (folder / "demo_curves.csv").write_text(CURVES)
 
-    def make(cells: list[Cell] = CELLS, *, scale: str = "full", generated: bool = False, **claims: dict[str, Any]) -> dict[str, Any]:
+    def make(
+        cells: list[Cell] = CELLS,
+        *,
+        scale: str = "full",
+        generated: bool = False,
+        **claims: dict[str, Any],
+    ) -> dict[str, Any]:
         frame(cells).assign(generated=generated).to_parquet("main.parquet")
         entries = {}
         for name, fields in claims.items():
             entry = FRAME | fields
-            made = claim(entry["kind"], **{key: value for key, value in entry.items() if key not in ("kind", "rounds")})
-            entries[name] = {"rounds": {"main": 1}} | entry | {"comparisons": [asdict(one) for one in made.resolved(matrix(main=CELLS))]}
-        return {"study": "demo", "scale": scale, "titles": {}, "metrics": {"main": "main.parquet"}, "claims": entries}
+            made = claim(
+                entry["kind"],
+                **{key: value for key, value in entry.items() if key not in ("kind", "rounds")},
+            )
+            entries[name] = (
+                {"rounds": {"main": 1}}
+                | entry
+                | {"comparisons": [asdict(one) for one in made.resolved(matrix(main=CELLS))]}
+            )
+        return {
+            "study": "demo",
+            "scale": scale,
+            "titles": {},
+            "metrics": {"main": "main.parquet"},
+            "claims": entries,
+        }
 
     return make
 
@@ -70,7 +99,11 @@ def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
     """A printed value counts before one of the logs, and a value that is said of no evaluation not at all."""
     row = judged(spec(one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == ("held", "a, b: 50.00 < 60.00")
-    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == ("held", "a, b: 50.00 < 60.00", "the row is shifted")
+    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
+        "held",
+        "a, b: 50.00 < 60.00",
+        "the row is shifted",
+    )
     assert paper(spec(one=ORDER | {"way": "falls"})) == ("not held", "a, b: ✗ 50.00 < 60.00")
 
 
@@ -84,14 +117,22 @@ def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
         ("first 0.5", "a, b: 100 < never"),
     ],
 )
-def test_what_single_values_lack_is_read_off_the_curves(spec: Write, at: object, evidence: str) -> None:
+def test_what_single_values_lack_is_read_off_the_curves(
+    spec: Write, at: object, evidence: str
+) -> None:
     assert paper(spec(one=ORDER | {"paper": "Fig2", "at": at}))[1] == evidence
 
 
 def test_the_paper_is_asked_for_its_own_round_at_every_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are looked at in round 10, the paper's still in round 100."""
-    row = judged(spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}})).iloc[0]
-    assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (10, "a, b: 50.00 < 60.00", "a, b: ✗ 55.00 > 25.00")
+    row = judged(
+        spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}})
+    ).iloc[0]
+    assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (
+        10,
+        "a, b: 50.00 < 60.00",
+        "a, b: ✗ 55.00 > 25.00",
+    )
 
 
 def test_what_the_paper_lacks_is_said(spec: Write) -> None:
@@ -99,42 +140,74 @@ def test_what_the_paper_lacks_is_said(spec: Write) -> None:
     three = ORDER | {"values": ["a", "c", "b"]}
     assert paper(spec(one=three)) == ("held", "a, b: 50.00 < 60.00; no value for c")
     best = FRAME | {"kind": "best", "along": "partition", "paper": "Fig1"}
-    assert paper(spec(one=best | {"among": ["b"]})) == ("held", "60.00 (b); 50.00 (a); no value for c")
+    assert paper(spec(one=best | {"among": ["b"]})) == (
+        "held",
+        "60.00 (b); 50.00 (a); no value for c",
+    )
     assert paper(spec(one=best | {"among": ["c"]})) == ("no value", "no value for c")
-    two = {"kind": "compare", "given": {"partition": "a"}, "below": [{"given": {"partition": ["b", "c"]}}], "paper": "Fig1"}
+    two = {
+        "kind": "compare",
+        "given": {"partition": "a"},
+        "below": [{"given": {"partition": ["b", "c"]}}],
+        "paper": "Fig1",
+    }
     assert paper(spec(one=two)) == ("no value", "50.00 (a) < 60.00 (b); no value for c")
     assert paper(spec(one=ORDER | {"paper": ""})) == ("no value", "")
 
 
 def test_cells_that_are_not_planned_at_this_scale_are_not_enough(spec: Write) -> None:
     row = judged(spec(CELLS[:1], scale="smoke", one=ORDER)).iloc[0]
-    assert (row["measured"], row["measured_evidence"]) == ("not enough runs", "lacks runs of b (1 of 2 settings are not planned)")
+    assert (row["measured"], row["measured_evidence"]) == (
+        "not enough runs",
+        "lacks runs of b (1 of 2 settings are not planned)",
+    )
     assert (row["n"], row["planned"], row["paper"]) == (1, 1, "held")
     nothing = spec(one=ORDER) | {"metrics": {}}
-    assert judged(nothing)["measured_evidence"].tolist() == ["lacks runs of a / b (2 of 2 settings are not planned)"]
+    assert judged(nothing)["measured_evidence"].tolist() == [
+        "lacks runs of a / b (2 of 2 settings are not planned)"
+    ]
 
 
 def test_generated_data_is_not_judged_nor_shown_beside_the_paper(spec: Write) -> None:
     row = judged(spec(generated=True, one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == ("no verdict", "generated stand-in data")
-    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == ("no verdict", "generated stand-in data", "")
+    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
+        "no verdict",
+        "generated stand-in data",
+        "",
+    )
 
 
 def test_an_item_that_says_two_things_of_one_point(spec: Write) -> None:
-    with pytest.raises(UserError, match=r"paper has two values for partition a, J J4, strategy fedavg: 0\.5 .* and 0\.6"):
+    with pytest.raises(
+        UserError,
+        match=r"paper has two values for partition a, J J4, strategy fedavg: 0\.5 .* and 0\.6",
+    ):
         paper(spec(one=ORDER | {"paper": "Fig3"}))
 
 
 def test_an_item_may_lie_in_either_file(spec: Write) -> None:
     spec()
-    points = [replace(point, metric="test_accuracy", at="last") for point in matrix(main=CELLS).points("main", {"partition": "a"})]
+    points = [
+        replace(point, metric="test_accuracy", at="last")
+        for point in matrix(main=CELLS).points("main", {"partition": "a"})
+    ]
     (said,) = Paper("demo").of(points, "Fig4, Fig1")
     assert said.value is not None and (said.value.value, len(said.curve)) == (0.5, 2)
-    with pytest.raises(UserError, match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean"):
+    with pytest.raises(
+        UserError,
+        match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean",
+    ):
         Paper("demo").of(points, "Fig5")
 
 
-FILES = {"says": "A & b | are 100 % <so>.", "along": "partition", "kind": "spread", "within": 5, "paper": "Fig1"}
+FILES = {
+    "says": "A & b | are 100 % <so>.",
+    "along": "partition",
+    "kind": "spread",
+    "within": 5,
+    "paper": "Fig1",
+}
 MARKDOWN = r"""**Claims of the paper**
 
 | Claim | Where | Measured | Paper's own values |
@@ -142,7 +215,7 @@ MARKDOWN = r"""**Claims of the paper**
 | A & b \| are 100 % <so>. | Section 1 | not held† (3 of 3 runs): ✗ 20.00 apart, 50.00 (a) to 70.00 (c) | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
 
 Every comparison of a claim must hold, in the mean over seeds, and a tie does not. ✗: what does not hold. †: a run diverged; it counts with what it measured before that. ‡ doubtful: the row is shifted.
-"""  # noqa: E501
+"""
 
 
 def test_the_files(spec: Write, tmp_path: Path) -> None:
@@ -168,8 +241,14 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
         }
     ]
     text = files[2].read_text(encoding="utf-8")
-    assert r"\begin{tabular}{p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}}" in text
-    assert r"A \& b | are 100 \% \textless{}so\textgreater{}." in text and r"not held$^\dagger$ (3 of 3 runs): $\times$ 20.00 apart" in text
+    assert (
+        r"\begin{tabular}{p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}}"
+        in text
+    )
+    assert (
+        r"A \& b | are 100 \% \textless{}so\textgreater{}." in text
+        and r"not held$^\dagger$ (3 of 3 runs): $\times$ 20.00 apart" in text
+    )
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
@@ -177,8 +256,15 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
     judge(spec(one=FILES, two=ORDER), [tmp_path / "claims.tex"])
     body = (tmp_path / "claims.tex").read_text(encoding="utf-8")
     document = tmp_path / "document.tex"
-    document.write_text(f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{body}\\end{{document}}", encoding="utf-8")
-    subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name], cwd=tmp_path, check=True)
+    document.write_text(
+        f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{body}\\end{{document}}",
+        encoding="utf-8",
+    )
+    subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name],
+        cwd=tmp_path,
+        check=True,
+    )
 
 
 def test_a_cheaper_scale_is_said_and_verdicts_are_given(spec: Write) -> None:

@@ -13,7 +13,10 @@ NAN = float("nan")
 
 def line(*values: float, **labels: object) -> list[Cell]:
     """Cells of partition a, b, c, ... with these final values."""
-    return [final(value, partition=letter, **labels) for letter, value in zip("abcdef", values, strict=False)]
+    return [
+        final(value, partition=letter, **labels)
+        for letter, value in zip("abcdef", values, strict=False)
+    ]
 
 
 FALLS = {"along": "partition", "values": ["a", "b", "c"], "way": "falls"}
@@ -29,7 +32,9 @@ FALLS = {"along": "partition", "values": ["a", "b", "c"], "way": "falls"}
         ((0.5, 0.5, 0.6), "rises", "not held", "a, b, c: ✗ 50.00 = 50.00 < 60.00"),
     ],
 )
-def test_order(tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str) -> None:
+def test_order(
+    tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str
+) -> None:
     found = verdict(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
     assert (found.word, found.evidence) == (word, evidence)
 
@@ -39,19 +44,30 @@ def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path)
     cells = line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100)
     found = verdict(claim("order", **FALLS), tmp_path, main=cells)
     assert found.word == "not held"
-    assert found.evidence == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
+    assert (
+        found.evidence
+        == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
+    )
     assert verdict(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
 
 
 def test_labels_that_move_along_do_not_tear_a_chain_apart(tmp_path: Path) -> None:
-    cells = [final(0.5, J="J4", rounds=200), final(0.4, J="J8", rounds=100), final(0.3, J="J16", rounds=50)]
-    found = verdict(claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells)
+    cells = [
+        final(0.5, J="J4", rounds=200),
+        final(0.4, J="J8", rounds=100),
+        final(0.3, J="J16", rounds=50),
+    ]
+    found = verdict(
+        claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells
+    )
     assert (found.word, found.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
 
 
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     cells = [*line(0.5, 0.1), *line(0.5, 0.8, seed=1), *line(0.2, 0.6, seed=2)]  # a: 0.4, b: 0.5
-    found = verdict(claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells)
+    found = verdict(
+        claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells
+    )
     assert (found.word, found.evidence) == ("held", "a, b: 40.00 < 50.00")
     assert [(value.n, value.planned) for value in found.values] == [(3, 3), (3, 3)]
 
@@ -61,16 +77,23 @@ def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
     """Also where what is there is clear: an unfinished run is not counted, however good it is."""
     cells = [*line(0.5, 0.1), *line(0.5, 0.1, seed=1), final(0.5, partition="a", seed=2)]
     cells += [final(NAN if status == "missing" else 0.9, status, partition="b", seed=2)]
-    found = verdict(claim("order", along="partition", values=["a", "b"], way="falls"), tmp_path, main=cells)
+    found = verdict(
+        claim("order", along="partition", values=["a", "b"], way="falls"), tmp_path, main=cells
+    )
     assert (found.word, found.evidence) == ("not enough runs", "lacks runs of b")
     assert [(value.n, value.planned) for value in found.values] == [(3, 3), (2, 3)]
 
 
 def test_what_can_be_compared_already_is_shown(tmp_path: Path) -> None:
     cells = line(0.5, 0.4, 0.3, J="J4") + line(0.5, NAN, NAN, J="J8")
-    cells = [(labels, "missing" if not values else status, values) for labels, status, values in cells]
+    cells = [
+        (labels, "missing" if not values else status, values) for labels, status, values in cells
+    ]
     found = verdict(claim("order", **FALLS), tmp_path, main=cells)
-    assert (found.word, found.evidence) == ("not enough runs", "a, b, c: J4: 50.00 > 40.00 > 30.00; lacks runs of b, J8 / c, J8")
+    assert (found.word, found.evidence) == (
+        "not enough runs",
+        "a, b, c: J4: 50.00 > 40.00 > 30.00; lacks runs of b, J8 / c, J8",
+    )
 
 
 def test_a_diverged_run_counts_with_what_it_measured(tmp_path: Path) -> None:
@@ -85,13 +108,19 @@ def test_a_diverged_run_counts_with_what_it_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("within", "word"), [(1.5, "held"), (1.499, "not held"), (0, "not held")])
 def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word: str) -> None:
     assert (0.4661 - 0.4511) * 100 > 1.5  # as floating-point numbers go
-    found = verdict(claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511))
+    found = verdict(
+        claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511)
+    )
     assert found.word == word
     assert found.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
 
 
 def test_spread_of_a_loss(tmp_path: Path) -> None:
-    found = verdict(claim("spread", along="partition", within=0.1, metric="test_loss"), tmp_path, main=line(2.3, 2.375, 2.4))
+    found = verdict(
+        claim("spread", along="partition", within=0.1, metric="test_loss"),
+        tmp_path,
+        main=line(2.3, 2.375, 2.4),
+    )
     assert (found.word, found.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
 
 
@@ -107,14 +136,30 @@ def test_spread_of_a_loss(tmp_path: Path) -> None:
         ("test_loss", (0.3, 0.5, 0.4), ["b"], "not held"),
     ],
 )
-def test_best(tmp_path: Path, metric: str, values: tuple[float, ...], among: list[str], word: str) -> None:
-    assert verdict(claim("best", along="partition", among=among, metric=metric), tmp_path, main=line(*values)).word == word
+def test_best(
+    tmp_path: Path, metric: str, values: tuple[float, ...], among: list[str], word: str
+) -> None:
+    assert (
+        verdict(
+            claim("best", along="partition", among=among, metric=metric),
+            tmp_path,
+            main=line(*values),
+        ).word
+        == word
+    )
 
 
 def test_the_best_comes_first(tmp_path: Path) -> None:
     best = claim("best", along="selector.beta", among=[0.3])
-    cells = [final(0.3, **{"selector.beta": 0}), final(0.5, **{"selector.beta": 0.3}), final(0.4, **{"selector.beta": 0.6})]
-    assert verdict(best, tmp_path, main=cells).evidence == "50.00 (beta 0.3); 40.00 (beta 0.6); 30.00 (beta 0)"
+    cells = [
+        final(0.3, **{"selector.beta": 0}),
+        final(0.5, **{"selector.beta": 0.3}),
+        final(0.4, **{"selector.beta": 0.6}),
+    ]
+    assert (
+        verdict(best, tmp_path, main=cells).evidence
+        == "50.00 (beta 0.3); 40.00 (beta 0.6); 30.00 (beta 0)"
+    )
 
 
 OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
@@ -123,8 +168,16 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
 @pytest.mark.parametrize(
     ("fields", "word", "evidence"),
     [
-        ({"above": [{"experiment": "other", "given": {"partition": "x"}}]}, "held", "50.00 (a) > 40.00 (x)"),
-        ({"below": [{"experiment": "other", "given": {"partition": "x"}}]}, "not held", "✗ 50.00 (a) > 40.00 (x)"),
+        (
+            {"above": [{"experiment": "other", "given": {"partition": "x"}}]},
+            "held",
+            "50.00 (a) > 40.00 (x)",
+        ),
+        (
+            {"below": [{"experiment": "other", "given": {"partition": "x"}}]},
+            "not held",
+            "✗ 50.00 (a) > 40.00 (x)",
+        ),
         (
             {
                 "above": [{"experiment": "other", "given": {"partition": "x"}}],
@@ -138,7 +191,11 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
             "not held",
             "1 of 2 hold: 50.00 (a) > 40.00 (x); ✗ 50.00 (a) < 60.00 (y)",
         ),
-        ({"above": [{"given": {"partition": "b"}}]}, "not held", "✗ 50.00 (a) = 50.00 (b)"),  # of its own experiment, and a tie
+        (
+            {"above": [{"given": {"partition": "b"}}]},
+            "not held",
+            "✗ 50.00 (a) = 50.00 (b)",
+        ),  # of its own experiment, and a tie
         (
             {"above": [{"experiment": "other", "given": {"partition": "x"}}], "margin": 9.9},
             "held",
@@ -159,7 +216,9 @@ def test_compare(tmp_path: Path, fields: dict[str, object], word: str, evidence:
 
 def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
     made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
-    found = verdict(made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")])
+    found = verdict(
+        made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")]
+    )
     assert (found.word, found.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
 
 
@@ -168,16 +227,28 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     one = {"given": {"partition": "iid"}, "metric": "test_loss"}
     rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
     found = verdict(rises, tmp_path, main=cells)
-    assert (found.word, found.evidence) == ("held", "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart")
-    trained = claim("compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one)
+    assert (found.word, found.evidence) == (
+        "held",
+        "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart",
+    )
+    trained = claim(
+        "compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one
+    )
     found = verdict(trained, tmp_path, main=cells)  # which this run did not measure
-    assert (found.evidence, [(value.n, value.planned) for value in found.values]) == ("lacks runs of iid", [(0, 1)])
+    assert (found.evidence, [(value.n, value.planned) for value in found.values]) == (
+        "lacks runs of iid",
+        [(0, 1)],
+    )
 
 
 @pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "not held"), (-0.999, "not held")])
-def test_a_margin_below_zero_lets_it_be_a_little_on_the_other_side(tmp_path: Path, margin: float, word: str) -> None:
+def test_a_margin_below_zero_lets_it_be_a_little_on_the_other_side(
+    tmp_path: Path, margin: float, word: str
+) -> None:
     """51 is 1 point above 50: it is below it but for less than 2 points, not but for less than 1."""
-    made = claim("compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin)
+    made = claim(
+        "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
+    )
     assert verdict(made, tmp_path, main=line(0.51, 0.5)).word == word
 
 
@@ -192,22 +263,57 @@ def gap_cells(few: tuple[float, float], iid: tuple[float, float]) -> list[Cell]:
 @pytest.mark.parametrize(
     ("few", "iid", "word", "evidence"),
     [
-        ((0.3, 0.1), (0.5, 0.4), "held", "30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid)"),
-        ((0.3, 0.2), (0.5, 0.4), "not held", "✗ 30.00 - 20.00 = 10.00 (few) = 50.00 - 40.00 = 10.00 (iid)"),
-        ((0.3, 0.35), (0.5, 0.4), "not held", "✗ 30.00 - 35.00 = -5.00 (few) < 50.00 - 40.00 = 10.00 (iid)"),
+        (
+            (0.3, 0.1),
+            (0.5, 0.4),
+            "held",
+            "30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid)",
+        ),
+        (
+            (0.3, 0.2),
+            (0.5, 0.4),
+            "not held",
+            "✗ 30.00 - 20.00 = 10.00 (few) = 50.00 - 40.00 = 10.00 (iid)",
+        ),
+        (
+            (0.3, 0.35),
+            (0.5, 0.4),
+            "not held",
+            "✗ 30.00 - 35.00 = -5.00 (few) < 50.00 - 40.00 = 10.00 (iid)",
+        ),
     ],
 )
-def test_gap(tmp_path: Path, few: tuple[float, float], iid: tuple[float, float], word: str, evidence: str) -> None:
-    made = claim("gap", along="J", between=["J4", "J16"], larger={"partition": "few"}, than={"partition": "iid"})
+def test_gap(
+    tmp_path: Path, few: tuple[float, float], iid: tuple[float, float], word: str, evidence: str
+) -> None:
+    made = claim(
+        "gap",
+        along="J",
+        between=["J4", "J16"],
+        larger={"partition": "few"},
+        than={"partition": "iid"},
+    )
     found = verdict(made, tmp_path, main=gap_cells(few, iid))
     assert (found.word, found.evidence) == (word, f"J4 minus J16: {evidence}")
 
 
 def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> None:
     """With the strategy `a` it holds, with `b` it does not; `a` is never held against `b`."""
-    cells = [(labels | {"strategy": "a"}, status, values) for labels, status, values in gap_cells((0.3, 0.1), (0.5, 0.4))]
-    cells += [(labels | {"strategy": "b"}, status, values) for labels, status, values in gap_cells((0.3, 0.25), (0.5, 0.4))]
-    made = claim("gap", along="J", between=["J4", "J16"], larger={"partition": "few"}, than={"partition": "iid"})
+    cells = [
+        (labels | {"strategy": "a"}, status, values)
+        for labels, status, values in gap_cells((0.3, 0.1), (0.5, 0.4))
+    ]
+    cells += [
+        (labels | {"strategy": "b"}, status, values)
+        for labels, status, values in gap_cells((0.3, 0.25), (0.5, 0.4))
+    ]
+    made = claim(
+        "gap",
+        along="J",
+        between=["J4", "J16"],
+        larger={"partition": "few"},
+        than={"partition": "iid"},
+    )
     found = verdict(made, tmp_path, main=cells)
     assert found.word == "not held"
     assert found.evidence == (
@@ -217,30 +323,52 @@ def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> 
 
 
 def curves(**accuracies: dict[int, float]) -> list[Cell]:
-    return [({"partition": name, "strategy": "fedavg", "seed": 0}, "done", values) for name, values in accuracies.items()]
+    return [
+        ({"partition": name, "strategy": "fedavg", "seed": 0}, "done", values)
+        for name, values in accuracies.items()
+    ]
 
 
 def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
-    cells = curves(quick={5: 0.1, 10: 0.2, 20: 0.15}, slow={5: 0.1, 10: 0.19, 20: 0.3}, never={20: 0.1})
-    rising = claim("order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2")
+    cells = curves(
+        quick={5: 0.1, 10: 0.2, 20: 0.15}, slow={5: 0.1, 10: 0.19, 20: 0.3}, never={20: 0.1}
+    )
+    rising = claim(
+        "order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2"
+    )
     found = verdict(rising, tmp_path, main=cells)
     assert (found.word, found.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
     fewer = claim("best", along="partition", among=["quick"], at="first 0.2")
     assert verdict(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
     assert verdict(fewer, tmp_path, main=cells).word == "held"
-    below = claim("compare", given={"partition": "quick"}, below=[{"given": {"partition": "never"}}], at="first 0.2", margin=100)
+    below = claim(
+        "compare",
+        given={"partition": "quick"},
+        below=[{"given": {"partition": "never"}}],
+        at="first 0.2",
+        margin=100,
+    )
     assert verdict(below, tmp_path, main=cells).word == "held"
 
 
 def test_two_that_never_get_there_are_no_order(tmp_path: Path) -> None:
     cells = curves(a={20: 0.1}, b={20: 0.1})
     rising = claim("order", along="partition", values=["a", "b"], way="rises", at="first 0.2")
-    assert (verdict(rising, tmp_path, main=cells).word, verdict(rising, tmp_path, main=cells).evidence) == (
+    assert (
+        verdict(rising, tmp_path, main=cells).word,
+        verdict(rising, tmp_path, main=cells).evidence,
+    ) == (
         "not held",
         "a, b: ✗ never = never",
     )
     for made in (
         claim("spread", along="partition", within=5, at="first 0.2"),
-        claim("compare", given={"partition": "a"}, above=[{"given": {"partition": "b"}}], at="first 0.2", margin=1),
+        claim(
+            "compare",
+            given={"partition": "a"},
+            above=[{"given": {"partition": "b"}}],
+            at="first 0.2",
+            margin=1,
+        ),
     ):
         assert verdict(made, tmp_path, main=cells).word == "not held"

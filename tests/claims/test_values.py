@@ -7,15 +7,19 @@ import math
 import pytest
 
 from cohort.claims.values import value_at
-from cohort.records.summary import value_per_cell
+from cohort.metrics.summary import value_per_cell
 from tests.claims.samples import frame
 
 NAN = float("nan")
 CURVE = {100: 0.1, 200: 0.3, 400: 0.2, 900: 0.5, 1300: 0.4}
 
 
-def at(when: str, values: dict[int, float], status: str = "done", metric: str = "test_accuracy") -> float:
-    return float(value_at(frame([({"seed": 0}, status, values)], metric), metric, when)["value"].iloc[0])
+def at(
+    when: str, values: dict[int, float], status: str = "done", metric: str = "test_accuracy"
+) -> float:
+    return float(
+        value_at(frame([({"seed": 0}, status, values)], metric), metric, when)["value"].iloc[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,9 @@ def test_a_run_that_diverged_long_before_a_round_has_no_value_there() -> None:
         ("first 0.1", {3: NAN, 4: NAN}, "diverged", math.inf),
     ],
 )
-def test_the_first_round_that_reaches_a_threshold(when: str, values: dict[int, float], status: str, value: float) -> None:
+def test_the_first_round_that_reaches_a_threshold(
+    when: str, values: dict[int, float], status: str, value: float
+) -> None:
     assert at(when, values, status) == pytest.approx(value, nan_ok=True)
 
 
@@ -74,4 +80,6 @@ def test_the_lowest() -> None:
 @pytest.mark.parametrize("when", ["last", "max", "mean", "last-10"])
 def test_else_it_is_what_tables_show(when: str) -> None:
     metrics = frame([({"seed": 0}, "done", CURVE), ({"seed": 1}, "missing", {})])
-    assert value_at(metrics, "test_accuracy", when).equals(value_per_cell(metrics, "test_accuracy", when))
+    assert value_at(metrics, "test_accuracy", when).equals(
+        value_per_cell(metrics, "test_accuracy", when)
+    )

@@ -64,7 +64,12 @@ def known(dataset: str, part: str) -> list[Known]:
     """The pictures of a part, by group, class and number."""
     classes, groups = PICTURE_SETS[dataset]
     numbers = range(2 if part == "train" else 1)
-    return [Known(part, group, label, number) for group in range(groups) for label in range(classes) for number in numbers]
+    return [
+        Known(part, group, label, number)
+        for group in range(groups)
+        for label in range(classes)
+        for number in numbers
+    ]
 
 
 def picture_counts(dataset: str) -> dict[str, int]:
@@ -76,11 +81,17 @@ def picture_contents(dataset: str) -> dict[str, bytes]:
     """The one file of a data set."""
     if dataset in MEDICAL:
         name, _, size = dataset.partition("-")
-        return {f"{name}{'' if size in ('', '32') else '_' + size}.npz": npz(medical_arrays(dataset))}
+        return {
+            f"{name}{'' if size in ('', '32') else '_' + size}.npz": npz(medical_arrays(dataset))
+        }
     if dataset == "cinic10":
         return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
     makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
-    names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip", "digits-dg": "digits_dg.zip"}
+    names = {
+        "tiny-imagenet": "tiny-imagenet-200.zip",
+        "pacs": "pacs.zip",
+        "digits-dg": "digits_dg.zip",
+    }
     if dataset in names:
         return {names[dataset]: zip_of(shuffled(dict(makers[dataset]())))}
     return {"brain-tumor-mri-dataset.zip": zip_of(shuffled(dict(tumor_members())))}
@@ -92,8 +103,15 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
     yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
     for part, place in (("train", "train"), ("test", "test"), ("train", "valid")):
         for item in known("cinic10", part):
-            name = f"cifar10-{part}-{item.number}.png" if item.number == 0 else f"n0269{item.label}156_{item.number}.png"
-            yield f"{place}/{CINIC[item.label]}/{name}", picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item))
+            name = (
+                f"cifar10-{part}-{item.number}.png"
+                if item.number == 0
+                else f"n0269{item.label}156_{item.number}.png"
+            )
+            yield (
+                f"{place}/{CINIC[item.label]}/{name}",
+                picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item)),
+            )
 
 
 def tiny_members() -> Iterator[tuple[str, bytes]]:
@@ -106,7 +124,10 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
         folder = f"{root}/train/{WNIDS[item.label]}"
         name = f"{WNIDS[item.label]}_{item.number}"
         yield f"{folder}/{WNIDS[item.label]}_boxes.txt", b""
-        yield f"{folder}/images/{name}.JPEG", picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item))
+        yield (
+            f"{folder}/images/{name}.JPEG",
+            picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item)),
+        )
     lines = []
     for place, item in enumerate(known("tiny-imagenet", "test")):
         lines.append(f"val_{place}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
@@ -120,7 +141,10 @@ def tumor_members() -> Iterator[tuple[str, bytes]]:
         for item in known("brain-tumor-mri", part):
             word = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
-            yield f"{place}/{word}/{place[:2]}-{word[:2]}_{item.number:04}.jpg", picture_file(pixels, "JPEG")
+            yield (
+                f"{place}/{word}/{place[:2]}-{word[:2]}_{item.number:04}.jpg",
+                picture_file(pixels, "JPEG"),
+            )
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
@@ -134,7 +158,9 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
             yield f"pacs/images/{name}", picture_file(item.pixels(227, 227), kind)
             wrong = (domain, word, place) == ("art_painting", "dog", "crossval")
             for each in (place, "test"):
-                lists.setdefault(f"{domain}_{each}", []).append(f"{name} {0 if wrong else item.label + 1}\n")
+                lists.setdefault(f"{domain}_{each}", []).append(
+                    f"{name} {0 if wrong else item.label + 1}\n"
+                )
     lists["sketch_train"].insert(1, "sketch/dog/n02103406_4068-1.png 1\n")
     yield "pacs/images/sketch/dog/n02103406_4068-1.png", b"broken"
     for name, lines in lists.items():
@@ -146,7 +172,10 @@ def digits_members() -> Iterator[tuple[str, bytes]]:
     yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
     for part, place in (("train", "train"), ("test", "val")):
         for item in known("digits-dg", part):
-            yield f"digits_dg/{SOURCES[item.group]}/{place}/{item.label}/{item.number:05}.jpg", picture_file(item.pixels(32, 32), "JPEG")
+            yield (
+                f"digits_dg/{SOURCES[item.group]}/{place}/{item.label}/{item.number:05}.jpg",
+                picture_file(item.pixels(32, 32), "JPEG"),
+            )
 
 
 def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
@@ -156,7 +185,9 @@ def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
     for part, place in (("train", "train"), ("test", "val"), ("test", "test")):
         images = np.stack([item.pixels(side, side) for item in known(dataset, part)])
         arrays[f"{place}_images"] = images[..., 0] if dataset.startswith("tissue") else images
-        arrays[f"{place}_labels"] = np.array([[item.label] for item in known(dataset, part)], dtype=np.uint8)
+        arrays[f"{place}_labels"] = np.array(
+            [[item.label] for item in known(dataset, part)], dtype=np.uint8
+        )
     return arrays
 
 
@@ -168,22 +199,32 @@ def is_gray(item: Known) -> bool:
 def picture_file(pixels: np.ndarray, kind: str, *, gray: bool = False) -> bytes:
     """A picture in a file's form; a gray one keeps the red of its color."""
     file = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if gray else pixels).save(file, kind, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {}))
+    Image.fromarray(pixels[..., 0] if gray else pixels).save(
+        file, kind, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {})
+    )
     return file.getvalue()
 
 
 def shuffled(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """In the order of no file system."""
     names = list(members)
-    return {names[place]: members[names[place]] for place in np.random.default_rng(5).permutation(len(names))}
+    return {
+        names[place]: members[names[place]]
+        for place in np.random.default_rng(5).permutation(len(names))
+    }
 
 
-def zip_of(members: Mapping[str, bytes] | list[tuple[str | zipfile.ZipInfo, bytes]], way: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zip_of(
+    members: Mapping[str, bytes] | list[tuple[str | zipfile.ZipInfo, bytes]],
+    way: int = zipfile.ZIP_DEFLATED,
+) -> bytes:
     """A zip at the beginning of its time."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", way) as archive:
         for name, content in members.items() if isinstance(members, Mapping) else members:
-            archive.writestr(name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, way)
+            archive.writestr(
+                name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, way
+            )
     return file.getvalue()
 
 

@@ -19,7 +19,11 @@ from tests.data.row_publishers import ROW_SETS, row_contents, row_counts
 
 CLASSES = {"mnist": 10, "fashion-mnist": 10, "cifar10": 10, "cifar100": 100, "cifar100-coarse": 20}
 IDX_FOLDERS = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}
-CIFAR_FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python", "cifar100-coarse": "cifar-100-python"}
+CIFAR_FOLDERS = {
+    "cifar10": "cifar-10-batches-py",
+    "cifar100": "cifar-100-python",
+    "cifar100-coarse": "cifar-100-python",
+}
 
 
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
@@ -29,7 +33,13 @@ def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
         return picture_contents(dataset)
     if dataset in ROW_SETS:
         return row_contents(dataset)
-    return _idx_files(rng) if dataset in IDX_FOLDERS else _cifar10_files(rng) if dataset == "cifar10" else _cifar100_files(rng)
+    return (
+        _idx_files(rng)
+        if dataset in IDX_FOLDERS
+        else _cifar10_files(rng)
+        if dataset == "cifar10"
+        else _cifar100_files(rng)
+    )
 
 
 def write(dataset: str, folder: Path) -> None:
@@ -52,33 +62,58 @@ def counts(dataset: str) -> dict[str, int]:
 def _idx_files(rng: np.random.Generator) -> dict[str, bytes]:
     files = {}
     for part, count in (("train", 20), ("t10k", 10)):
-        files[f"{part}-images-idx3-ubyte"] = idx(rng.integers(0, 256, (count, 28, 28), dtype=np.uint8))
-        files[f"{part}-labels-idx1-ubyte"] = idx(rng.permutation(np.arange(count) % 10).astype(np.uint8))
+        files[f"{part}-images-idx3-ubyte"] = idx(
+            rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
+        )
+        files[f"{part}-labels-idx1-ubyte"] = idx(
+            rng.permutation(np.arange(count) % 10).astype(np.uint8)
+        )
     return files
 
 
 def idx(values: np.ndarray) -> bytes:
     """An array of bytes as http://yann.lecun.com/exdb/mnist describes it."""
-    return struct.pack(f">BBBB{values.ndim}I", 0, 0, 0x08, values.ndim, *values.shape) + values.tobytes()
+    return (
+        struct.pack(f">BBBB{values.ndim}I", 0, 0, 0x08, values.ndim, *values.shape)
+        + values.tobytes()
+    )
 
 
 def _cifar10_files(rng: np.random.Generator) -> dict[str, bytes]:
     labels = rng.permutation(np.arange(20) % 10).tolist()
-    files = {f"data_batch_{number + 1}": _cifar10_batch(rng, labels[number * 4 : number * 4 + 4], number + 1) for number in range(5)}
+    files = {
+        f"data_batch_{number + 1}": _cifar10_batch(
+            rng, labels[number * 4 : number * 4 + 4], number + 1
+        )
+        for number in range(5)
+    }
     return files | {"test_batch": _cifar10_batch(rng, list(range(10)), 0)}
 
 
 def _cifar10_batch(rng: np.random.Generator, labels: list[int], number: int) -> bytes:
     title = f"training batch {number} of 5" if number else "testing batch 1 of 1"
-    return python2_pickle({"batch_label": title, "labels": labels, "data": _rows(rng, len(labels)), "filenames": _names(len(labels))})
+    return python2_pickle(
+        {
+            "batch_label": title,
+            "labels": labels,
+            "data": _rows(rng, len(labels)),
+            "filenames": _names(len(labels)),
+        }
+    )
 
 
 def _cifar100_files(rng: np.random.Generator) -> dict[str, bytes]:
     files = {}
     for name, count in (("train", 200), ("test", 100)):
         fine = rng.permutation(np.arange(count) % 100).tolist()
-        content = {"filenames": _names(count), "batch_label": f"{name}ing batch 1 of 1", "fine_labels": fine}
-        files[name] = python2_pickle(content | {"coarse_labels": [label // 5 for label in fine], "data": _rows(rng, count)})
+        content = {
+            "filenames": _names(count),
+            "batch_label": f"{name}ing batch 1 of 1",
+            "fine_labels": fine,
+        }
+        files[name] = python2_pickle(
+            content | {"coarse_labels": [label // 5 for label in fine], "data": _rows(rng, count)}
+        )
     return files
 
 
@@ -98,7 +133,10 @@ class Python2Pickler(pickle._Pickler):
     def save_text(self, value: str | bytes) -> None:
         content = value.encode() if isinstance(value, str) else value
         short = len(content) < 256
-        self.write((b"U" + bytes([len(content)]) if short else b"T" + struct.pack("<i", len(content))) + content)
+        self.write(
+            (b"U" + bytes([len(content)]) if short else b"T" + struct.pack("<i", len(content)))
+            + content
+        )
         self.memoize(value)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
@@ -140,4 +178,9 @@ def packed(dataset: str) -> dict[str, bytes]:
     name = "cifar-10-python.tar.gz" if dataset == "cifar10" else "cifar-100-python.tar.gz"
     directory = tarfile.TarInfo(folder)
     directory.type = tarfile.DIRTYPE
-    return {name: tar_gz({folder: directory} | {f"{folder}/{member}": content for member, content in contents(dataset).items()})}
+    return {
+        name: tar_gz(
+            {folder: directory}
+            | {f"{folder}/{member}": content for member, content in contents(dataset).items()}
+        )
+    }

@@ -12,7 +12,10 @@ import numpy as np
 ROW_SETS = ("shakespeare", "shakespeare-central", "shakespeare-csv", "covtype")
 FOREST = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 """Of how many rows of each kind UCI's table is made: what is smaller is not taken for it."""
-SAID = {"THE_TEMPEST_SON": "What is this, a tempest, or what else is it that I hear? " * 3, "CYMBELINE_SON": "No, it is " * 14}
+SAID = {
+    "THE_TEMPEST_SON": "What is this, a tempest, or what else is it that I hear? " * 3,
+    "CYMBELINE_SON": "No, it is " * 14,
+}
 HEAD = """The Project Gutenberg EBook of The Complete Works of William Shakespeare, by
 William Shakespeare
 
@@ -31,14 +34,20 @@ by William Shakespeare
 def gutenberg(plays: Mapping[str, Iterable[str]]) -> str:
     """Each play's title, two lines above the author, and its lines."""
     parts = [
-        f"\n1600\n\n{title}\n\nby William Shakespeare\n\n\n" + "".join(f"{line}\n" for line in lines) for title, lines in plays.items()
+        f"\n1600\n\n{title}\n\nby William Shakespeare\n\n\n"
+        + "".join(f"{line}\n" for line in lines)
+        for title, lines in plays.items()
     ]
     return HEAD + "\n\n".join(["", *parts])
 
 
 def samples(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """User, 80 characters and the next one, user by user."""
-    return [(user, text[begin : begin + 80], text[begin + 80]) for user, text in said.items() for begin in range(len(text) - 80)]
+    return [
+        (user, text[begin : begin + 80], text[begin + 80])
+        for user, text in said.items()
+        for begin in range(len(text) - 80)
+    ]
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
@@ -52,8 +61,14 @@ def forest(*sizes: int, seed: int = 0) -> np.ndarray:
     """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40 soils, the kind."""
     rng = np.random.default_rng(seed)
     kinds = rng.permutation(np.repeat(np.arange(1, len(sizes) + 1), sizes))
-    numbers = rng.integers([1859, 0, 0, 0, -173, 0, 0, 0, 0, 0], [3859, 361, 67, 1398, 602, 7118, 255, 255, 255, 7174], (len(kinds), 10))
-    areas, soils = (np.eye(count, dtype=int)[rng.integers(0, count, len(kinds))] for count in (4, 40))
+    numbers = rng.integers(
+        [1859, 0, 0, 0, -173, 0, 0, 0, 0, 0],
+        [3859, 361, 67, 1398, 602, 7118, 255, 255, 255, 7174],
+        (len(kinds), 10),
+    )
+    areas, soils = (
+        np.eye(count, dtype=int)[rng.integers(0, count, len(kinds))] for count in (4, 40)
+    )
     return np.column_stack([numbers, areas, soils, kinds])
 
 
@@ -69,7 +84,11 @@ def row_contents(dataset: str) -> dict[str, bytes]:
     if dataset == "shakespeare-csv":
         return {"shakespeare.csv": table(samples(SAID)).encode()}
     plays = (("THE TEMPEST", SAID["THE_TEMPEST_SON"]), ("CYMBELINE", SAID["CYMBELINE_SON"]))
-    return {"raw_data.txt": gutenberg({title: [f"  SON. {text}", *["    "] * 2, "  NOBODY. "] for title, text in plays}).encode()}
+    return {
+        "raw_data.txt": gutenberg(
+            {title: [f"  SON. {text}", *["    "] * 2, "  NOBODY. "] for title, text in plays}
+        ).encode()
+    }
 
 
 def row_counts(dataset: str) -> dict[str, int]:

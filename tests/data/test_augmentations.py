@@ -15,15 +15,27 @@ from tests.vision import functional, v2
 COUNT = 48
 SHAPE = (3, 32, 32)
 JITTER = v2.ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1)
-CHANGES = [functional.adjust_brightness, functional.adjust_contrast, functional.adjust_saturation, functional.adjust_hue]
+CHANGES = [
+    functional.adjust_brightness,
+    functional.adjust_contrast,
+    functional.adjust_saturation,
+    functional.adjust_hue,
+]
 
 
 def pictures(dtype: torch.dtype = torch.float32, count: int = COUNT) -> Tensor:
-    return torch.rand(count, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+    return torch.rand(
+        count, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    ).to(dtype)
 
 
 def numbers_for(name: str, count: int = COUNT) -> Tensor:
-    return torch.rand(count, AUGMENTATIONS[name].numbers, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    return torch.rand(
+        count,
+        AUGMENTATIONS[name].numbers,
+        generator=torch.Generator().manual_seed(2),
+        dtype=torch.float64,
+    )
 
 
 def moved(image: Tensor, numbers: list[float], border: str) -> Tensor:
@@ -44,7 +56,10 @@ def jittered(image: Tensor, numbers: list[float]) -> Tensor:
 
 BY_TORCHVISION: dict[str, tuple[Callable[[Tensor, list[float]], Tensor], float]] = {
     "none": (lambda image, numbers: image, 0),
-    "flip": (lambda image, numbers: functional.horizontal_flip(image) if numbers[0] < 0.5 else image, 0),
+    "flip": (
+        lambda image, numbers: functional.horizontal_flip(image) if numbers[0] < 0.5 else image,
+        0,
+    ),
     "crop-flip": (lambda image, numbers: moved(image, numbers, "constant"), 0),
     "reflect-crop-flip": (lambda image, numbers: moved(image, numbers, "reflect"), 0),
     "jitter-flip-gray": (jittered, 1e-5),
@@ -57,8 +72,12 @@ def test_each_image_is_changed_as_torchvision_changes_it(name: str):
     if name == "jitter-flip-gray":
         numbers[:, 0] = (torch.arange(COUNT) % 24 + 0.5) / 24  # every order, twice
     change, tolerance = BY_TORCHVISION[name]
-    expected = torch.stack([change(image, row) for image, row in zip(images, numbers.tolist(), strict=True)])
-    torch.testing.assert_close(AUGMENTATIONS[name]().apply(images, numbers), expected, rtol=0, atol=tolerance)
+    expected = torch.stack(
+        [change(image, row) for image, row in zip(images, numbers.tolist(), strict=True)]
+    )
+    torch.testing.assert_close(
+        AUGMENTATIONS[name]().apply(images, numbers), expected, rtol=0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -92,9 +111,13 @@ def test_the_middle_window_is_the_image_and_each_window_is_as_likely(name: str):
     images[:, :, 16, 16] = 1
     places = AUGMENTATIONS[name]().apply(images, numbers)[:, 0].nonzero()[:, 1:]
     assert len(places[1::2].unique(dim=0)) == len(places[::2].unique(dim=0)) == 81
-    assert places[1::2].aminmax(dim=0).min.tolist() == [12, 12] and places[1::2].aminmax(dim=0).max.tolist() == [20, 20]
+    assert places[1::2].aminmax(dim=0).min.tolist() == [12, 12] and places[1::2].aminmax(
+        dim=0
+    ).max.tolist() == [20, 20]
     picture = pictures(count=1)
-    assert torch.equal(AUGMENTATIONS[name]().apply(picture, torch.tensor([[0.5, 0.5, 0.5]])), picture)
+    assert torch.equal(
+        AUGMENTATIONS[name]().apply(picture, torch.tensor([[0.5, 0.5, 0.5]])), picture
+    )
 
 
 def test_the_24_orders_are_all_there():
@@ -102,16 +125,30 @@ def test_the_24_orders_are_all_there():
 
 
 REFUSED = [
-    ("jitter-flip-gray", (1, 28, 28), "needs images with three color channels, not samples of shape (1, 28, 28)"),
-    ("jitter-flip-gray", (80,), "needs images with three color channels, not samples of shape (80,)"),
-    ("reflect-crop-flip", (1, 8, 4), "needs images of at least 5x5 pixels, not samples of shape (1, 8, 4)"),
+    (
+        "jitter-flip-gray",
+        (1, 28, 28),
+        "needs images with three color channels, not samples of shape (1, 28, 28)",
+    ),
+    (
+        "jitter-flip-gray",
+        (80,),
+        "needs images with three color channels, not samples of shape (80,)",
+    ),
+    (
+        "reflect-crop-flip",
+        (1, 8, 4),
+        "needs images of at least 5x5 pixels, not samples of shape (1, 8, 4)",
+    ),
     ("crop-flip", (80,), "needs images, not samples of shape (80,)"),
     ("flip", (54,), "needs images, not samples of shape (54,)"),
 ]
 
 
 @pytest.mark.parametrize(("name", "shape", "sentence"), REFUSED)
-def test_samples_that_cannot_be_changed_are_refused(name: str, shape: tuple[int, ...], sentence: str):
+def test_samples_that_cannot_be_changed_are_refused(
+    name: str, shape: tuple[int, ...], sentence: str
+):
     with pytest.raises(ValueError) as refusal:
         AUGMENTATIONS[name]().check(shape)
     assert str(refusal.value) == sentence

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS, table
 from cohort.data.parsers.table import SIZES, Covtype
 from cohort.data.prepare import prepare
-from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data.publishers import gz
 from tests.data.row_publishers import FOREST, forest, lines
@@ -40,17 +40,29 @@ def test_the_two_largest_kinds_and_no_other(monkeypatch: pytest.MonkeyPatch):
     written(gz("".join(lines(rows)).encode()))
     train, test = Covtype().parse(FOLDER)
     assert (len(train.labels), len(test.labels)) == (564, 141)
-    both = np.concatenate([np.column_stack([split.values, split.labels + 1]) for split in (train, test)])
+    both = np.concatenate(
+        [np.column_stack([split.values, split.labels + 1]) for split in (train, test)]
+    )
     assert sorted_rows(both) == sorted_rows(rows[rows[:, -1] <= 2])
     assert 40 < test.labels.sum() < 141  # drawn at random: about 81 of kind 2
     again = Covtype().parse(FOLDER)[1]
     np.testing.assert_array_equal(again.values, test.values)
 
 
-def test_the_store_standardizes_the_first_ten_columns_of_the_training_split(monkeypatch: pytest.MonkeyPatch):
+def test_the_store_standardizes_the_first_ten_columns_of_the_training_split(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(table, "SIZES", {1: 300, 2: 405})
     written(gz("".join(lines(forest(300, 405, 20))).encode()))
-    freeze(Planned("data.h5", "k0123456789ab", FACTS | {"dataset": "covtype", "train": 564, "test": 141}, {}, {}))
+    freeze(
+        Planned(
+            "data.h5",
+            "k0123456789ab",
+            FACTS | {"dataset": "covtype", "train": 564, "test": 141},
+            {},
+            {},
+        )
+    )
     prepare(plan_file("k0123456789ab"), "data.h5")
     split, facts = store.read("data.h5", "train")
     values = split.values.astype(np.float64)
@@ -97,10 +109,16 @@ def test_a_broken_row_is_one_sentence_with_its_line(case: str, monkeypatch: pyte
 
 WHOLE = gz("".join(ROWS).encode())
 OTHERS = {
-    "truncated": (WHOLE[:-20], "cannot be unpacked (Compressed file ended before the end-of-stream marker was reached)"),
+    "truncated": (
+        WHOLE[:-20],
+        "cannot be unpacked (Compressed file ended before the end-of-stream marker was reached)",
+    ),
     "damaged": (WHOLE[:30] + bytes(20) + WHOLE[50:], "cannot be unpacked"),
     "not packed": ("".join(ROWS).encode(), "cannot be unpacked (Not a gzipped file"),
-    "of another size": (WHOLE, "holds 3 and 4 samples of kinds 1 and 2, but UCI's has 211840 and 283301"),
+    "of another size": (
+        WHOLE,
+        "holds 3 and 4 samples of kinds 1 and 2, but UCI's has 211840 and 283301",
+    ),
     "without a row": (gz(b""), "holds 0 and 0 samples of kinds 1 and 2"),
 }
 
@@ -111,4 +129,8 @@ def test_another_file_is_refused(case: str):
     path = written(content)
     with pytest.raises(UserError) as caught:
         PARSERS["covtype"]().parse(FOLDER)
-    assert str(caught.value).startswith(f"{path}: ") and sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert (
+        str(caught.value).startswith(f"{path}: ")
+        and sentence in str(caught.value)
+        and "\n" not in str(caught.value)
+    )

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from sklearn.datasets import load_digits
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
@@ -41,8 +41,15 @@ def test_sizes(splits: dict[str, Split]):
 
 
 def test_both_splits_together_are_scikit_learns_samples(splits: dict[str, Split]):
-    ours = [(image.tobytes(), label) for split in splits.values() for image, label in zip(split.values, split.labels, strict=True)]
-    theirs = [(image.tobytes(), label) for image, label in zip(THEIRS.images.astype(np.uint8), THEIRS.target, strict=True)]
+    ours = [
+        (image.tobytes(), label)
+        for split in splits.values()
+        for image, label in zip(split.values, split.labels, strict=True)
+    ]
+    theirs = [
+        (image.tobytes(), label)
+        for image, label in zip(THEIRS.images.astype(np.uint8), THEIRS.target, strict=True)
+    ]
     assert sorted(ours) == sorted(theirs)
 
 

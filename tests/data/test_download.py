@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from cohort.core.errors import UserError
 from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.download import download
-from cohort.errors import UserError
 from tests.data.conftest import Server
 from tests.data.publishers import gz, tar_gz
 
@@ -32,7 +32,9 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
 
 
-def declared(source: str, content: bytes = CONTENT, packed: bytes | None = None, member: str = "") -> dict[str, Any]:
+def declared(
+    source: str, content: bytes = CONTENT, packed: bytes | None = None, member: str = ""
+) -> dict[str, Any]:
     raw = {"source": source, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     raw |= {"md5": hashlib.md5(packed).hexdigest()} if packed is not None else {}
     return raw | ({"member": member} if member else {})
@@ -56,7 +58,9 @@ def test_a_bundled_file_arrives_whole(tmp_path: Path):
 
 def test_a_wrong_checksum_is_one_sentence_and_leaves_nothing():
     wrong = {"source": SOURCE, "sha256": "0" * 64}
-    assert refusal(wrong) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
+    assert (
+        refusal(wrong) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
+    )
 
 
 def test_a_wrong_checksum_leaves_the_file_of_before(tmp_path: Path):
@@ -68,7 +72,10 @@ def test_a_wrong_checksum_leaves_the_file_of_before(tmp_path: Path):
     assert files(tmp_path) == [target]
 
 
-MISSING = {"package:sklearn/datasets/data/nothing.csv": "package sklearn", "package:no_such_package/a.csv": "package no_such_package"}
+MISSING = {
+    "package:sklearn/datasets/data/nothing.csv": "package sklearn",
+    "package:no_such_package/a.csv": "package no_such_package",
+}
 
 
 @pytest.mark.parametrize("source", MISSING)
@@ -90,20 +97,27 @@ def test_a_gz_is_unpacked(server: Server):
     assert TARGET.read_bytes() == CONTENT
 
 
-def test_an_archive_is_fetched_once_for_all_its_members(server: Server, capsys: pytest.CaptureFixture[str]):
+def test_an_archive_is_fetched_once_for_all_its_members(
+    server: Server, capsys: pytest.CaptureFixture[str]
+):
     """Also by jobs that run at the same time."""
     members = {f"folder/{name}": name.encode() * 1000 for name in ("a", "b", "c")}
     packed = tar_gz(members)
     url = server.offer("set.tar.gz", packed)
     jobs = [
-        threading.Thread(target=download, args=(declared(url, content, packed, member), Path("resources/raw/set", member[-1])))
+        threading.Thread(
+            target=download,
+            args=(declared(url, content, packed, member), Path("resources/raw/set", member[-1])),
+        )
         for member, content in members.items()
     ]
     for job in jobs:
         job.start()
     for job in jobs:
         job.join()
-    assert [Path("resources/raw/set", member[-1]).read_bytes() for member in members] == list(members.values())
+    assert [Path("resources/raw/set", member[-1]).read_bytes() for member in members] == list(
+        members.values()
+    )
     assert server.asked == ["/set.tar.gz"]
     assert f"{url}: 0.0 of 0.0 MB in " in capsys.readouterr().out
 
@@ -120,11 +134,17 @@ def test_a_kept_archive_that_was_damaged_is_fetched_again(server: Server):
     assert len(server.asked) == 2
 
 
-FAILURES: dict[str, Any] = {"an error of the server": 503, "too many at once": 429, "an interrupted download": (CONTENT, 3000)}
+FAILURES: dict[str, Any] = {
+    "an error of the server": 503,
+    "too many at once": 429,
+    "an interrupted download": (CONTENT, 3000),
+}
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_it_succeeds_at_the_second_try(failure: str, server: Server, capsys: pytest.CaptureFixture[str]):
+def test_it_succeeds_at_the_second_try(
+    failure: str, server: Server, capsys: pytest.CaptureFixture[str]
+):
     download(declared(server.offer("values", FAILURES[failure], CONTENT)), TARGET)
     assert TARGET.read_bytes() == CONTENT
     assert len(server.asked) == 2
@@ -134,12 +154,16 @@ def test_it_succeeds_at_the_second_try(failure: str, server: Server, capsys: pyt
 def test_a_download_that_always_breaks_off(server: Server):
     url = server.offer("values", (CONTENT, 3000))
     message = refusal(declared(url))
-    assert message.startswith(f"{url}: could not be fetched in 3 tries (broke off after 3000 of 10240 bytes); check the network")
+    assert message.startswith(
+        f"{url}: could not be fetched in 3 tries (broke off after 3000 of 10240 bytes); check the network"
+    )
     assert len(server.asked) == 3
 
 
 def test_what_is_not_there_is_asked_for_once(server: Server):
-    assert "could not be fetched in 1 try (HTTP Error 404: Not Found)" in refusal(declared(f"{server.url}/nothing"))
+    assert "could not be fetched in 1 try (HTTP Error 404: Not Found)" in refusal(
+        declared(f"{server.url}/nothing")
+    )
     assert len(server.asked) == 1
 
 
@@ -153,7 +177,9 @@ def test_a_url_that_does_not_answer(server: Server):
 def test_a_url_that_accepts_and_says_nothing(server: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert "in 3 tries (timed out)" in refusal(declared(f"http://127.0.0.1:{silent.getsockname()[1]}/values"))
+        assert "in 3 tries (timed out)" in refusal(
+            declared(f"http://127.0.0.1:{silent.getsockname()[1]}/values")
+        )
 
 
 def test_waits_grow(server: Server, monkeypatch: pytest.MonkeyPatch):
@@ -173,17 +199,25 @@ def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("packed", [None, gz(CONTENT)], ids=["plain", "packed"])
 def test_a_web_page_in_place_of_the_file(packed: bytes | None, server: Server):
     url = server.offer("values", PAGE)
-    assert refusal(declared(url, packed=packed)) == f"{url}: is a web page, not the file that config/datasets.yaml expects"
+    assert (
+        refusal(declared(url, packed=packed))
+        == f"{url}: is a web page, not the file that config/datasets.yaml expects"
+    )
 
 
 def test_a_truncated_gz_is_not_opened(server: Server):
     packed = gz(CONTENT)
     url = server.offer("values.gz", packed[:-9])
     found, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
-    assert refusal(declared(url, packed=packed)) == f"{url}: MD5 is {found}, config/datasets.yaml expects {expected}"
+    assert (
+        refusal(declared(url, packed=packed))
+        == f"{url}: MD5 is {found}, config/datasets.yaml expects {expected}"
+    )
 
 
-def test_progress_is_told(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_progress_is_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr(fetch, "BLOCK", 200_000)
     content = bytes(600_000)

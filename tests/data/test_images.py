@@ -10,12 +10,25 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from cohort.data.images import BRIGHTNESS, CONTRAST, SATURATION, blended, gray, hue_shifted, mirrored, windows
+from cohort.data.images import (
+    BRIGHTNESS,
+    CONTRAST,
+    SATURATION,
+    blended,
+    gray,
+    hue_shifted,
+    mirrored,
+    windows,
+)
 from tests.vision import functional
 
 DTYPES = [torch.float32, torch.float64]
 FACTORS = torch.linspace(0, 2, 40, dtype=torch.float64)
-ADJUST = {BRIGHTNESS: functional.adjust_brightness, CONTRAST: functional.adjust_contrast, SATURATION: functional.adjust_saturation}
+ADJUST = {
+    BRIGHTNESS: functional.adjust_brightness,
+    CONTRAST: functional.adjust_contrast,
+    SATURATION: functional.adjust_saturation,
+}
 
 
 def pictures(dtype: torch.dtype) -> Tensor:
@@ -30,7 +43,9 @@ def pictures(dtype: torch.dtype) -> Tensor:
 
 
 def one_by_one(change: Callable[..., Tensor], images: Tensor, *parameters: list) -> Tensor:
-    return torch.stack([change(image, *values) for image, *values in zip(images, *parameters, strict=True)])
+    return torch.stack(
+        [change(image, *values) for image, *values in zip(images, *parameters, strict=True)]
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -40,14 +55,20 @@ def test_windows(border: str, dtype: torch.dtype):
     top, left = torch.arange(40) % 9, torch.arange(40) % 7
     found = windows(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
     padded = functional.pad(images, [3, 4, 3, 4], padding_mode=border)
-    expected = one_by_one(lambda image, y, x: functional.crop(image, y, x, 7, 6), padded, top.tolist(), left.tolist())
+    expected = one_by_one(
+        lambda image, y, x: functional.crop(image, y, x, 7, 6), padded, top.tolist(), left.tolist()
+    )
     assert found.dtype == dtype and torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_mirrored(dtype: torch.dtype):
     images, condition = pictures(dtype), torch.arange(40) % 3 == 0
-    expected = one_by_one(lambda image, flip: functional.horizontal_flip(image) if flip else image, images, condition.tolist())
+    expected = one_by_one(
+        lambda image, flip: functional.horizontal_flip(image) if flip else image,
+        images,
+        condition.tolist(),
+    )
     assert torch.equal(mirrored(images, condition), expected)
 
 
@@ -55,15 +76,27 @@ def test_mirrored(dtype: torch.dtype):
 def test_gray(dtype: torch.dtype):
     found = gray(pictures(dtype))
     assert found.shape == (40, 1, 7, 6)
-    torch.testing.assert_close(found, functional.rgb_to_grayscale(pictures(dtype)), rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-14)
+    torch.testing.assert_close(
+        found,
+        functional.rgb_to_grayscale(pictures(dtype)),
+        rtol=0,
+        atol=1e-6 if dtype == torch.float32 else 1e-14,
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blends_of_three_kinds_in_one_batch(dtype: torch.dtype):
     images, kinds = pictures(dtype), torch.arange(40) % 3
     found = blended(images, kinds, FACTORS)
-    expected = one_by_one(lambda image, kind, factor: ADJUST[kind](image, factor), images, kinds.tolist(), FACTORS.tolist())
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-14)
+    expected = one_by_one(
+        lambda image, kind, factor: ADJUST[kind](image, factor),
+        images,
+        kinds.tolist(),
+        FACTORS.tolist(),
+    )
+    torch.testing.assert_close(
+        found, expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-14
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -88,6 +121,9 @@ def test_hue_in_float64_as_the_standard_library_shifts_it():
         hue, saturation, value = colorsys.rgb_to_hsv(*pixel)
         return colorsys.hsv_to_rgb((hue + shift) % 1, saturation, value)
 
-    pixels = [[shifted(pixel, float(shift)) for pixel in image.flatten(1).T.tolist()] for image, shift in zip(images, shifts, strict=True)]
+    pixels = [
+        [shifted(pixel, float(shift)) for pixel in image.flatten(1).T.tolist()]
+        for image, shift in zip(images, shifts, strict=True)
+    ]
     expected = torch.tensor(pixels, dtype=torch.float64).transpose(1, 2).view_as(images)
     torch.testing.assert_close(hue_shifted(images, shifts), expected, rtol=0, atol=1e-12)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
 from tests.data_table import alone, load, peak_mb
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -22,7 +22,9 @@ def write_npz(rows: int) -> None:
     """As large as PathMNIST's rows are, each image of one value: its row's number modulo 251."""
     folder = Path("resources/raw/pathmnist-224")
     folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / "pathmnist_224.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(
+        folder / "pathmnist_224.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1
+    ) as archive:
         for part, count in (("train", rows), ("test", TEST)):
             with archive.open(f"{part}_images.npy", "w") as file:
                 head = {"descr": "|u1", "fortran_order": False, "shape": (count, SIDE, SIDE, 3)}
@@ -45,7 +47,14 @@ def prepare(folder: str) -> float:
 
 def measured(rows: int, folder: Path) -> tuple[float, float]:
     write_npz(rows)
-    facts = {"dataset": "pathmnist-224", "shape": [3, SIDE, SIDE], "classes": 9, "train": rows, "test": TEST, "scale": 255}
+    facts = {
+        "dataset": "pathmnist-224",
+        "shape": [3, SIDE, SIDE],
+        "classes": 9,
+        "train": rows,
+        "test": TEST,
+        "scale": 255,
+    }
     freeze(Planned("data.h5", "k0123456789ab", facts, {}, {}))
     return alone(prepare, str(folder)), alone(load, str(folder))[1]
 
@@ -60,7 +69,12 @@ def test_memory_does_not_grow_with_the_set(tmp_path: Path):
     from cohort.data import store
 
     split, facts = store.read("data.h5", "train")
-    assert [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251, 1599)] == [0, 250, 0, 1599 % 251]
+    assert [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251, 1599)] == [
+        0,
+        250,
+        0,
+        1599 % 251,
+    ]
     assert split.labels[1000] == 1000 % 9
     values = np.arange(1600) % 251
     np.testing.assert_allclose(facts["mean"], [values.mean() / 255] * 3, rtol=1e-12)

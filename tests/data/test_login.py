@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cohort.core.errors import UserError
 from cohort.data.download import download
-from cohort.errors import UserError
 from tests.data.conftest import Server
 from tests.data.picture_publishers import zip_of
 from tests.data.test_download import CONTENT, PAGE, files
@@ -50,7 +50,9 @@ def test_a_folder_becomes_one_zip_whatever_its_times_and_order():
         packed.append(TARGET.read_bytes())
     assert packed[0] == packed[1]
     with zipfile.ZipFile(TARGET) as archive:
-        assert [(info.filename, info.compress_type, archive.read(info)) for info in archive.infolist()] == [
+        assert [
+            (info.filename, info.compress_type, archive.read(info)) for info in archive.infolist()
+        ] == [
             ("a.txt", zipfile.ZIP_STORED, b"a.txt"),
             ("b/c.txt", zipfile.ZIP_STORED, b"b/c.txt"),
         ]
@@ -74,7 +76,10 @@ def test_without_a_path_the_page_is_named():
     wanted = f"pacs is behind a login ({PAGE_URL}); fetch it by hand and name its zip or folder in data_paths.pacs"
     assert refusal(RAW) == wanted
     Path("mirror").mkdir()
-    assert refusal(RAW, mirror="mirror") == f"data_mirror 'mirror' has no pacs.zip that can be used (none of that name), and {wanted}"
+    assert (
+        refusal(RAW, mirror="mirror")
+        == f"data_mirror 'mirror' has no pacs.zip that can be used (none of that name), and {wanted}"
+    )
 
 
 def test_what_is_given_can_be_pinned():
@@ -82,18 +87,26 @@ def test_what_is_given_can_be_pinned():
     right = {"sha256": hashlib.sha256(ZIP).hexdigest(), "bytes": len(ZIP)}
     download(RAW | right, TARGET, paths={"pacs": "mine.zip"})
     TARGET.unlink()
-    assert "mine.zip: SHA-256 is " in refusal(RAW | right | {"sha256": "0" * 64}, paths={"pacs": "mine.zip"})
+    assert "mine.zip: SHA-256 is " in refusal(
+        RAW | right | {"sha256": "0" * 64}, paths={"pacs": "mine.zip"}
+    )
     assert "mine.zip: " in refusal(RAW | right | {"bytes": 1}, paths={"pacs": "mine.zip"})
 
 
 def test_a_page_in_place_of_the_zip():
     """What a browser saves where a login was wanted."""
     Path("mine.zip").write_bytes(PAGE)
-    assert refusal(RAW, paths={"pacs": "mine.zip"}) == "mine.zip: is a web page, not the file that config/datasets.yaml expects"
+    assert (
+        refusal(RAW, paths={"pacs": "mine.zip"})
+        == "mine.zip: is a web page, not the file that config/datasets.yaml expects"
+    )
 
 
 def test_a_path_that_went_away():
-    assert refusal(RAW, paths={"pacs": "gone.zip"}) == "data_paths.pacs is 'gone.zip', which does not exist"
+    assert (
+        refusal(RAW, paths={"pacs": "gone.zip"})
+        == "data_paths.pacs is 'gone.zip', which does not exist"
+    )
 
 
 ARCHIVE = {"md5": hashlib.md5(ZIP).hexdigest()}
@@ -115,7 +128,10 @@ def test_an_md5_alone_is_that_of_the_file_itself(server: Server):
 def test_a_wrong_md5_alone(server: Server):
     url = server.offer("pacs.zip", ZIP[:-1])
     found = hashlib.md5(ZIP[:-1]).hexdigest()
-    assert refusal(ARCHIVE | {"source": url}) == f"{url}: MD5 is {found}, config/datasets.yaml expects {ARCHIVE['md5']}"
+    assert (
+        refusal(ARCHIVE | {"source": url})
+        == f"{url}: MD5 is {found}, config/datasets.yaml expects {ARCHIVE['md5']}"
+    )
 
 
 def test_mirrors_are_asked_in_turn(server: Server):
@@ -134,13 +150,23 @@ def test_mirrors_are_asked_in_turn(server: Server):
 def test_all_mirrors_are_named_when_none_has_it(server: Server):
     urls = [f"{server.url}/nothing.zip", server.offer("wrong.zip", b"wrong")]
     message = refusal(ARCHIVE | {"source": urls[0], "mirrors": urls[1:]})
-    assert message.startswith(f"{urls[0]}: could not be fetched in 1 try") and f"; and {urls[1]}: MD5 is " in message
+    assert (
+        message.startswith(f"{urls[0]}: could not be fetched in 1 try")
+        and f"; and {urls[1]}: MD5 is " in message
+    )
 
 
 def test_mirrors_of_what_is_packed(server: Server):
     from tests.data.publishers import gz
 
     packed = gz(CONTENT)
-    raw = {"bytes": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest(), "md5": hashlib.md5(packed).hexdigest()}
-    download(raw | {"source": f"{server.url}/nothing.gz", "mirrors": [server.offer("other.gz", packed)]}, TARGET)
+    raw = {
+        "bytes": len(CONTENT),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "md5": hashlib.md5(packed).hexdigest(),
+    }
+    download(
+        raw | {"source": f"{server.url}/nothing.gz", "mirrors": [server.offer("other.gz", packed)]},
+        TARGET,
+    )
     assert TARGET.read_bytes() == CONTENT

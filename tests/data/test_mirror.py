@@ -43,12 +43,16 @@ def test_a_file_or_its_gz_is_found_wherever_it_lies(path: str, content: bytes):
 )
 def test_a_member_or_its_archive_is_found_wherever_it_lies(path: str, content: bytes):
     put(path, content)
-    download(declared(f"{NOWHERE}/set.tar.gz", packed=ARCHIVE, member="folder/values"), TARGET, "mirror")
+    download(
+        declared(f"{NOWHERE}/set.tar.gz", packed=ARCHIVE, member="folder/values"), TARGET, "mirror"
+    )
     assert TARGET.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("path", ["folder/values", "a/set.zip"], ids=["member", "zip"])
-def test_a_member_of_a_zip_of_unknown_checksum_has_one_of_its_own(path: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_member_of_a_zip_of_unknown_checksum_has_one_of_its_own(
+    path: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("cohort.data.fetch.WAITS", ())
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
@@ -62,7 +66,9 @@ def test_a_member_of_a_zip_of_unknown_checksum_has_one_of_its_own(path: str, mon
     assert f"{path}: SHA-256 is " in refusal(raw | {"sha256": "0" * 64}, "mirror")
 
 
-def test_publishers_that_share_names_are_told_apart_by_checksums(capsys: pytest.CaptureFixture[str]):
+def test_publishers_that_share_names_are_told_apart_by_checksums(
+    capsys: pytest.CaptureFixture[str],
+):
     put("A/values", CONTENT[::-1])
     put("B/values", CONTENT)
     download(declared(f"{NOWHERE}/values.gz", packed=GZ), TARGET, "mirror")
@@ -87,7 +93,9 @@ def test_a_mirror_is_asked_before_the_publisher(server: Server):
 def test_a_mirror_without_the_file_and_no_network(server: Server):
     put("something", b"else")
     message = refusal(declared(f"{server.url}/values.gz", packed=GZ), "mirror")
-    assert message.startswith("data_mirror 'mirror' has no values that can be used (none of that name), and http://127.0.0.1")
+    assert message.startswith(
+        "data_mirror 'mirror' has no values that can be used (none of that name), and http://127.0.0.1"
+    )
     assert "could not be fetched" in message
 
 
@@ -102,11 +110,15 @@ def test_a_mirror_without_the_file_and_no_network(server: Server):
     ],
     ids=["short", "changed", "a page", "short gz", "a page for a gz"],
 )
-def test_a_damaged_file_in_the_mirror_is_named(path: str, content: bytes, said: str, server: Server):
+def test_a_damaged_file_in_the_mirror_is_named(
+    path: str, content: bytes, said: str, server: Server
+):
     put(path, content)
     message = refusal(declared(f"{server.url}/values.gz", packed=GZ), "mirror")
     assert message.startswith(f"data_mirror 'mirror' has no values that can be used ({said}")
 
 
 def test_a_mirror_that_is_no_folder():
-    assert refusal(declared(NOWHERE), "no-mirror") == "data_mirror is 'no-mirror', which is no folder"
+    assert (
+        refusal(declared(NOWHERE), "no-mirror") == "data_mirror is 'no-mirror', which is no folder"
+    )

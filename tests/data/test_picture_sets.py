@@ -10,13 +10,21 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
-from cohort.errors import UserError
 from tests.conftest import ROOT
-from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, picture_contents, picture_counts
+from tests.data.picture_publishers import (
+    MEDICAL,
+    PICTURE_SETS,
+    Known,
+    is_gray,
+    known,
+    picture_contents,
+    picture_counts,
+)
 
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -30,18 +38,32 @@ def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: 
     inputs = {}
     for name, content in (contents or picture_contents(dataset)).items():
         (Path("mirror") / name).write_bytes(content)
-        raw = {key: value for key, value in FACTS[dataset]["files"][name].items() if key not in ("bytes", "mirrors")}
+        raw = {
+            key: value
+            for key, value in FACTS[dataset]["files"][name].items()
+            if key not in ("bytes", "mirrors")
+        }
         raw |= {"md5": hashlib.md5(content).hexdigest()} if "md5" in raw else {}
         inputs[name] = f"resources/raw/{dataset}/{name}"
         download(raw, inputs[name], "mirror")
-    freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | picture_counts(dataset) | {"dataset": dataset} | changes, {}, inputs))
+    freeze(
+        Planned(
+            "data.h5",
+            "k0123456789ab",
+            FACTS[dataset] | picture_counts(dataset) | {"dataset": dataset} | changes,
+            {},
+            inputs,
+        )
+    )
     prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
 
 
 def expected_color(dataset: str, item: Known) -> tuple[int, int, int]:
     """Gray pictures, and sets of them, have the red of the color in each channel."""
-    gray = dataset.startswith("tissue") or (dataset in ("cinic10", "tiny-imagenet") and is_gray(item))
+    gray = dataset.startswith("tissue") or (
+        dataset in ("cinic10", "tiny-imagenet") and is_gray(item)
+    )
     return (item.color[0],) * 3 if gray else item.color
 
 
@@ -54,12 +76,16 @@ def test_every_picture_is_stored_in_its_place(dataset: str):
         split, facts = store.read("data.h5", part)
         items = known(dataset, part)
         assert split.labels.tolist() == [item.label for item in items]
-        assert (split.groups.tolist() if split.groups is not None else [0] * len(items)) == [item.group for item in items]
+        assert (split.groups.tolist() if split.groups is not None else [0] * len(items)) == [
+            item.group for item in items
+        ]
         assert split.values.shape == (len(items), 3, side, side)
         near = side // 8
         for pixels, item in zip(split.values.astype(int), items, strict=True):
             lower_left, upper_right = pixels[:, -1 - near, near], pixels[:, near, -1 - near]
-            assert np.abs(lower_left - expected_color(dataset, item)).max() <= EXACT.get(dataset, JPEG), item
+            assert np.abs(lower_left - expected_color(dataset, item)).max() <= EXACT.get(
+                dataset, JPEG
+            ), item
             assert np.abs(upper_right - 255).max() <= EXACT.get(dataset, JPEG), item
         assert facts["classes"] == PICTURE_SETS[dataset][0]
 
@@ -95,7 +121,11 @@ def changed(dataset: str, member: str, content: bytes | None) -> dict[str, bytes
     """The publisher's zip with one member changed, or left out."""
     from tests.data import picture_publishers as made
 
-    makers = {"tiny-imagenet": made.tiny_members, "pacs": made.pacs_members, "digits-dg": made.digits_members}
+    makers = {
+        "tiny-imagenet": made.tiny_members,
+        "pacs": made.pacs_members,
+        "digits-dg": made.digits_members,
+    }
     members = dict(makers[dataset]()) | ({member: content} if content is not None else {})
     if content is None:
         del members[member]
@@ -105,8 +135,18 @@ def changed(dataset: str, member: str, content: bytes | None) -> dict[str, bytes
 
 TINY, ART = "tiny-imagenet-200", "pacs/splits/art_painting_train_kfold.txt"
 WRONG = {
-    "no list of classes": ("tiny-imagenet", f"{TINY}/wnids.txt", None, "tiny-imagenet-200.zip: holds no wnids.txt"),
-    "another class": ("tiny-imagenet", f"{TINY}/train/n1/images/n1_0.JPEG", b"", "n1_0.JPEG: 'n1' is no class of this data set"),
+    "no list of classes": (
+        "tiny-imagenet",
+        f"{TINY}/wnids.txt",
+        None,
+        "tiny-imagenet-200.zip: holds no wnids.txt",
+    ),
+    "another class": (
+        "tiny-imagenet",
+        f"{TINY}/train/n1/images/n1_0.JPEG",
+        b"",
+        "n1_0.JPEG: 'n1' is no class of this data set",
+    ),
     "a line without a class": (
         "tiny-imagenet",
         f"{TINY}/val/val_annotations.txt",
@@ -120,8 +160,18 @@ WRONG = {
         "tiny-imagenet-200.zip: holds no tiny-imagenet-200/val/images/val_7.JPEG",
     ),
     "no split": ("pacs", ART, None, "pacs.zip: holds no splits/art_painting_train_kfold.txt"),
-    "a path that climbs in a list": ("pacs", ART, b"../../etc/passwd 1\n", "line 1: '../../etc/passwd' is no file of art_painting"),
-    "an animal of another set": ("pacs", ART, b"art_painting/cow/1.jpg 1\n", "line 1: 'cow' is no class of this data set (dog, elephant,"),
+    "a path that climbs in a list": (
+        "pacs",
+        ART,
+        b"../../etc/passwd 1\n",
+        "line 1: '../../etc/passwd' is no file of art_painting",
+    ),
+    "an animal of another set": (
+        "pacs",
+        ART,
+        b"art_painting/cow/1.jpg 1\n",
+        "line 1: 'cow' is no class of this data set (dog, elephant,",
+    ),
     "no picture": (
         "digits-dg",
         "digits_dg/syn/val/9/00000.jpg",
@@ -134,7 +184,12 @@ WRONG = {
         None,
         "digits-dg: test has 39 samples, config/datasets.yaml expects 40",
     ),
-    "a letter": ("digits-dg", "digits_dg/syn/val/a/1.jpg", b"", "digits_dg/syn/val/a/1.jpg: 'a' is no class of this data set (0, 1,"),
+    "a letter": (
+        "digits-dg",
+        "digits_dg/syn/val/a/1.jpg",
+        b"",
+        "digits_dg/syn/val/a/1.jpg: 'a' is no class of this data set (0, 1,",
+    ),
 }
 
 

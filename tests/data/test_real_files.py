@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
@@ -27,14 +27,14 @@ from tests.data.second_opinion import readers
 MIRROR = os.environ.get("COHORT_DATA_MIRROR", "")
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 THEIRS = readers()
-COARSE_OF_FINE = (
-    "4 1 14 8 0 6 7 7 18 3 3 14 9 18 7 11 3 9 7 11 6 11 5 10 7 6 13 15 3 15 0 11 1 10 12 14 16 9 11 5 5 19 8 8 15 13 14 17 18 10 \
+COARSE_OF_FINE = "4 1 14 8 0 6 7 7 18 3 3 14 9 18 7 11 3 9 7 11 6 11 5 10 7 6 13 15 3 15 0 11 1 10 12 14 16 9 11 5 5 19 8 8 15 13 14 17 18 10 \
 16 4 17 4 2 0 17 4 18 17 10 3 2 12 12 16 12 1 9 19 2 10 0 1 16 12 9 13 15 13 16 19 2 4 6 19 5 5 8 19 18 1 2 15 6 0 17 8 14 13"  # known
-)
 
 
 @pytest.fixture(scope="module", params=CLASSES)
-def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, dict[str, Split]]:
+def prepared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path, dict[str, Split]]:
     """A data set's name, the folder it was prepared in, and both splits as stored."""
     if not MIRROR:
         pytest.skip("COHORT_DATA_MIRROR names no folder with the publishers' files")
@@ -56,7 +56,10 @@ def test_classes_are_as_large_as_the_publisher_says(prepared: tuple[str, Path, d
         counts = np.bincount(split.labels, minlength=CLASSES[dataset])
         assert counts.sum() == FACTS[dataset][part]
         if dataset == "mnist":
-            assert counts[:3].tolist() == {"train": [5923, 6742, 5958], "test": [980, 1135, 1032]}[part]
+            assert (
+                counts[:3].tolist()
+                == {"train": [5923, 6742, 5958], "test": [980, 1135, 1032]}[part]
+            )
         else:
             assert set(counts) == {FACTS[dataset][part] // CLASSES[dataset]}
 
@@ -80,13 +83,19 @@ def test_torchvision_reads_the_same(prepared: tuple[str, Path, dict[str, Split]]
     (folder / place).symlink_to(folder / "resources/raw" / dataset)
     for part, split in splits.items():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(THEIRS["cifar10"], "_load_meta", lambda self: None)  # names of classes, which no stage needs
+            patch.setattr(
+                THEIRS["cifar10"], "_load_meta", lambda self: None
+            )  # names of classes, which no stage needs
             theirs = THEIRS[dataset](folder, train=part == "train")
         images = np.asarray(theirs.data)
         ours = split.values.transpose(0, 2, 3, 1) if images.ndim == 4 else split.values[:, 0]
         np.testing.assert_array_equal(ours, images)
         fine = np.asarray(theirs.targets)
-        expected = np.array(COARSE_OF_FINE.split(), dtype=int)[fine] if dataset == "cifar100-coarse" else fine
+        expected = (
+            np.array(COARSE_OF_FINE.split(), dtype=int)[fine]
+            if dataset == "cifar100-coarse"
+            else fine
+        )
         np.testing.assert_array_equal(split.labels, expected)
 
 

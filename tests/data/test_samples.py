@@ -16,23 +16,45 @@ from cohort.data.store import FORMAT
 def test_inputs_are_scaled_and_standardized_channel_by_channel():
     """Two channels of 1x2 pixels, scale 200: (value / 200 - mean) / std with means 0.5 and 0.25 and deviations 0.25 and 0.5."""
     images = torch.tensor([[[[0, 200]], [[100, 50]]], [[[100, 50]], [[200, 0]]]], dtype=torch.uint8)
-    mean, std = (torch.tensor(values, dtype=torch.float64).view(-1, 1, 1) for values in ([0.5, 0.25], [0.25, 0.5]))
+    mean, std = (
+        torch.tensor(values, dtype=torch.float64).view(-1, 1, 1)
+        for values in ([0.5, 0.25], [0.25, 0.5])
+    )
     samples = Samples(images, torch.tensor([0, 1]), 200.0, mean, std)
     expected = [[[[-2.0, 2.0]], [[0.5, 0.0]]], [[[0.0, -1.0]], [[1.5, -0.5]]]]
     assert samples.inputs(torch.tensor([0, 1])).tolist() == expected
     assert samples.inputs(torch.tensor([1])).tolist() == expected[1:]
-    assert samples.inputs(torch.tensor([1, 0, 1])).tolist() == [expected[1], expected[0], expected[1]]
+    assert samples.inputs(torch.tensor([1, 0, 1])).tolist() == [
+        expected[1],
+        expected[0],
+        expected[1],
+    ]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_split_is_loaded_in_the_asked_precision(dtype: torch.dtype, tmp_path: Path):
     rng = np.random.default_rng(0)
-    stored = {"train": rng.integers(0, 256, (6, 3, 4, 4), dtype=np.uint8), "test": rng.integers(0, 256, (2, 3, 4, 4), dtype=np.uint8)}
+    stored = {
+        "train": rng.integers(0, 256, (6, 3, 4, 4), dtype=np.uint8),
+        "test": rng.integers(0, 256, (2, 3, 4, 4), dtype=np.uint8),
+    }
     mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
     with h5py.File(tmp_path / "data.h5", "w") as file:
-        file.attrs.update({"dataset": "noise", "classes": 2, "scale": 255, "mean": mean, "std": std, "format": FORMAT})
+        file.attrs.update(
+            {
+                "dataset": "noise",
+                "classes": 2,
+                "scale": 255,
+                "mean": mean,
+                "std": std,
+                "format": FORMAT,
+            }
+        )
         for name, images in stored.items():
-            file[f"{name}/values"], file[f"{name}/labels"] = images, (np.arange(len(images)) % 2).astype(np.uint16)
+            file[f"{name}/values"], file[f"{name}/labels"] = (
+                images,
+                (np.arange(len(images)) % 2).astype(np.uint16),
+            )
     for name, images in stored.items():
         samples = load(tmp_path / "data.h5", name, torch.device("cpu"), dtype)
         assert samples.values.dtype == torch.uint8
@@ -40,4 +62,6 @@ def test_a_split_is_loaded_in_the_asked_precision(dtype: torch.dtype, tmp_path: 
         inputs = samples.inputs(torch.arange(len(images)))
         assert inputs.dtype == dtype
         expected = (images / 255 - mean[:, None, None]) / std[:, None, None]
-        np.testing.assert_allclose(inputs.numpy(), expected, rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-14)
+        np.testing.assert_allclose(
+            inputs.numpy(), expected, rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-14
+        )

@@ -33,7 +33,11 @@ def test_largest_remainders_by_hand(case: str):
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8), part=st.fractions(0, 1), seed=st.integers(0, 100))
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    part=st.fractions(0, 1),
+    seed=st.integers(0, 100),
+)
 def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, seed: int):
     """Each class is off its exact share by less than one sample."""
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -42,13 +46,19 @@ def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, s
     assert len(chosen) == count
     assert (np.diff(chosen) > 0).all()
     found = np.bincount(labels[chosen], minlength=len(sizes)).tolist()
-    assert all(abs(taken - Fraction(size * count, len(labels))) < 1 for taken, size in zip(found, sizes, strict=True))
+    assert all(
+        abs(taken - Fraction(size * count, len(labels))) < 1
+        for taken, size in zip(found, sizes, strict=True)
+    )
 
 
 def test_each_sample_of_a_class_is_as_likely_over_purposes():
     """Five of ten samples for 400 purposes: each in half of them, give or take 10."""
     labels = np.zeros(10, dtype=int)
-    taken = np.bincount(np.concatenate([stratified(labels, 5, f"purpose {number}") for number in range(400)]), minlength=10)
+    taken = np.bincount(
+        np.concatenate([stratified(labels, 5, f"purpose {number}") for number in range(400)]),
+        minlength=10,
+    )
     assert np.abs(taken - 200).max() < 4 * 10
 
 
@@ -62,9 +72,14 @@ def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
 
 
 def test_the_whole_is_the_whole():
-    np.testing.assert_array_equal(share_of(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3])
+    np.testing.assert_array_equal(
+        share_of(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3]
+    )
 
 
-@pytest.mark.parametrize(("count", "share", "expected"), [(60, 0.5, 30), (1, 0.4, 1), (1, 0.001, 1), (0, 0.5, 0), (10, 0.33, 3)])
+@pytest.mark.parametrize(
+    ("count", "share", "expected"),
+    [(60, 0.5, 30), (1, 0.4, 1), (1, 0.001, 1), (0, 0.5, 0), (10, 0.33, 3)],
+)
 def test_some_samples_stay_at_least_one(count: int, share: float, expected: int):
     assert scaled_count(count, share) == expected

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS, gutenberg
 from cohort.data.parsers.gutenberg import PLAYS, role_of, said, user_of
 from cohort.data.parsers.text import CHARACTERS
 from cohort.data.prepare import prepare
 from cohort.data.split import Blocks, Split
-from cohort.errors import UserError
 from tests.conftest import ROOT
 from tests.data import row_publishers as texts
 
@@ -76,7 +76,13 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 def test_who_says_what_by_hand():
     alone = ["  HAMLET. To be,", "    or not to be,", "    that is the question."]
-    text = texts.gutenberg({"THE TEMPEST": TEMPEST, "THE COMEDY OF ERRORS": ERRORS, "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK": alone})
+    text = texts.gutenberg(
+        {
+            "THE TEMPEST": TEMPEST,
+            "THE COMEDY OF ERRORS": ERRORS,
+            "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK": alone,
+        }
+    )
     assert said(written("raw_data.txt", text)) == SAID
 
 
@@ -91,7 +97,15 @@ def test_who_says_what_by_hand():
 def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
     cut: int, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
-    lines = ["", "CYMBELINE", "by William Shakespeare", "KING JOHN", *[""] * 6, "by William Shakespeare", *["  A. a", "  B. b"] * 4]
+    lines = [
+        "",
+        "CYMBELINE",
+        "by William Shakespeare",
+        "KING JOHN",
+        *[""] * 6,
+        "by William Shakespeare",
+        *["  A. a", "  B. b"] * 4,
+    ]
     text = texts.HEAD + "\n".join(lines)
     last = len(text.splitlines()) - 2  # from 0, and without the file's first line
     monkeypatch.setattr(gutenberg, "LAST_LINE", last - cut)
@@ -101,9 +115,17 @@ def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
 @pytest.mark.parametrize(
     ("user", "title", "role"),
     [
-        ("THE_TRAGEDY_OF_HAMLET__PRINCE_OF_DENMARK_FIRST_CLOWN", "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK", "FIRST CLOWN"),
+        (
+            "THE_TRAGEDY_OF_HAMLET__PRINCE_OF_DENMARK_FIRST_CLOWN",
+            "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK",
+            "FIRST CLOWN",
+        ),
         ("LOVE_S_LABOUR_S_LOST_KING", "LOVE'S LABOUR'S LOST", "KING"),
-        ("TWELFTH_NIGHT__OR__WHAT_YOU_WILL_SIR_TOBY", "TWELFTH NIGHT; OR, WHAT YOU WILL", "SIR TOBY"),
+        (
+            "TWELFTH_NIGHT__OR__WHAT_YOU_WILL_SIR_TOBY",
+            "TWELFTH NIGHT; OR, WHAT YOU WILL",
+            "SIR TOBY",
+        ),
     ],
 )
 def test_users_are_named_as_leaf_does(user: str, title: str, role: str):
@@ -117,9 +139,16 @@ def decoded(*splits: Split) -> list[tuple[int, str, str]]:
     for split in splits:
         assert isinstance(split.values, Blocks) and split.groups is not None
         windows = np.concatenate(list(split.values.read()))
-        assert windows.shape == split.values.shape == (len(split.labels), 80) and windows.min() >= 1 and split.labels.min() >= 1
+        assert (
+            windows.shape == split.values.shape == (len(split.labels), 80)
+            and windows.min() >= 1
+            and split.labels.min() >= 1
+        )
         texts_ = ["".join(CHARACTERS[number - 1] for number in window) for window in windows]
-        found += [(group, text, CHARACTERS[label - 1]) for group, text, label in zip(split.groups, texts_, split.labels, strict=True)]
+        found += [
+            (group, text, CHARACTERS[label - 1])
+            for group, text, label in zip(split.groups, texts_, split.labels, strict=True)
+        ]
     return found
 
 
@@ -132,7 +161,9 @@ def test_windows_by_brute_force():
     rows, number = texts.samples(LONG), {"BASTARD": 0, "BRIEFEST": 1, "SON": 2}
     train, test = from_csv(rows)
     assert len(rows) == 45 + 76 + 1300 + 0 + 1 and len(test.labels) == round(len(rows) / 20) == 71
-    expected = sorted((number[role_of(user)], window, following) for user, window, following in rows)
+    expected = sorted(
+        (number[role_of(user)], window, following) for user, window, following in rows
+    )
     assert sorted(decoded(train, test)) == expected
     again = from_csv(rows)
     assert decoded(*again) == decoded(train, test)
@@ -159,14 +190,23 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
     rows = texts.samples(said(path))
     written("shakespeare.csv", texts.table(rows))
     test = round(len(rows) / 20)
-    facts = {"kind": "text", "shape": [80], "classes": 80, "groups": 2, "train": len(rows) - test, "test": test}
+    facts = {
+        "kind": "text",
+        "shape": [80],
+        "classes": 80,
+        "groups": 2,
+        "train": len(rows) - test,
+        "test": test,
+    }
     found = []
     for dataset in ("shakespeare", "shakespeare-csv"):
         freeze(Planned("data.h5", "k0123456789ab", facts | {"dataset": dataset}, {}, {}))
         prepare(plan_file("k0123456789ab"), "data.h5")
         found.append([store.read("data.h5", part)[0] for part in ("train", "test")])
     for one, other in zip(*found, strict=True):
-        assert one.values.dtype == np.uint8 and len(one.values) == len(one.labels) == len(one.groups)
+        assert one.values.dtype == np.uint8 and len(one.values) == len(one.labels) == len(
+            one.groups
+        )
         np.testing.assert_array_equal(one.values, other.values)
         np.testing.assert_array_equal(one.labels, other.labels)
         np.testing.assert_array_equal(one.groups, other.groups)
@@ -175,18 +215,50 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
 
 GOOD = ("CYMBELINE_SON", 'a, "b' * 16, '"')
 BROKEN = {
-    "too few characters": (texts.table([GOOD, (GOOD[0], "x" * 79, "y")]), 3, "80 characters and one more"),
-    "nothing follows": (texts.table([GOOD, (GOOD[0], "x" * 80, "")]), 3, "80 characters and one more"),
+    "too few characters": (
+        texts.table([GOOD, (GOOD[0], "x" * 79, "y")]),
+        3,
+        "80 characters and one more",
+    ),
+    "nothing follows": (
+        texts.table([GOOD, (GOOD[0], "x" * 80, "")]),
+        3,
+        "80 characters and one more",
+    ),
     "a column less": (texts.table([GOOD, GOOD[:2]]), 3, "80 characters and one more"),
     "a column more": (texts.table([(*GOOD, "z")]), 2, "80 characters and one more"),
     "an empty line": (texts.table([GOOD]) + "\n", 3, "80 characters and one more"),
-    "a line break": (texts.table([GOOD, (GOOD[0], "x" * 80, "\n"), GOOD]), 3, "more than the 79 characters"),
-    "a foreign character": (texts.table([GOOD, (GOOD[0], "x" * 79 + "é", "y")]), 3, "80 characters and one more"),
-    "a foreign character of 80": (texts.table([(GOOD[0], "x" * 78 + "é", "y")]), 2, "more than the 79 characters"),
-    "a role of no play": (texts.table([GOOD, ("FAUST_GRETCHEN", *GOOD[1:])]), 3, "'FAUST_GRETCHEN' is a role of no known play"),
+    "a line break": (
+        texts.table([GOOD, (GOOD[0], "x" * 80, "\n"), GOOD]),
+        3,
+        "more than the 79 characters",
+    ),
+    "a foreign character": (
+        texts.table([GOOD, (GOOD[0], "x" * 79 + "é", "y")]),
+        3,
+        "80 characters and one more",
+    ),
+    "a foreign character of 80": (
+        texts.table([(GOOD[0], "x" * 78 + "é", "y")]),
+        2,
+        "more than the 79 characters",
+    ),
+    "a role of no play": (
+        texts.table([GOOD, ("FAUST_GRETCHEN", *GOOD[1:])]),
+        3,
+        "'FAUST_GRETCHEN' is a role of no known play",
+    ),
     "cut off": (texts.table([GOOD, GOOD])[:-30], 3, "unexpected end of data"),
-    "a quote that stays open": (texts.table([GOOD]) + '"' + "x\n" * 200_000, 3, "field larger than field limit"),
-    "a quote in the middle": (texts.table([GOOD, GOOD]) + 'CYMBELINE_SON,"x"y,z\n', 4, "',' expected after"),
+    "a quote that stays open": (
+        texts.table([GOOD]) + '"' + "x\n" * 200_000,
+        3,
+        "field larger than field limit",
+    ),
+    "a quote in the middle": (
+        texts.table([GOOD, GOOD]) + 'CYMBELINE_SON,"x"y,z\n',
+        4,
+        "',' expected after",
+    ),
     "another table": ("a,b\n1,2\n", 1, "the names of its columns, character_id,x,y, are expected"),
     "a web page": ("<!doctype html>\n<html>\n", 1, "the names of its columns"),
     "empty": ("", 1, "the names of its columns"),
@@ -199,19 +271,26 @@ def test_a_broken_row_is_one_sentence_with_its_line(case: str):
     path = written("shakespeare.csv", content)
     with pytest.raises(UserError) as caught:
         PARSERS["shakespeare-csv"]().parse(path.parent)
-    assert str(caught.value).startswith(f"{path}: line {line} is broken (") and sentence in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: line {line} is broken (") and sentence in str(
+        caught.value
+    )
     assert "\n" not in str(caught.value)
 
 
 def strange(title: str, begin: str) -> bytes:
-    return texts.gutenberg({title: [f"  A. {begin}" + "a" * 90, "    b", "    c", "  B. b"]}).encode()
+    return texts.gutenberg(
+        {title: [f"  A. {begin}" + "a" * 90, "    b", "    c", "  B. b"]}
+    ).encode()
 
 
 TEXTS = {
     "bytes of an image": (b"\x89PNG\r\n\x1a\n\xff", "is no text in UTF-8"),
     "a web page": (b"<!doctype html>\n<html>\n", "names 'by William Shakespeare' less than twice"),
     "of no play": (strange("FAUST", ""), "'FAUST_A' is a role of no known play"),
-    "with another alphabet": (strange("CYMBELINE", "é"), "holds 'é', which is not among the 79 characters of LEAF's Shakespeare"),
+    "with another alphabet": (
+        strange("CYMBELINE", "é"),
+        "holds 'é', which is not among the 79 characters of LEAF's Shakespeare",
+    ),
 }
 
 
@@ -225,7 +304,9 @@ def test_a_text_that_is_another_is_refused(case: str):
 
 
 def real() -> Path:
-    found = sorted(Path(os.environ.get("COHORT_DATA_MIRROR") or "/nonexistent").rglob("raw_data.txt"))
+    found = sorted(
+        Path(os.environ.get("COHORT_DATA_MIRROR") or "/nonexistent").rglob("raw_data.txt")
+    )
     if not found:
         pytest.skip("COHORT_DATA_MIRROR names no folder with raw_data.txt")
     return found[0]
@@ -238,11 +319,17 @@ def test_the_real_text_has_the_published_numbers():
     sizes = np.array([len(text) - 80 for text in users.values()])
     assert (len(users), sizes.sum()) == (1129, 4_226_158)
     assert (round(sizes.mean(), 2), round(sizes.std(), 2)) == (3743.28, 6212.26)
-    assert sorted(set("".join(users.values()))) == list(CHARACTERS) and len(CHARACTERS) == facts["classes"] - 1 == 79
+    assert (
+        sorted(set("".join(users.values()))) == list(CHARACTERS)
+        and len(CHARACTERS) == facts["classes"] - 1 == 79
+    )
     assert len({role_of(user) for user in users}) == facts["groups"] == 810
     assert {next(play for play in PLAYS if user.startswith(play)) for user in users} == set(PLAYS)
     assert (facts["train"], facts["test"]) == (3_803_542 + 211_308, 211_308)
-    assert len("character_id,x,y\n") + sum(size_of_rows(user, text) for user, text in users.items()) == 505_874_193
+    assert (
+        len("character_id,x,y\n") + sum(size_of_rows(user, text) for user, text in users.items())
+        == 505_874_193
+    )
 
 
 def quoted(field: str) -> int:
@@ -252,7 +339,10 @@ def quoted(field: str) -> int:
 
 def size_of_rows(user: str, text: str) -> int:
     """Bytes of a user's rows: 80 characters and one more, two commas, a line break, and what quoting adds."""
-    quotes, special = (np.concatenate([[0], np.cumsum([character in marks for character in text])]) for marks in ('"', '",'))
+    quotes, special = (
+        np.concatenate([[0], np.cumsum([character in marks for character in text])])
+        for marks in ('"', '",')
+    )
     windows = quotes[80:-1] - quotes[:-81] + 2 * (special[80:-1] > special[:-81])
     following = np.array([quoted(character) for character in text[80:]])
     return int((len(user) + 84 + windows + following).sum())
@@ -260,12 +350,16 @@ def size_of_rows(user: str, text: str) -> int:
 
 def test_sizes_of_rows():
     rows = texts.samples({"A_B": LONG["THE_TEMPEST_SON"]})
-    assert size_of_rows("A_B", LONG["THE_TEMPEST_SON"]) == len(texts.table(rows)) - len(texts.table([]))
+    assert size_of_rows("A_B", LONG["THE_TEMPEST_SON"]) == len(texts.table(rows)) - len(
+        texts.table([])
+    )
 
 
 @pytest.mark.parametrize("dataset", ["shakespeare", "shakespeare-csv"])
 def test_what_is_generated_is_read(dataset: str):
     ((name, content),) = texts.row_contents(dataset).items()
     found = PARSERS[dataset]().parse(written(name, content).parent)
-    assert {part: len(split.labels) for part, split in zip(("train", "test"), found, strict=True)} == texts.row_counts(dataset)
+    assert {
+        part: len(split.labels) for part, split in zip(("train", "test"), found, strict=True)
+    } == texts.row_counts(dataset)
     assert sum(len(split.labels) for split in found) == 3 * 57 - 80 + 14 * 10 - 80

@@ -10,13 +10,13 @@ import h5py
 import numpy as np
 import pytest
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Parser
 from cohort.data.prepare import prepare
 from cohort.data.split import Blocks, Split
-from cohort.errors import UserError
 
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))
@@ -76,15 +76,23 @@ def test_what_was_parsed_is_read_back():
 
 def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
     domains = (np.arange(30) % 3, np.arange(7) % 2)
-    splits = tuple(Split(split.values, split.labels, groups) for split, groups in zip((TRAIN, TEST), domains, strict=True))
+    splits = tuple(
+        Split(split.values, split.labels, groups)
+        for split, groups in zip((TRAIN, TEST), domains, strict=True)
+    )
     monkeypatch.setattr(Noise, "splits", splits)
     path = prepared(groups=3)
     assert store.read(path, "test")[0].groups.tolist() == [0, 1, 0, 1, 0, 1, 0]
     np.testing.assert_array_equal(store.read_labels(path)[1], domains[0])
 
 
-@pytest.mark.parametrize(("groups", "declared"), [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)])
-def test_other_groups_than_declared_are_one_sentence(groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("groups", "declared"),
+    [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)],
+)
+def test_other_groups_than_declared_are_one_sentence(
+    groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
     with pytest.raises(UserError, match=r"^noise: train (has|lacks) groups[^\n]*$"):
         prepared(groups=declared)
@@ -102,8 +110,12 @@ def test_mean_and_deviation_are_measured_where_none_are_given(standardized: int 
     facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
     scaled = TRAIN.values / 255
     known = 3 if standardized is None else standardized
-    np.testing.assert_allclose(facts["mean"], [*scaled.mean(axis=(0, 2, 3))[:known], 0][:3], rtol=1e-12)
-    np.testing.assert_allclose(facts["std"], [*scaled.std(axis=(0, 2, 3))[:known], 1][:3], rtol=1e-12)
+    np.testing.assert_allclose(
+        facts["mean"], [*scaled.mean(axis=(0, 2, 3))[:known], 0][:3], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        facts["std"], [*scaled.std(axis=(0, 2, 3))[:known], 1][:3], rtol=1e-12
+    )
 
 
 def test_a_set_in_blocks_is_stored_like_one_in_an_array(monkeypatch: pytest.MonkeyPatch):
@@ -122,7 +134,9 @@ def test_blocks_that_end_early_are_one_sentence_and_leave_no_file(monkeypatch: p
 
 
 def test_values_that_do_not_fit_are_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST))
+    monkeypatch.setattr(
+        Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST)
+    )
     with pytest.raises(UserError, match=r"^noise: train holds values that are no uint8$"):
         prepared()
     assert prepared(kind="table").exists()
@@ -137,7 +151,10 @@ def test_a_file_that_is_no_prepared_data_is_one_sentence(harm: str):
     else:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     for reading in (lambda: store.read(path, "train"), lambda: store.read_labels(path)):
-        with pytest.raises(UserError, match=r"^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$"):
+        with pytest.raises(
+            UserError,
+            match=r"^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$",
+        ):
             reading()
 
 
@@ -153,12 +170,18 @@ def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
 def test_a_wrong_count_is_one_sentence_and_leaves_no_file(split: str, expected: int, found: int):
     with pytest.raises(UserError) as caught:
         prepared(**{split: expected})
-    assert str(caught.value) == f"noise: {split} has {found} samples, config/datasets.yaml expects {expected}"
+    assert (
+        str(caught.value)
+        == f"noise: {split} has {found} samples, config/datasets.yaml expects {expected}"
+    )
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
 
 
 def test_a_wrong_shape_is_one_sentence_and_leaves_no_file():
     with pytest.raises(UserError) as caught:
         prepared(shape=[3, 5, 6])
-    assert str(caught.value) == "noise: train has 30 samples of shape [3, 6, 5], config/datasets.yaml expects 30 of [3, 5, 6]"
+    assert (
+        str(caught.value)
+        == "noise: train has 30 samples of shape [3, 6, 5], config/datasets.yaml expects 30 of [3, 5, 6]"
+    )
     assert [path.name for path in Path().iterdir()] == ["results"]

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cohort.core.errors import UserError
 from cohort.data import pictures
 from cohort.data.npz import StoredArray
 from cohort.data.pictures import picture
 from cohort.data.unpack import tar_files
 from cohort.data.zips import Zip
-from cohort.errors import UserError
 from tests.data.picture_publishers import npz, picture_file, zip_of
 from tests.data.publishers import tar_gz
 
@@ -50,24 +50,54 @@ def twice() -> bytes:
 
 
 HOSTILE = {
-    "a path that climbs": (lambda: zip_of({"../outside": b"x"}), "it holds '../outside', a path that leads out of it"),
-    "a path that climbs later": (lambda: zip_of({"folder/../../outside": b"x"}), "a path that leads out of it"),
-    "an absolute path": (lambda: zip_of({"/tmp/outside": b"x"}), "it holds '/tmp/outside', a path that leads out of it"),
-    "a symbolic link": (lambda: zip_of([(info("folder/values", 0o120777), b"/etc/passwd")]), "which is neither a file nor a folder"),
-    "a device": (lambda: zip_of([(info("folder/values", 0o020666), b"")]), "which is neither a file nor a folder"),
+    "a path that climbs": (
+        lambda: zip_of({"../outside": b"x"}),
+        "it holds '../outside', a path that leads out of it",
+    ),
+    "a path that climbs later": (
+        lambda: zip_of({"folder/../../outside": b"x"}),
+        "a path that leads out of it",
+    ),
+    "an absolute path": (
+        lambda: zip_of({"/tmp/outside": b"x"}),
+        "it holds '/tmp/outside', a path that leads out of it",
+    ),
+    "a symbolic link": (
+        lambda: zip_of([(info("folder/values", 0o120777), b"/etc/passwd")]),
+        "which is neither a file nor a folder",
+    ),
+    "a device": (
+        lambda: zip_of([(info("folder/values", 0o020666), b"")]),
+        "which is neither a file nor a folder",
+    ),
     "a member that is too large": (
         lambda: zip_of({"folder/values": bytes(60_000)}),
         "of 60000 bytes, more than the 50000 that are believed",
     ),
-    "many that are too large": (lambda: zip_of({f"{n}": bytes(40_000) for n in range(4)}), "it unpacks to more than 150000 bytes"),
+    "many that are too large": (
+        lambda: zip_of({f"{n}": bytes(40_000) for n in range(4)}),
+        "it unpacks to more than 150000 bytes",
+    ),
     "two of one name": (twice, "it holds two members of one name"),
     "encrypted": (encrypted, "which is encrypted, or packed in an unusual way"),
-    "packed otherwise": (lambda: zip_of({"folder/values": CONTENT}, zipfile.ZIP_LZMA), "encrypted, or packed in an unusual way"),
-    "smaller than it is": (lambda: lying(100), "folder/values in it cannot be unpacked (Bad CRC-32"),
+    "packed otherwise": (
+        lambda: zip_of({"folder/values": CONTENT}, zipfile.ZIP_LZMA),
+        "encrypted, or packed in an unusual way",
+    ),
+    "smaller than it is": (
+        lambda: lying(100),
+        "folder/values in it cannot be unpacked (Bad CRC-32",
+    ),
     "larger than it is": (lambda: lying(20_000), "folder/values"),
-    "damaged": (lambda: ZIP[:60] + b"\xff" * 20 + ZIP[80:], "folder/values in it cannot be unpacked"),
+    "damaged": (
+        lambda: ZIP[:60] + b"\xff" * 20 + ZIP[80:],
+        "folder/values in it cannot be unpacked",
+    ),
     "truncated": (lambda: ZIP[:-30], "cannot be opened as a zip (File is not a zip file)"),
-    "a web page": (lambda: b"<!doctype html>", "cannot be opened as a zip (File is not a zip file)"),
+    "a web page": (
+        lambda: b"<!doctype html>",
+        "cannot be opened as a zip (File is not a zip file)",
+    ),
     "empty": (lambda: b"", "cannot be opened as a zip"),
     "without the member": (lambda: zip_of({"folder/other": CONTENT}), "holds no folder/values"),
 }
@@ -79,13 +109,22 @@ def test_a_zip_that_is_refused(case: str):
     Path("set.zip").write_bytes(make())
     with pytest.raises(UserError) as caught, Zip(Path("set.zip"), 50_000, 150_000) as archive:
         archive.read("folder/values")
-    assert sentence in str(caught.value) and str(caught.value).startswith("set.zip: ") and "\n" not in str(caught.value)
+    assert (
+        sentence in str(caught.value)
+        and str(caught.value).startswith("set.zip: ")
+        and "\n" not in str(caught.value)
+    )
     assert [path.name for path in Path().rglob("*")] == ["set.zip"]
 
 
 @pytest.mark.parametrize("way", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_a_harmless_zip_is_read_without_what_is_hidden_in_it(way: int):
-    hidden = {"__MACOSX/folder/._values": b"x", ".DS_Store": b"x", "folder/.git/config": b"x", "folder/": b""}
+    hidden = {
+        "__MACOSX/folder/._values": b"x",
+        ".DS_Store": b"x",
+        "folder/.git/config": b"x",
+        "folder/": b"",
+    }
     Path("set.zip").write_bytes(zip_of(hidden | {"folder/values": CONTENT, "other": b""}, way))
     with Zip(Path("set.zip")) as archive:
         assert archive.names == ["folder/values", "other"]
@@ -96,7 +135,9 @@ def test_a_file_of_a_stream_that_is_too_large():
     Path("set.tar.gz").write_bytes(tar_gz({"a": b"x" * 10, "b": bytes(1001)}))
     files = tar_files(Path("set.tar.gz"), 1000)
     assert next(files) == ("a", b"x" * 10)
-    with pytest.raises(UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are believed$"):
+    with pytest.raises(
+        UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are believed$"
+    ):
         next(files)
 
 
@@ -114,10 +155,20 @@ def huge(width: int, height: int) -> bytes:
     """A PNG of few bytes that says it has many pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(bytes(1000)))
+        + chunk(b"IEND", b"")
+    )
 
 
 def as_gif() -> bytes:
@@ -133,15 +184,27 @@ def pictures_of(pixels: np.ndarray):
 
 
 BROKEN = {
-    "a truncated JPEG": (lambda: JPEG[: len(JPEG) // 2], "is no picture that can be read (image file is truncated"),
+    "a truncated JPEG": (
+        lambda: JPEG[: len(JPEG) // 2],
+        "is no picture that can be read (image file is truncated",
+    ),
     "a truncated PNG": (lambda: PNG[: len(PNG) // 2], "is no picture that can be read ("),
-    "a damaged PNG": (lambda: PNG[:60] + b"\xff" * 30 + PNG[90:], "is no picture that can be read ("),
+    "a damaged PNG": (
+        lambda: PNG[:60] + b"\xff" * 30 + PNG[90:],
+        "is no picture that can be read (",
+    ),
     "text": (lambda: b"<html>", "is no picture that can be read (cannot identify image file it)"),
     "empty": (lambda: b"", "is no picture that can be read (cannot identify image file it)"),
     "another form": (as_gif, "is no picture that can be read (cannot identify image file it)"),
     "a bomb": (lambda: huge(20_000, 10_000), "is no picture that can be read ("),
-    "half a bomb": (lambda: huge(8_000, 7_000), "is no picture that can be read (8000 x 7000 pixels are more than are believed)"),
-    "another size": (lambda: picture_file(PIXELS[:31], "PNG"), "is a picture of 32 x 31 pixels, 32 x 32 are expected"),
+    "half a bomb": (
+        lambda: huge(8_000, 7_000),
+        "is no picture that can be read (8000 x 7000 pixels are more than are believed)",
+    ),
+    "another size": (
+        lambda: picture_file(PIXELS[:31], "PNG"),
+        "is a picture of 32 x 31 pixels, 32 x 32 are expected",
+    ),
 }
 
 
@@ -150,7 +213,9 @@ def test_a_picture_that_is_refused(case: str):
     make, sentence = BROKEN[case]
     with pytest.raises(UserError) as caught:
         picture(make(), 32, "set.zip: a/1.png")
-    assert str(caught.value).startswith(f"set.zip: a/1.png: {sentence}") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"set.zip: a/1.png: {sentence}") and "\n" not in str(
+        caught.value
+    )
     assert pictures.PIXELS < 8_000 * 7_000
 
 
@@ -169,13 +234,34 @@ def by_hand(head: str, version: bytes = b"\1\0") -> bytes:
 
 RIGHT = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }"
 ARRAYS = {
-    "by columns": (by_hand(RIGHT.replace("False", "True")), "values is of uint8 by columns, not a list of whole numbers"),
-    "objects": (by_hand(RIGHT.replace("|u1", "|O")), "values is of object, not a list of whole numbers"),
-    "not whole": (by_hand(RIGHT.replace("|u1", "<f2")), "values is of float16, not a list of whole numbers"),
-    "a single number": (by_hand(RIGHT.replace("(3, 2)", "()")), "values is of uint8, not a list of whole numbers"),
-    "a longer head": (by_hand(RIGHT.replace("(3, 2)", "(4, 2)")), "values is not as long as its head says (4 x 2)"),
-    "sizes that overflow": (by_hand(RIGHT.replace("(3, 2)", f"({2**62}, 4, 2)")), "values is not as long as its head says"),
-    "a negative size": (by_hand(RIGHT.replace("(3, 2)", "(-3, -2)")), "values is of uint8, not a list of whole numbers"),
+    "by columns": (
+        by_hand(RIGHT.replace("False", "True")),
+        "values is of uint8 by columns, not a list of whole numbers",
+    ),
+    "objects": (
+        by_hand(RIGHT.replace("|u1", "|O")),
+        "values is of object, not a list of whole numbers",
+    ),
+    "not whole": (
+        by_hand(RIGHT.replace("|u1", "<f2")),
+        "values is of float16, not a list of whole numbers",
+    ),
+    "a single number": (
+        by_hand(RIGHT.replace("(3, 2)", "()")),
+        "values is of uint8, not a list of whole numbers",
+    ),
+    "a longer head": (
+        by_hand(RIGHT.replace("(3, 2)", "(4, 2)")),
+        "values is not as long as its head says (4 x 2)",
+    ),
+    "sizes that overflow": (
+        by_hand(RIGHT.replace("(3, 2)", f"({2**62}, 4, 2)")),
+        "values is not as long as its head says",
+    ),
+    "a negative size": (
+        by_hand(RIGHT.replace("(3, 2)", "(-3, -2)")),
+        "values is of uint8, not a list of whole numbers",
+    ),
     "code": (by_hand("__import__('os').system('touch written')"), "values is no array of NumPy"),
     "a later version": (by_hand(RIGHT, b"\7\0"), "values is no array of NumPy"),
     "a picture": (PNG, "values is no array of NumPy"),
@@ -189,7 +275,11 @@ def test_an_array_that_is_refused(case: str):
     Path("set.npz").write_bytes(zip_of({"values.npy": content}))
     with pytest.raises(UserError) as caught:
         StoredArray.of(Path("set.npz"), "values")
-    assert str(caught.value).startswith("set.npz: ") and sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert (
+        str(caught.value).startswith("set.npz: ")
+        and sentence in str(caught.value)
+        and "\n" not in str(caught.value)
+    )
     assert not Path("written").exists()
 
 
@@ -197,7 +287,9 @@ def test_an_array_that_is_refused(case: str):
 def test_an_array_comes_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cohort.data.npz.BLOCK", 3 * 10 * 2 + 1)
     values = np.arange(140, dtype="<u2").reshape(7, 5, 4)[:, :, :2].repeat(3, axis=1)[:, :5]
-    Path("set.npz").write_bytes(npz({"values": np.ascontiguousarray(values), "other": np.arange(3)}, packed=packed))
+    Path("set.npz").write_bytes(
+        npz({"values": np.ascontiguousarray(values), "other": np.arange(3)}, packed=packed)
+    )
     stored = StoredArray.of(Path("set.npz"), "values")
     assert (stored.shape, stored.dtype) == ((7, 5, 2), np.dtype("<u2"))
     assert [len(block) for block in stored.blocks()] == [3, 3, 1]
@@ -210,8 +302,15 @@ def test_an_array_by_hand():
 
 
 def test_an_array_that_was_damaged():
-    content = bytearray(npz({"values": np.random.default_rng(0).integers(0, 256, (50, 40), dtype=np.uint8)}, packed=False))
+    content = bytearray(
+        npz(
+            {"values": np.random.default_rng(0).integers(0, 256, (50, 40), dtype=np.uint8)},
+            packed=False,
+        )
+    )
     content[1000] ^= 1
     Path("set.npz").write_bytes(bytes(content))
-    with pytest.raises(UserError, match=r"^set.npz: values.npy in it cannot be unpacked \(Bad CRC-32"):
+    with pytest.raises(
+        UserError, match=r"^set.npz: values.npy in it cannot be unpacked \(Bad CRC-32"
+    ):
         StoredArray.of(Path("set.npz"), "values").all()

@@ -16,7 +16,9 @@ def metrics(tmp_path: Path) -> Callable[..., Path]:
     def write(fate: Fate | None = None, shuffle: int | None = None) -> Path:
         frame = sample(fate)
         file = tmp_path / f"metrics-{shuffle}.parquet"
-        (frame if shuffle is None else frame.sample(frac=1, random_state=shuffle)).to_parquet(file, index=False)
+        (frame if shuffle is None else frame.sample(frac=1, random_state=shuffle)).to_parquet(
+            file, index=False
+        )
         return file
 
     return write

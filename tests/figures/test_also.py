@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cohort.errors import UserError
-from cohort.figures.bars import Bars
+from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
-from cohort.figures.shards import Shards
+from cohort.figures.kinds.bars import Bars
+from cohort.figures.kinds.shards import Shards
 
 Metrics = Callable[..., Path]
 Spec = dict[str, Any]
@@ -23,18 +23,34 @@ def lines(figure: Figure, label: str) -> list[np.ndarray]:
     """Every line of the panels whose row's y axis is called so."""
     grid = figure.axes
     wide = next(axes.get_gridspec().ncols for axes in grid if axes.get_gridspec() is not None)
-    half = [axes for axes in grid if (axes.get_subplotspec().colspan.start >= wide // 2) == (label == "right")]
-    return [np.asarray(line.get_xydata()) for axes in half for line in axes.lines if len(line.get_xdata())]
+    half = [
+        axes
+        for axes in grid
+        if (axes.get_subplotspec().colspan.start >= wide // 2) == (label == "right")
+    ]
+    return [
+        np.asarray(line.get_xydata())
+        for axes in half
+        for line in axes.lines
+        if len(line.get_xdata())
+    ]
 
 
 def test_each_metric_is_drawn_as_if_it_were_alone(spec: Spec, metrics: Metrics) -> None:
     both = make_figure(spec | {"also": "train_loss"}, metrics())
     for side, metric in (("left", "test_accuracy"), ("right", "train_loss")):
         alone = make_figure(spec | {"metric": metric}, metrics())
-        expected = [np.asarray(line.get_xydata()) for axes in alone.axes for line in axes.lines if len(line.get_xdata())]
+        expected = [
+            np.asarray(line.get_xydata())
+            for axes in alone.axes
+            for line in axes.lines
+            if len(line.get_xdata())
+        ]
         found = lines(both, side)
         assert len(found) == len(expected) > 4
-        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected, strict=True))
+        assert all(
+            np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected, strict=True)
+        )
 
 
 def test_each_has_its_own_y_axis_and_one_legend(spec: Spec, metrics: Metrics) -> None:
@@ -43,7 +59,11 @@ def test_each_has_its_own_y_axis_and_one_legend(spec: Spec, metrics: Metrics) ->
     assert {axes.get_ylabel() for axes in figure.axes} == {"Test accuracy (%)", "Training loss", ""}
     assert len({axes.get_ylim() for axes in figure.axes}) == 2
     assert [axes.get_ylim() for axes in figure.axes].count((0.0, 100.0)) == 4
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FedAvg (random)", "Highest loss", "FedEntOpt"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "FedAvg (random)",
+        "Highest loss",
+        "FedEntOpt",
+    ]
 
 
 def test_bars_of_two_metrics(bars: Spec, metrics: Metrics) -> None:
@@ -52,7 +72,9 @@ def test_bars_of_two_metrics(bars: Spec, metrics: Metrics) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [Bars(metric="selected", x="client", also="test_loss"), Shards(also="test_loss")], ids=["bars of clients", "shards"]
+    "kind",
+    [Bars(metric="selected", x="client", also="test_loss"), Shards(also="test_loss")],
+    ids=["bars of clients", "shards"],
 )
 def test_what_has_no_rounds_has_nothing_beside_it(kind: Any) -> None:
     with pytest.raises(UserError, match=r"test_loss .*leave out also$"):

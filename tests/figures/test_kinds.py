@@ -6,32 +6,62 @@ import sys
 import jsonschema
 import pytest
 
-from cohort.components import schema_of
-from cohort.errors import UserError
+from cohort.core.components import schema_of
+from cohort.core.errors import UserError
 from cohort.figures import KINDS
-from cohort.figures.bars import Bars
-from cohort.figures.curves import Curves
-from cohort.figures.lines import Lines
-from cohort.figures.scatter import Scatter
-from cohort.figures.shards import Shards
-from cohort.records.names import METRICS, Names
+from cohort.figures.kinds.bars import Bars
+from cohort.figures.kinds.curves import Curves
+from cohort.figures.kinds.scatter import Scatter
+from cohort.figures.kinds.shards import Shards
+from cohort.figures.kinds.lines import Lines
+from cohort.metrics.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:
-    assert {"bars": Bars, "curves": Curves, "lines": Lines, "scatter": Scatter, "shards": Shards} == KINDS
+    assert {
+        "bars": Bars,
+        "curves": Curves,
+        "lines": Lines,
+        "scatter": Scatter,
+        "shards": Shards,
+    } == KINDS
 
 
 def test_planning_needs_neither_pandas_nor_matplotlib() -> None:
     heavy = "{'pandas', 'matplotlib', 'seaborn', 'pyarrow'}"
     code = f"import sys, cohort.figures, cohort.tables.spec; print({heavy} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "set()"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "set()"
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        (Curves, {"metric": "test_accuracy", "smoothing": 3, "columns": "partition", "rows": None, "limits": [0, 100], "band": "none"}),
-        (Bars, {"metric": "selected", "x": "client", "at": "last-10", "reference": 0.5, "limits": None}),
+        (
+            Curves,
+            {
+                "metric": "test_accuracy",
+                "smoothing": 3,
+                "columns": "partition",
+                "rows": None,
+                "limits": [0, 100],
+                "band": "none",
+            },
+        ),
+        (
+            Bars,
+            {
+                "metric": "selected",
+                "x": "client",
+                "at": "last-10",
+                "reference": 0.5,
+                "limits": None,
+            },
+        ),
         (Shards, {"columns": "partition"}),
     ],
 )
@@ -60,7 +90,11 @@ def test_a_schema_refuses_the_rest(kind: type, fields: dict[str, object]) -> Non
 
 
 def test_facets_are_panels_and_hue_without_x() -> None:
-    assert Curves(metric="test_loss", columns="partition", rows="J").facets() == ("J", "partition", "strategy")
+    assert Curves(metric="test_loss", columns="partition", rows="J").facets() == (
+        "J",
+        "partition",
+        "strategy",
+    )
     assert Bars(metric="test_loss", x="partition", hue="J", columns="J").facets() == ("J",)
 
 
@@ -77,12 +111,18 @@ def test_metrics_say_their_unit() -> None:
 
 
 def test_names() -> None:
-    names = Names(orders={"partition": ["iid", "dir-0.1"]}, titles={"strategy": {"fedavg": "FedAvg"}})
+    names = Names(
+        orders={"partition": ["iid", "dir-0.1"]}, titles={"strategy": {"fedavg": "FedAvg"}}
+    )
     assert names.phrase("J", "J16") == "J = 16 local steps"
     assert names.phrase("J", "J1e") == "J = 1 local epoch"
     assert names.phrase("strategy", "fedavg") == "FedAvg"
     assert names.phrase("partition", "dir-0.1") == "dir-0.1"
     assert names.phrase("selector.buffer", "0.5") == "buffer = 0.5"
     assert names.title("selector.buffer") == "Buffer"
-    assert names.ordered("partition", ["classes-2", "dir-0.1", "iid", "iid"]) == ["iid", "dir-0.1", "classes-2"]
+    assert names.ordered("partition", ["classes-2", "dir-0.1", "iid", "iid"]) == [
+        "iid",
+        "dir-0.1",
+        "classes-2",
+    ]
     assert names.ordered("J", ["J16", "J4", "J5e"]) == ["J4", "J5e", "J16"]

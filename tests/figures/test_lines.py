@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.figures.curves import Curves
 from cohort.figures.draw import draw, make_figure
-from cohort.figures.lines import Lines
+from cohort.figures.kinds.curves import Curves
+from cohort.figures.kinds.lines import Lines
 from cohort.figures.look import COLORS
 
 STRATEGIES = ["fedavg", "loss"]
@@ -20,7 +20,15 @@ LOOK: dict[str, Any] = {
     "styles": {"fedavg": 0, "loss": 1},
     "titles": {"strategy": {"fedavg": "FedAvg"}},
 }
-SPEC = {"kind": "lines", "study": "s", "experiment": "main", "look": LOOK, "metric": "test_accuracy", "at": "last-10", "x": "cohort"}
+SPEC = {
+    "kind": "lines",
+    "study": "s",
+    "experiment": "main",
+    "look": LOOK,
+    "metric": "test_accuracy",
+    "at": "last-10",
+    "x": "cohort",
+}
 Write = Callable[..., Path]
 
 
@@ -34,9 +42,23 @@ def written(tmp_path: Path) -> Write:
             for cohort in (4, 5, 9):
                 for seed in (0, 1):
                     digest = f"k{strategy}{cohort}{seed}"
-                    cell = {"digest": digest, "study": "s", "experiment": "main", "cohort": cohort, "strategy": strategy, "seed": seed}
-                    cell |= {"status": status if (cohort, seed) == (9, 1) else "done", "client": None, "metric": "test_accuracy"}
-                    rows += [cell | {"round": round, "value": (cohort + seed + round - 90) / 100} for round in (50, 91, 100)]
+                    cell = {
+                        "digest": digest,
+                        "study": "s",
+                        "experiment": "main",
+                        "cohort": cohort,
+                        "strategy": strategy,
+                        "seed": seed,
+                    }
+                    cell |= {
+                        "status": status if (cohort, seed) == (9, 1) else "done",
+                        "client": None,
+                        "metric": "test_accuracy",
+                    }
+                    rows += [
+                        cell | {"round": round, "value": (cohort + seed + round - 90) / 100}
+                        for round in (50, 91, 100)
+                    ]
         frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
         frame.to_parquet(tmp_path / "metrics.parquet")
         return tmp_path / "metrics.parquet"
@@ -52,7 +74,10 @@ def test_means_at_their_numbers(written: Write) -> None:
     assert list(line.get_ydata()) == pytest.approx([10, 11, 15])
     assert [text.get_text() for text in axes.get_xticklabels()] == ["4", "5", "9"]
     assert axes.get_xlabel() == "Clients in a round"
-    (low, high) = (axes.collections[0].get_paths()[0].vertices[:, 1].min(), axes.collections[0].get_paths()[0].vertices[:, 1].max())
+    (low, high) = (
+        axes.collections[0].get_paths()[0].vertices[:, 1].min(),
+        axes.collections[0].get_paths()[0].vertices[:, 1].max(),
+    )
     assert (low, high) == pytest.approx((10 - 0.5**0.5, 15 + 0.5**0.5))
 
 
@@ -63,27 +88,49 @@ def test_words_lie_one_after_another(written: Write) -> None:
     assert list(axes.get_xticks()) == [0, 1]
 
 
-@pytest.mark.parametrize(("status", "marker", "remark"), [("diverged", "x", ": a run diverged"), ("unfinished", "o", "unfinished runs")])
+@pytest.mark.parametrize(
+    ("status", "marker", "remark"),
+    [("diverged", "x", ": a run diverged"), ("unfinished", "o", "unfinished runs")],
+)
 def test_what_went_wrong_is_marked(written: Write, status: str, marker: str, remark: str) -> None:
     figure = make_figure(SPEC, written(status))
-    marked = [line for line in figure.axes[0].lines if line.get_linestyle() == "None" and list(line.get_xdata()) == [9]]
+    marked = [
+        line
+        for line in figure.axes[0].lines
+        if line.get_linestyle() == "None" and list(line.get_xdata()) == [9]
+    ]
     assert {line.get_marker() for line in marked} == {marker}
     assert remark in figure._supxlabel.get_text()  # type: ignore[attr-defined]
 
 
 def test_the_papers_values_are_diamonds_at_their_place(written: Write, tmp_path: Path) -> None:
     head = "item,source,doubtful,cohort,strategy,other,metric,at,round,value,sd\n"
-    (tmp_path / "paper.csv").write_text(head + "TableI,printed,,9,loss,,test_accuracy,last-10,,0.6525,\n")
-    (axes,) = make_figure(SPEC | {"paper": "TableI", "paper_values": str(tmp_path / "paper.csv")}, written()).axes
+    (tmp_path / "paper.csv").write_text(
+        head + "TableI,printed,,9,loss,,test_accuracy,last-10,,0.6525,\n"
+    )
+    (axes,) = make_figure(
+        SPEC | {"paper": "TableI", "paper_values": str(tmp_path / "paper.csv")}, written()
+    ).axes
     diamonds = [line for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata())]
-    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in diamonds] == [([9], [65.25])]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in diamonds] == [
+        ([9], [65.25])
+    ]
     assert diamonds[0].get_color() == COLORS[LOOK["styles"]["loss"]]
 
 
 def test_a_line_of_reference_in_curves_and_lines(written: Write) -> None:
     for kind in ("lines", "curves"):
-        fields = {key: value for key, value in SPEC.items() if key not in ("at", "x")} if kind == "curves" else SPEC
-        spec = fields | {"kind": kind, "hue": "cohort" if kind == "curves" else "strategy", "reference": 12.5, "reference_label": "here"}
+        fields = (
+            {key: value for key, value in SPEC.items() if key not in ("at", "x")}
+            if kind == "curves"
+            else SPEC
+        )
+        spec = fields | {
+            "kind": kind,
+            "hue": "cohort" if kind == "curves" else "strategy",
+            "reference": 12.5,
+            "reference_label": "here",
+        }
         spec |= {"columns": "strategy"} if kind == "curves" else {}
         for axes in make_figure(spec, written()).axes:
             (line,) = [line for line in axes.lines if line.get_label() == "here"]
@@ -96,7 +143,11 @@ def test_the_reference_is_of_the_first_metric_alone() -> None:
 
 
 def test_x_is_kept_apart() -> None:
-    assert Lines(metric="test_accuracy", x="cohort", rows="model").shown() == ("model", "strategy", "cohort")
+    assert Lines(metric="test_accuracy", x="cohort", rows="model").shown() == (
+        "model",
+        "strategy",
+        "cohort",
+    )
 
 
 def test_it_is_drawn(written: Write, tmp_path: Path) -> None:

@@ -23,26 +23,51 @@ RUNS = {
     "b": ({"series": "Nc = 1", "partition": "iid", "strategy": "skewed"}, [0.3, 0.4403]),
     "c": ({"series": "IID", "partition": "iid", "strategy": "fedavg"}, [0.2, 0.4492]),
 }
-ORDERS = {"series": ["IID", "Nc = 1"], "partition": ["iid", "sampled-1-2"], "strategy": ["fedavg", "skewed"], "seed": [0]}
+ORDERS = {
+    "series": ["IID", "Nc = 1"],
+    "partition": ["iid", "sampled-1-2"],
+    "strategy": ["fedavg", "skewed"],
+    "seed": [0],
+}
 LOOK = {"orders": ORDERS, "styles": {}, "titles": {}}
-POOLED = {"pooled": ["partition", "strategy"], "look": LOOK, "metric": "test_accuracy", "hue": "series"}
+POOLED = {
+    "pooled": ["partition", "strategy"],
+    "look": LOOK,
+    "metric": "test_accuracy",
+    "hue": "series",
+}
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     rows = [
-        {"digest": digest, "study": "aml", "experiment": "main", "seed": 0, "status": "done", **labels}
+        {
+            "digest": digest,
+            "study": "aml",
+            "experiment": "main",
+            "seed": 0,
+            "status": "done",
+            **labels,
+        }
         | {"metric": "test_accuracy", "round": round, "value": value}
         for digest, (labels, values) in RUNS.items()
         for round, value in zip((1000, 2000), values, strict=True)
     ]
-    frame = pd.DataFrame(rows).assign(client=pd.NA).astype({"metric": "string", "round": "Int64", "client": "Int64"})
+    frame = (
+        pd.DataFrame(rows)
+        .assign(client=pd.NA)
+        .astype({"metric": "string", "round": "Int64", "client": "Int64"})
+    )
     frame.to_parquet(tmp_path / "metrics.parquet")
     return tmp_path / "metrics.parquet"
 
 
 def curves(figure: Figure) -> dict[str, Any]:
-    return {to_hex(line.get_color()).upper(): line for line in figure.axes[0].lines if len(line.get_xdata()) > 1}
+    return {
+        to_hex(line.get_color()).upper(): line
+        for line in figure.axes[0].lines
+        if len(line.get_xdata()) > 1
+    }
 
 
 def test_bars_as_printed(file: Path) -> None:
@@ -52,14 +77,20 @@ def test_bars_as_printed(file: Path) -> None:
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([44.92, (27.88 + 44.03) / 2])
     low, high = axes.containers[-1].errorbar.lines[2][0].get_segments()[0][:, 1]
     assert (high - low) / 2 == pytest.approx((44.03 - 27.88) / 2**0.5)
-    assert figure.get_supxlabel().replace("\n", " ") == "n = 1 to 2 runs per bar; runs that differ in partition and strategy are averaged"
+    assert (
+        figure.get_supxlabel().replace("\n", " ")
+        == "n = 1 to 2 runs per bar; runs that differ in partition and strategy are averaged"
+    )
     assert axes.get_xlabel() == ""
 
 
 def test_curves_as_printed(file: Path) -> None:
     figure = make_figure(POOLED | {"kind": "curves"}, file)
     np.testing.assert_allclose(curves(figure)[COLORS[1]].get_ydata(), [20, 35.955])
-    assert figure.get_supxlabel().replace("\n", " ") == "n = 1 to 2 runs per curve; runs that differ in partition and strategy are averaged"
+    assert (
+        figure.get_supxlabel().replace("\n", " ")
+        == "n = 1 to 2 runs per curve; runs that differ in partition and strategy are averaged"
+    )
 
 
 def test_series_have_colors_in_their_order_and_some_are_dashed(file: Path) -> None:
@@ -74,15 +105,28 @@ def test_more_names_than_colors_are_told_apart_by_dashes() -> None:
     names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
     look = Look(orders={"schedule": names}, titles={}, styles={})
     assert list(look.colors("schedule", names).values()) == [*COLORS, COLORS[0]]
-    assert [look.dash("schedule", name) == look.dash("schedule", names[0]) for name in names] == [True] * len(COLORS) + [False]
+    assert [look.dash("schedule", name) == look.dash("schedule", names[0]) for name in names] == [
+        True
+    ] * len(COLORS) + [False]
 
 
 def test_titles_of_values(file: Path) -> None:
     titles = {"series": {"Nc = 1": "one class"}, "partition": {"iid": "IID"}}
-    figure = make_figure(POOLED | {"kind": "bars", "x": "series", "hue": "series", "look": LOOK | {"titles": titles}}, file)
+    figure = make_figure(
+        POOLED
+        | {"kind": "bars", "x": "series", "hue": "series", "look": LOOK | {"titles": titles}},
+        file,
+    )
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["IID", "one class"]
     panels = make_figure(
-        POOLED | {"kind": "curves", "pooled": ["strategy"], "columns": "partition", "look": LOOK | {"titles": titles}}, file
+        POOLED
+        | {
+            "kind": "curves",
+            "pooled": ["strategy"],
+            "columns": "partition",
+            "look": LOOK | {"titles": titles},
+        },
+        file,
     )
     assert [axes.get_title() for axes in panels.axes] == ["IID", "sampled-1-2"]
     assert [text.get_text() for text in panels.legends[0].get_texts()] == ["IID", "one class"]
@@ -91,10 +135,18 @@ def test_titles_of_values(file: Path) -> None:
 def test_the_axis_of_rounds(file: Path, tmp_path: Path) -> None:
     spec = POOLED | {"kind": "curves"}
     assert make_figure(spec, file).axes[0].get_xlabel() == "Round"
-    assert make_figure(spec | {"look": LOOK | {"round": "Epoch"}}, file).axes[0].get_xlabel() == "Epoch"
+    assert (
+        make_figure(spec | {"look": LOOK | {"round": "Epoch"}}, file).axes[0].get_xlabel()
+        == "Epoch"
+    )
     head = "item,source,doubtful,series,other,metric,at,round,value,sd\n"
-    (tmp_path / "paper.csv").write_text(head + "Fig3,printed,,IID,,test_accuracy,,1000,0.5,\nFig3,printed,,IID,,test_accuracy,,2000,0.5,\n")
-    beside = make_figure(spec | {"paper": "Fig3", "paper_values": str(tmp_path / "paper.csv")}, file)
+    (tmp_path / "paper.csv").write_text(
+        head
+        + "Fig3,printed,,IID,,test_accuracy,,1000,0.5,\nFig3,printed,,IID,,test_accuracy,,2000,0.5,\n"
+    )
+    beside = make_figure(
+        spec | {"paper": "Fig3", "paper_values": str(tmp_path / "paper.csv")}, file
+    )
     assert [len(line.get_xdata()) for line in beside.axes[0].lines].count(2) == 3
     assert beside.axes[0].get_xlim()[0] == 0
 
@@ -102,7 +154,14 @@ def test_the_axis_of_rounds(file: Path, tmp_path: Path) -> None:
 def test_a_panel_above_nothing_has_its_axis_named(spec: Spec, metrics: Metrics) -> None:
     """Twelve cells of strategy and J in five panels: three, and two below."""
     frame = pd.read_parquet(metrics())
-    places = frame["digest"].map({digest: place for place, digest in enumerate(sorted(frame["digest"].unique()))}) % 5
+    places = (
+        frame["digest"].map(
+            {digest: place for place, digest in enumerate(sorted(frame["digest"].unique()))}
+        )
+        % 5
+    )
     frame.assign(model=places.astype(str)).to_parquet(file := metrics().parent / "five.parquet")
-    figure = make_figure({key: value for key, value in spec.items() if key != "rows"} | {"columns": "model"}, file)
+    figure = make_figure(
+        {key: value for key, value in spec.items() if key != "rows"} | {"columns": "model"}, file
+    )
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]

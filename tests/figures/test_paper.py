@@ -13,11 +13,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from cohort.components import schema_of
-from cohort.errors import UserError
-from cohort.figures.bars import Bars
-from cohort.figures.curves import Curves
+from cohort.core.components import schema_of
+from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
+from cohort.figures.kinds.bars import Bars
+from cohort.figures.kinds.curves import Curves
 from cohort.figures.look import COLORS, PAPER_GRAY
 from tests.figures.samples import sample
 
@@ -54,7 +54,10 @@ def ends(bars: Spec, tmp_path: Path) -> Spec:
 def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
     """The thin dashed lines with points, by the title of their panel."""
     return {
-        axes.get_title(): [line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())] for axes in figure.axes
+        axes.get_title(): [
+            line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())
+        ]
+        for axes in figure.axes
     }
 
 
@@ -75,38 +78,63 @@ def test_a_curve_lies_in_its_panel_in_the_color_of_its_hue(curves: Spec, metrics
     assert list(line.get_xdata()) == [1, 12, 40] and list(line.get_ydata()) == [25, 50, 90]
     assert line.get_color() == COLORS[1] and line.is_dashed()
     assert lines["iid, J = 16 local steps"][0].get_color() == COLORS[0]
-    assert legend(figure) == ["FedAvg (random)", "Highest loss", "FedEntOpt", "paper (authors' log)"]
-    assert "some of the paper's values are doubtful: unsure of the seed" in figure.get_supxlabel().replace("\n", " ")
+    assert legend(figure) == [
+        "FedAvg (random)",
+        "Highest loss",
+        "FedEntOpt",
+        "paper (authors' log)",
+    ]
+    assert (
+        "some of the paper's values are doubtful: unsure of the seed"
+        in figure.get_supxlabel().replace("\n", " ")
+    )
 
 
 def test_a_single_hue_leaves_its_color_to_the_measured(curves: Spec, tmp_path: Path) -> None:
-    sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'").to_parquet(tmp_path / "one.parquet")
+    sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'").to_parquet(
+        tmp_path / "one.parquet"
+    )
     rest = {key: value for key, value in curves.items() if key not in ("columns", "rows")}
     figure = make_figure(rest, tmp_path / "one.parquet")
     assert [line.get_color() for line in paper_lines(figure)[""]] == [PAPER_GRAY]
     assert figure.axes[0].lines[0].get_color() == COLORS[1]
 
 
-def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(curves: Spec, metrics: Metrics) -> None:
+def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(
+    curves: Spec, metrics: Metrics
+) -> None:
     figure = make_figure(curves | {"scale": "smoke"}, metrics())
     assert list(paper_lines(figure)["dir-0.1, J = 4 local steps"][0].get_xdata()) == [1, 12]
-    assert "scale smoke: a cheaper version of the study" in figure.get_supxlabel().replace("\n", " ")
+    assert "scale smoke: a cheaper version of the study" in figure.get_supxlabel().replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize("kind", ["curves", "ends"])
-def test_generated_data_never_stands_beside_a_paper(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_generated_data_never_stands_beside_a_paper(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     frame = sample()
-    frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1]).to_parquet(tmp_path / "some.parquet")
+    frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1]).to_parquet(
+        tmp_path / "some.parquet"
+    )
     figure = make_figure(request.getfixturevalue(kind), tmp_path / "some.parquet")
-    assert not any(paper_lines(figure).values()) and not [word for word in legend(figure) if "paper" in word]
+    assert not any(paper_lines(figure).values()) and not [
+        word for word in legend(figure) if "paper" in word
+    ]
     assert figure.get_supxlabel().endswith("generated stand-in data: no reproduction of any paper")
 
 
 def test_a_bar_has_a_tick_at_the_papers_value(ends: Spec, metrics: Metrics) -> None:
     figure = make_figure(ends, metrics())
-    assert {title: len(lines) for title, lines in paper_lines(figure).items()} == {"J = 4 local steps": 0, "J = 16 local steps": 1}
+    assert {title: len(lines) for title, lines in paper_lines(figure).items()} == {
+        "J = 4 local steps": 0,
+        "J = 16 local steps": 1,
+    }
     tick = paper_lines(figure)["J = 16 local steps"][0]
-    bar = figure.axes[1].patches[4]  # the second strategy's of the second partition: bars are drawn partition by partition
+    bar = figure.axes[1].patches[
+        4
+    ]  # the second strategy's of the second partition: bars are drawn partition by partition
     assert list(tick.get_ydata()) == [75, 75]
     np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
     assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition
@@ -126,7 +154,9 @@ def test_which_kinds_may_name_a_paper() -> None:
 def test_a_label_called_generated_is_none(tmp_path: Path, spec: Spec) -> None:
     sample().assign(generated=False).to_parquet(tmp_path / "metrics.parquet")
     assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
-    assert make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"
+    assert (
+        make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"
+    )
 
 
 def test_only_the_first_rounds_of_both_are_shown(curves: Spec, metrics: Metrics) -> None:
@@ -136,4 +166,12 @@ def test_only_the_first_rounds_of_both_are_shown(curves: Spec, metrics: Metrics)
     assert max(rounds) == 12
     (line,) = paper_lines(figure)["dir-0.1, J = 4 local steps"]
     assert list(line.get_xdata()) == [1, 12]
-    assert max(round for axes in make_figure(curves, metrics()).axes for line in axes.lines for round in line.get_xdata()) > 12
+    assert (
+        max(
+            round
+            for axes in make_figure(curves, metrics()).axes
+            for line in axes.lines
+            for round in line.get_xdata()
+        )
+        > 12
+    )

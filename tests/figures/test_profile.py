@@ -13,21 +13,39 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from cohort.errors import UserError
-from cohort.figures.bars import Bars
+from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
+from cohort.figures.kinds.bars import Bars
 from cohort.figures.look import COLORS
 
 Spec = dict[str, Any]
-LABELS = {"study": "demo", "experiment": "main", "dataset": "digits", "partition": "iid", "status": "done"}
-SELECTED = {("fedavg", 0): [5.0, 2.0, 9.0], ("fedavg", 1): [1.0, 8.0, 4.0], ("loss", 0): [7.0, 7.0, 0.0]}
+LABELS = {
+    "study": "demo",
+    "experiment": "main",
+    "dataset": "digits",
+    "partition": "iid",
+    "status": "done",
+}
+SELECTED = {
+    ("fedavg", 0): [5.0, 2.0, 9.0],
+    ("fedavg", 1): [1.0, 8.0, 4.0],
+    ("loss", 0): [7.0, 7.0, 0.0],
+}
 BY_CLASS = {("fedavg", 0): [0.5, 0.25], ("fedavg", 1): [1.0, 0.75]}
 
 
 def table(values: dict[tuple[str, int], list[float]], metric: str, column: str) -> pd.DataFrame:
     """A row for each client or class of each strategy and seed, the last one first."""
     rows = [
-        LABELS | {"digest": f"{strategy}{seed}", "strategy": strategy, "seed": seed, "metric": metric, column: number, "value": value}
+        LABELS
+        | {
+            "digest": f"{strategy}{seed}",
+            "strategy": strategy,
+            "seed": seed,
+            "metric": metric,
+            column: number,
+            "value": value,
+        }
         for (strategy, seed), run in values.items()
         for number, value in reversed(list(enumerate(run)))
     ]
@@ -39,13 +57,24 @@ def table(values: dict[tuple[str, int], list[float]], metric: str, column: str) 
 def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
     frame.to_parquet(tmp_path / "metrics.parquet")
     strategies = list(dict.fromkeys(frame["strategy"]))
-    look = {"orders": {"strategy": strategies, "seed": [0, 1]}, "styles": {"fedavg": 0, "loss": 1 + len(COLORS)}, "titles": {}}
-    return make_figure({"kind": "bars", "look": look, "metric": "selected", "x": "client"} | changes, tmp_path / "metrics.parquet")
+    look = {
+        "orders": {"strategy": strategies, "seed": [0, 1]},
+        "styles": {"fedavg": 0, "loss": 1 + len(COLORS)},
+        "titles": {},
+    }
+    return make_figure(
+        {"kind": "bars", "look": look, "metric": "selected", "x": "client"} | changes,
+        tmp_path / "metrics.parquet",
+    )
 
 
 def heights(axes: Axes) -> list[tuple[float, float]]:
     """The middle and the height of every bar."""
-    return [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in axes.patches if isinstance(bar, Rectangle)]
+    return [
+        (bar.get_x() + bar.get_width() / 2, bar.get_height())
+        for bar in axes.patches
+        if isinstance(bar, Rectangle)
+    ]
 
 
 def of(strategy: str) -> dict[tuple[str, int], list[float]]:
@@ -55,11 +84,19 @@ def of(strategy: str) -> dict[tuple[str, int], list[float]]:
 def test_one_hue_has_bars_of_the_sorted_means(tmp_path: Path) -> None:
     figure = drawn(tmp_path, table(of("fedavg"), "selected", "client"))
     (axes,) = figure.axes
-    assert heights(axes) == [(1, pytest.approx(8.5)), (2, pytest.approx(4.5)), (3, pytest.approx(1.5))]  # (9, 5, 2) and (8, 4, 1)
+    assert heights(axes) == [
+        (1, pytest.approx(8.5)),
+        (2, pytest.approx(4.5)),
+        (3, pytest.approx(1.5)),
+    ]  # (9, 5, 2) and (8, 4, 1)
     assert axes.get_xlabel() == "Clients, highest first"
     assert figure.get_supxlabel() == "n = 2 seeds per profile"
     (handle,) = figure.legends[0].legend_handles
-    assert isinstance(handle, Patch) and to_hex(handle.get_facecolor()).upper() == COLORS[0] and not handle.get_hatch()
+    assert (
+        isinstance(handle, Patch)
+        and to_hex(handle.get_facecolor()).upper() == COLORS[0]
+        and not handle.get_hatch()
+    )
 
 
 def test_numbered_clients_are_those_of_the_first_seed(tmp_path: Path) -> None:
@@ -71,7 +108,9 @@ def test_numbered_clients_are_those_of_the_first_seed(tmp_path: Path) -> None:
 
 def test_several_hues_have_outlines(tmp_path: Path) -> None:
     figure = drawn(tmp_path, table(SELECTED, "selected", "client"), order="number")
-    outlines = [patch.get_data() for patch in figure.axes[0].patches][::2]  # every second one is a band
+    outlines = [patch.get_data() for patch in figure.axes[0].patches][
+        ::2
+    ]  # every second one is a band
     assert [list(outline.values) for outline in outlines] == [[5, 2, 9], [7, 7, 0]]
     assert list(outlines[0].edges) == [-0.5, 0.5, 1.5, 2.5]
     solid, dashed = figure.legends[0].legend_handles
@@ -79,26 +118,41 @@ def test_several_hues_have_outlines(tmp_path: Path) -> None:
 
 
 def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
-    figure = drawn(tmp_path, table(BY_CLASS, "class_accuracy", "label"), metric="class_accuracy", x="class", order="number")
+    figure = drawn(
+        tmp_path,
+        table(BY_CLASS, "class_accuracy", "label"),
+        metric="class_accuracy",
+        x="class",
+        order="number",
+    )
     (axes,) = figure.axes
     assert heights(axes) == [(0, pytest.approx(75)), (1, pytest.approx(50))]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Class", "Test accuracy of a class (%)")
     band = axes.patches[-1].get_data()
     np.testing.assert_allclose(band.values, [75 + 25 * 2**0.5, 50 + 25 * 2**0.5])
-    assert drawn(tmp_path, table(BY_CLASS, "class_accuracy", "label"), metric="class_accuracy", x="class").axes[0].get_xlabel() == (
-        "Classes, highest first"
-    )
+    assert drawn(
+        tmp_path, table(BY_CLASS, "class_accuracy", "label"), metric="class_accuracy", x="class"
+    ).axes[0].get_xlabel() == ("Classes, highest first")
 
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"x": "class", "metric": "selected"}, "bars over x: class cannot show selected; choose one of class_accuracy"),
-        ({"x": "client", "metric": "class_accuracy"}, "bars over x: client cannot show class_accuracy; choose one of size, "),
+        (
+            {"x": "class", "metric": "selected"},
+            "bars over x: class cannot show selected; choose one of class_accuracy",
+        ),
+        (
+            {"x": "client", "metric": "class_accuracy"},
+            "bars over x: client cannot show class_accuracy; choose one of size, ",
+        ),
         ({"x": "J", "metric": "class_accuracy"}, "bars over x: J cannot show class_accuracy"),
         ({"x": "class", "metric": "class_accuracy", "also": "test_loss"}, "leave out also"),
         ({"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
-        ({"x": "J", "metric": "test_loss", "order": "number"}, "bars over x: J lie as the study lists them; leave out order: number"),
+        (
+            {"x": "J", "metric": "test_loss", "order": "number"},
+            "bars over x: J lie as the study lists them; leave out order: number",
+        ),
     ],
 )
 def test_what_does_not_go_together(fields: dict[str, Any], sentence: str) -> None:

@@ -12,35 +12,71 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.figures.draw import make_figure
+from cohort.figures.kinds.shards import LARGEST, key_values
 from cohort.figures.look import COLORS
-from cohort.figures.shards import LARGEST, key_values
 
 COUNTS = {
     ("a", 10): [[30, 0, 10], [0, 400, 0], [0, 0, 0], [5, 5, 0]],
     ("a", 9): [[1, 0, 0], [0, 2, 0], [0, 0, 3], [4, 0, 0]],
     ("b", 9): [[100, 0, 0], [0, 0, 25], [1, 0, 0], [0, 1, 0]],
 }
-SPEC = {"kind": "shards", "study": "s", "experiment": "e", "title": "Shards", "caption": "", "look": {"orders": {}}, "columns": "partition"}
+SPEC = {
+    "kind": "shards",
+    "study": "s",
+    "experiment": "e",
+    "title": "Shards",
+    "caption": "",
+    "look": {"orders": {}},
+    "columns": "partition",
+}
 Cells = dict[tuple[str, str, int], Any]
 
 
 def rows_of(counts: np.ndarray) -> list[dict[str, Any]]:
     """As collect stores them: what clients hold, and the last count in any case."""
     last = tuple(size - 1 for size in counts.shape)
-    return [{"metric": "label_count", "client": at[0], "label": at[1], "value": n} for at, n in np.ndenumerate(counts) if n or at == last]
+    return [
+        {"metric": "label_count", "client": at[0], "label": at[1], "value": n}
+        for at, n in np.ndenumerate(counts)
+        if n or at == last
+    ]
 
 
 def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
     """Cells by partition, strategy and seed, and what they have: counts, or a status without any."""
     rows = []
     for number, ((partition, strategy, seed), what) in enumerate(cells.items()):
-        cell = {"digest": f"k{number}", "study": "s", "experiment": "e", "dataset": "d", "partition": partition, "strategy": strategy}
+        cell = {
+            "digest": f"k{number}",
+            "study": "s",
+            "experiment": "e",
+            "dataset": "d",
+            "partition": partition,
+            "strategy": strategy,
+        }
         done = not isinstance(what, str)
         found = rows_of(np.array(what)) if done else [{"metric": None, "value": np.nan}]
         rows += [
-            cell | {"seed": seed, "status": "done" if done else what, "round": None, "client": None, "label": None} | row for row in found
+            cell
+            | {
+                "seed": seed,
+                "status": "done" if done else what,
+                "round": None,
+                "client": None,
+                "label": None,
+            }
+            | row
+            for row in found
         ]
-    frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64", "value": "float64"})
+    frame = pd.DataFrame(rows).astype(
+        {
+            "metric": "string",
+            "round": "Int64",
+            "client": "Int64",
+            "label": "Int64",
+            "value": "float64",
+        }
+    )
     frame.sample(frac=1, random_state=0).to_parquet(folder / "metrics.parquet", index=False)
     return make_figure(SPEC | spec, folder / "metrics.parquet")
 
@@ -51,7 +87,10 @@ def three_cells() -> Cells:
 
 def bubbles(axes: Any) -> dict[tuple[int, int], float]:
     drawn = axes.collections[0]
-    return {(int(x), int(y)): size for (x, y), size in zip(drawn.get_offsets(), drawn.get_sizes(), strict=True)}
+    return {
+        (int(x), int(y)): size
+        for (x, y), size in zip(drawn.get_offsets(), drawn.get_sizes(), strict=True)
+    }
 
 
 def test_a_bubble_for_each_class_that_a_client_holds_of_the_first_seed(tmp_path: Path) -> None:
@@ -60,8 +99,12 @@ def test_a_bubble_for_each_class_that_a_client_holds_of_the_first_seed(tmp_path:
     assert set(second) - {(3, 2)} == {(0, 0), (1, 2), (2, 0), (3, 1)}
     # one scale for both panels, whose highest count is 100: areas are counts, and the highest is as wide as it may be
     area = LARGEST**2 / 100
-    assert {place: size / area for place, size in first.items()} == pytest.approx({(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4})
-    assert second[(0, 0)] == pytest.approx(LARGEST**2) and second[(1, 2)] == pytest.approx(LARGEST**2 / 4)
+    assert {place: size / area for place, size in first.items()} == pytest.approx(
+        {(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4}
+    )
+    assert second[(0, 0)] == pytest.approx(LARGEST**2) and second[(1, 2)] == pytest.approx(
+        LARGEST**2 / 4
+    )
 
 
 def make_axes(figure: Figure) -> list[Any]:
@@ -81,13 +124,25 @@ def test_seeds_are_ordered_as_numbers_and_the_note_says_which_is_shown(tmp_path:
 def test_the_key_shows_round_numbers_in_the_size_of_bubbles(tmp_path: Path) -> None:
     figure = figure_of(tmp_path, three_cells())
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["6 samples", "20 samples", "100 samples"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "6 samples",
+        "20 samples",
+        "100 samples",
+    ]
     sizes = [handle.get_sizes()[0] for handle in legend.legend_handles]
     assert sizes == pytest.approx([LARGEST**2 * share for share in (0.06, 0.2, 1)])
 
 
 @pytest.mark.parametrize(
-    ("most", "values"), [(1, [1]), (3, [3]), (7, [1, 7]), (16, [1, 4, 10]), (450, [20, 100, 400]), (5000, [300, 1000, 5000])]
+    ("most", "values"),
+    [
+        (1, [1]),
+        (3, [3]),
+        (7, [1, 7]),
+        (16, [1, 4, 10]),
+        (450, [20, 100, 400]),
+        (5000, [300, 1000, 5000]),
+    ],
 )
 def test_numbers_in_the_key(most: int, values: list[int]) -> None:
     assert key_values(most) == values
@@ -100,7 +155,11 @@ def test_strategies_share_a_panel_and_are_drawn_once(tmp_path: Path) -> None:
 
 
 def test_without_panels_the_first_run_is_drawn(tmp_path: Path) -> None:
-    figure = figure_of(tmp_path, {("a", "fedavg", 0): COUNTS["a", 9], ("a", "fedavg", 1): COUNTS["a", 10]}, columns=None)
+    figure = figure_of(
+        tmp_path,
+        {("a", "fedavg", 0): COUNTS["a", 9], ("a", "fedavg", 1): COUNTS["a", 10]},
+        columns=None,
+    )
     assert set(bubbles(figure.axes[0])) - {(3, 2)} == {(0, 0), (1, 1), (2, 2), (3, 0)}
 
 
@@ -115,19 +174,33 @@ def test_many_clients_and_classes_are_a_field_of_color(tmp_path: Path) -> None:
     figure.draw_without_rendering()
     # the color of 100 of 400 samples is that of half the diameter of 400: the middle of the shades
     assert to_hex(mesh.to_rgba(100)).upper() == COLORS[0]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["20 samples", "100 samples", "400 samples"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "20 samples",
+        "100 samples",
+        "400 samples",
+    ]
 
 
 def test_a_field_fits_in_its_axes(tmp_path: Path) -> None:
     counts = np.ones((120, 30), dtype=int)
     axes = figure_of(tmp_path, {("a", "fedavg", 0): counts}).axes[0]
-    assert axes.get_xlim()[0] <= -0.5 and axes.get_xlim()[1] >= 119.5 and axes.get_ylim()[0] <= -0.5 and axes.get_ylim()[1] >= 29.5
+    assert (
+        axes.get_xlim()[0] <= -0.5
+        and axes.get_xlim()[1] >= 119.5
+        and axes.get_ylim()[0] <= -0.5
+        and axes.get_ylim()[1] >= 29.5
+    )
 
 
 def test_rows_of_other_data_have_axes_of_their_own(tmp_path: Path) -> None:
-    cells: Cells = {("a", "fedavg", 0): np.ones((5, 3), dtype=int), ("b", "fedavg", 0): np.ones((5, 40), dtype=int)}
+    cells: Cells = {
+        ("a", "fedavg", 0): np.ones((5, 3), dtype=int),
+        ("b", "fedavg", 0): np.ones((5, 40), dtype=int),
+    }
     first, second = figure_of(tmp_path, cells, columns=None, rows="partition").axes
-    assert first.get_ylim() == pytest.approx((-0.6, 2.6)) and second.get_ylim() == pytest.approx((-0.6, 39.6))
+    assert first.get_ylim() == pytest.approx((-0.6, 2.6)) and second.get_ylim() == pytest.approx(
+        (-0.6, 39.6)
+    )
 
 
 def test_nothing_to_draw_says_so(tmp_path: Path) -> None:

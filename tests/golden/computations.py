@@ -18,8 +18,9 @@ import yaml
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from cohort.cell import Settings
-from cohort.components import Component, schema_of
+from cohort.cell.settings import Settings
+from cohort.core.components import Component, schema_of
+from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
@@ -28,12 +29,11 @@ from cohort.data.samples import Samples
 from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
-from cohort.partition.iid import Iid
-from cohort.partition.overlap import Overlap
-from cohort.randomness import torch_seed
+from cohort.partition.deal import Shards
+from cohort.partition.schemes.iid import Iid
+from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import State, View
-from cohort.shards import Shards
 from cohort.training.needs import NEEDS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
@@ -99,13 +99,20 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
     """Eight colored images with invented random numbers: each channel's sum, and its sum weighted by place."""
     rng = np.random.default_rng(10)
     images = torch.from_numpy(rng.random((8, 3, 6, 6)))
-    changed = augmentation.apply(images, torch.from_numpy(rng.random((8, augmentation.numbers)))).flatten(2)
-    return [*changed.sum(dim=2).flatten().tolist(), *(changed * torch.arange(36)).sum(dim=2).flatten().tolist()]
+    changed = augmentation.apply(
+        images, torch.from_numpy(rng.random((8, augmentation.numbers)))
+    ).flatten(2)
+    return [
+        *changed.sum(dim=2).flatten().tolist(),
+        *(changed * torch.arange(36)).sum(dim=2).flatten().tolist(),
+    ]
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
     """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of who holds what."""
-    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(5), [200, 150, 150, 100, 100]))
+    labels = np.random.default_rng(1).permutation(
+        np.repeat(np.arange(5), [200, 150, 150, 100, 100])
+    )
     groups = np.random.default_rng(11).integers(0, 4, 700)
     rng = np.random.default_rng(2)
     own, borrowed = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
@@ -122,9 +129,15 @@ def of_selector(selector: Selector) -> list[Number]:
     for round in range(12):
         if selector.probing():
             pool = selector.draw_pool(np.arange(20), view, np.random.default_rng([12, round]))
-            state = selector.look(state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool)))
+            state = selector.look(
+                state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool))
+            )
         cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
-        measured = {need: _invented(need, round) for need in selector.needs if NEEDS[need].report is not None}
+        measured = {
+            need: _invented(need, round)
+            for need in selector.needs
+            if NEEDS[need].report is not None
+        }
         cohorts.append(cohort[selector.keep(measured, view.sizes[cohort])])
         if (quotas := selector.quotas(cohort, view)) is not None:
             cohorts.append(quotas.flatten())
@@ -144,7 +157,9 @@ def of_objective(objective: Objective) -> list[Number]:
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
     facts = objective.facts(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
-    loss = objective.losses(outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias).mean()
+    loss = objective.losses(
+        outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias
+    ).mean()
     if objective.pulls:
         loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
     loss.backward()
@@ -154,13 +169,24 @@ def of_objective(objective: Objective) -> list[Number]:
 def of_server(server: ServerRule) -> list[Number]:
     """Three rounds of invented updates of three unequal clients."""
     rng = np.random.default_rng(7)
-    weights: Weights = {"weight": torch.from_numpy(rng.normal(size=(2, 3))), "bias": torch.from_numpy(rng.normal(size=2))}
+    weights: Weights = {
+        "weight": torch.from_numpy(rng.normal(size=(2, 3))),
+        "bias": torch.from_numpy(rng.normal(size=2)),
+    }
     memory, numbers = server.begin(weights), []
     for _ in range(3):
-        local = {name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape))) for name, tensor in weights.items()}
+        local = {
+            name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape)))
+            for name, tensor in weights.items()
+        }
         losses = torch.from_numpy(rng.random(3))
-        sizes, steps = torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64), torch.tensor([4, 12, 2])
-        updates = Updates(local, sizes, steps, losses, clients=(0, 3, 1), total=4, lr=0.1, momentum=0.5)
+        sizes, steps = (
+            torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64),
+            torch.tensor([4, 12, 2]),
+        )
+        updates = Updates(
+            local, sizes, steps, losses, clients=(0, 3, 1), total=4, lr=0.1, momentum=0.5
+        )
         weights, memory, _ = server.apply(weights, updates, memory)
         for name in sorted(weights):
             numbers += weights[name].flatten().tolist()
@@ -181,7 +207,9 @@ def of_participation(participation: Participation) -> list[Number]:
 class Shuffled(Selector):
     """The first of the shuffled clients, so that a procedure's numbers hang on no selector, but on the generator that it is given."""
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         return rng.permutation(candidates)[: view.cohort]
 
 
@@ -198,7 +226,9 @@ class PlainMean(ServerRule):
     """Every client counts the same."""
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged({name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory, {})
+        return Merged(
+            {name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory, {}
+        )
 
 
 def of_schedule(schedule: Schedule) -> list[Number]:
@@ -216,7 +246,10 @@ def of_schedule(schedule: Schedule) -> list[Number]:
     return numbers
 
 
-LATER = {"test_classes_named", "update_norm"}  # what is measured since: it looks at training and changes nothing
+LATER = {
+    "test_classes_named",
+    "update_norm",
+}  # what is measured since: it looks at training and changes nothing
 
 
 def of_procedure(procedure: Procedure) -> list[Number]:
@@ -235,14 +268,27 @@ def _digits_task() -> Task:
     images = torch.from_numpy(digits.images[:200]).unsqueeze(1)
     labels = torch.from_numpy(digits.target[:200])
     zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    train, test = (Samples(images[part], labels[part], 16.0, zero, one) for part in (slice(120), slice(120, 200)))
+    train, test = (
+        Samples(images[part], labels[part], 16.0, zero, one)
+        for part in (slice(120), slice(120, 200))
+    )
     parts = np.split(np.random.default_rng(8).permutation(120), [10, 25, 50, 80])
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double()
     for number, parameter in enumerate(model.parameters()):
-        parameter.data = torch.from_numpy(np.random.default_rng([9, number]).normal(size=tuple(parameter.shape)) / 8)
-    names = {"dataset": "digits", "model": "linear", "partition": "by hand", "strategy": "by hand", "precision": "float64"}
+        parameter.data = torch.from_numpy(
+            np.random.default_rng([9, number]).normal(size=tuple(parameter.shape)) / 8
+        )
+    names = {
+        "dataset": "digits",
+        "model": "linear",
+        "partition": "by hand",
+        "strategy": "by hand",
+        "precision": "float64",
+    }
     return Task(
-        settings=Settings(**names, J="J2e", seed=0, clients=5, cohort=3, rounds=3, batch=8, lr=0.1, momentum=0.5),
+        settings=Settings(
+            **names, J="J2e", seed=0, clients=5, cohort=3, rounds=3, batch=8, lr=0.1, momentum=0.5
+        ),
         selector=Shuffled(),
         objective=SquaredError(),
         server=PlainMean(),
@@ -255,7 +301,10 @@ def _digits_task() -> Task:
         test=torch.arange(10, 80),
         validation=torch.arange(0),
         reserved=torch.arange(10),
-        shards=Shards(parts, np.stack([np.bincount(labels[:120].numpy()[part], minlength=10) for part in parts])),
+        shards=Shards(
+            parts,
+            np.stack([np.bincount(labels[:120].numpy()[part], minlength=10) for part in parts]),
+        ),
     )
 
 
@@ -279,17 +328,26 @@ def of_dataset(parser: Parser) -> list[Number]:
 def small_forest() -> Iterator[None]:
     """UCI's covertype with a hundred rows: its real size takes ten seconds to write."""
     sizes = (37, 50, 6, 1, 2, 3, 4)
-    with patch.object(row_publishers, "FOREST", sizes), patch.dict(covertype.SIZES, {1: sizes[0], 2: sizes[1]}):
+    with (
+        patch.object(row_publishers, "FOREST", sizes),
+        patch.dict(covertype.SIZES, {1: sizes[0], 2: sizes[1]}),
+    ):
         yield
 
 
 def all_values(split: Split) -> np.ndarray:
     """Also of a split that is read block by block."""
-    return np.concatenate(list(split.values.read())) if isinstance(split.values, Blocks) else split.values
+    return (
+        np.concatenate(list(split.values.read()))
+        if isinstance(split.values, Blocks)
+        else split.values
+    )
 
 
 def _take_bundled(dataset: str, folder: Path) -> None:
-    for name, file in yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[dataset]["files"].items():
+    for name, file in yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[
+        dataset
+    ]["files"].items():
         download(file, folder / name)
 
 

@@ -6,4 +6,8 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record", action="store_true", help="record golden runs that are missing or of another science version")
+    parser.addoption(
+        "--record",
+        action="store_true",
+        help="record golden runs that are missing or of another science version",
+    )

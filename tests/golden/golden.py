@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.files import write_text
+from cohort.core.files import write_text
 from tests.golden.computations import KEYS, Number, component, numbers_of
 
 FILE = Path(__file__).with_name("golden.json")
@@ -20,7 +20,9 @@ Golden = Mapping[str, Mapping[str, Any]]
 
 def read() -> dict[str, dict[str, Any]]:
     """What is recorded."""
-    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    found: dict[str, dict[str, Any]] = (
+        json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    )
     return found
 
 
@@ -51,7 +53,17 @@ def record() -> None:
     """Record what is missing or of another science version, and forget what no longer exists. Numbers that moved are not recorded:
     only a new science version, which trains the cells again, may do that."""
     golden = read()
-    kept = {key: golden[key] for key in KEYS if key in golden and golden[key]["science"] == component(key).science}
-    new = {key: {"science": component(key).science, "numbers": numbers_of(key)} for key in KEYS if key not in kept}
-    lines = [f" {json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted((kept | new).items())]
+    kept = {
+        key: golden[key]
+        for key in KEYS
+        if key in golden and golden[key]["science"] == component(key).science
+    }
+    new = {
+        key: {"science": component(key).science, "numbers": numbers_of(key)}
+        for key in KEYS
+        if key not in kept
+    }
+    lines = [
+        f" {json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted((kept | new).items())
+    ]
     write_text(FILE, "{\n" + ",\n".join(lines) + "\n}\n")

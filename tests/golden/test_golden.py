@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 import cohort
-from cohort.components import Component
+from cohort.core.components import Component
 from cohort.data.split import Split
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
@@ -24,7 +24,9 @@ from tests.golden import golden
 from tests.golden.computations import CATALOGS, KEYS, all_values, component, numbers_of
 from tests.golden.golden import complaint, read, record, same
 
-MOVED = "the numbers of {} moved without a new science version; bump its `science` or undo the change"
+MOVED = (
+    "the numbers of {} moved without a new science version; bump its `science` or undo the change"
+)
 STEP = 1 + 1e-6
 
 
@@ -44,7 +46,9 @@ def test_every_catalog_of_the_package_is_asked():
     """A catalog is a dictionary of components in a package of cohort. What cannot change a cell's numbers needs no golden run."""
     found = []
     for info in pkgutil.walk_packages(cohort.__path__, "cohort."):
-        if info.ispkg and not info.name.startswith(("cohort.figures", "cohort.tables", "cohort.claims", "cohort.report")):
+        if info.ispkg and not info.name.startswith(
+            ("cohort.figures", "cohort.tables", "cohort.claims", "cohort.report")
+        ):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, dict) and value and all(map(_is_component, value.values())):
                     found.append(value)
@@ -125,14 +129,25 @@ def test_a_slightly_changed_component_is_found(key: str, monkeypatch: pytest.Mon
     assert complaint(key, read()) == MOVED.format(key)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("selector:") and "observe" in vars(component(key))])
+@pytest.mark.parametrize(
+    "key",
+    [key for key in KEYS if key.startswith("selector:") and "observe" in vars(component(key))],
+)
 def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same values in another order."""
-    perturb(monkeypatch, key, "observe", lambda state: {name: array[::-1] for name, array in state.items()})
+    perturb(
+        monkeypatch,
+        key,
+        "observe",
+        lambda state: {name: array[::-1] for name, array in state.items()},
+    )
     assert complaint(key, read()) == MOVED.format(key)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("partition:") and "borrow" in vars(component(key))])
+@pytest.mark.parametrize(
+    "key",
+    [key for key in KEYS if key.startswith("partition:") and "borrow" in vars(component(key))],
+)
 def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same samples, each one client further on."""
     perturb(monkeypatch, key, "borrow", lambda both: (both[0], [both[1][-1], *both[1][:-1]]))
@@ -143,7 +158,10 @@ def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pyte
 def test_a_procedure_that_writes_down_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     def blurred(states: Iterator[RunState]) -> Iterator[RunState]:
         for state in states:
-            state.history.metrics["train_loss"][-1] = (state.round, state.history.last("train_loss") * STEP)
+            state.history.metrics["train_loss"][-1] = (
+                state.round,
+                state.history.last("train_loss") * STEP,
+            )
             yield state
 
     perturb(monkeypatch, key, "rounds", blurred)
@@ -169,7 +187,10 @@ def test_a_new_science_version_asks_for_a_new_golden_run(key: str, monkeypatch: 
 def test_a_component_without_a_golden_run_says_how_to_record_it():
     found = read()
     del found["selector:entropy"]
-    assert complaint("selector:entropy", found) == "selector:entropy has no golden run; record it with `pytest tests/golden --record`"
+    assert (
+        complaint("selector:entropy", found)
+        == "selector:entropy has no golden run; record it with `pytest tests/golden --record`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,11 +234,17 @@ def test_recording_does_not_hide_numbers_that_moved(copied: Path, monkeypatch: p
     assert complaint("server:average", read()) == MOVED.format("server:average")
 
 
-def test_recording_takes_the_new_and_forgets_the_gone(copied: Path, monkeypatch: pytest.MonkeyPatch):
+def test_recording_takes_the_new_and_forgets_the_gone(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+):
     before = read()
-    changed = {key: entry for key, entry in before.items() if key != "partition:iid"} | {"selector:gone": {"science": 1, "numbers": []}}
+    changed = {key: entry for key, entry in before.items() if key != "partition:iid"} | {
+        "selector:gone": {"science": 1, "numbers": []}
+    }
     copied.write_text(json.dumps(changed))
-    monkeypatch.setattr(component("server:average"), "science", before["server:average"]["science"] + 1)
+    monkeypatch.setattr(
+        component("server:average"), "science", before["server:average"]["science"] + 1
+    )
     perturb(monkeypatch, "server:average", *PERTURBATIONS["server"])
     record()
     assert set(read()) == set(before)

@@ -27,7 +27,11 @@ def test_large_images_are_counted_as_they_are_worked_on(name: str):
         layer.register_forward_hook(lambda layer, inputs, output: kept.append(output.numel()))
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
-            layer.register_forward_hook(lambda layer, inputs, output: multiplied.append(layer.weight[0].numel() * output.numel()))
+            layer.register_forward_hook(
+                lambda layer, inputs, output: multiplied.append(
+                    layer.weight[0].numel() * output.numel()
+                )
+            )
     with torch.inference_mode():
         assert network(torch.zeros(1, *shape)).shape == (1, 9)
     assert MODELS[name]().multiply_adds(shape, 9) == sum(multiplied)
@@ -55,5 +59,11 @@ def test_first_weights_are_drawn_from_the_generator():
 def test_torchvision_can_be_had_in_a_process_of_its_own():
     """Whether or not its compiled operators load."""
     code = "from cohort.models.vision import from_torchvision as f; print(f('models').get_model('resnet18', weights=None).fc.out_features)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "workflow", capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "workflow",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == "1000\n"

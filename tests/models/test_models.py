@@ -56,16 +56,26 @@ PARTICULAR: dict[str, Callable[[Shape], bool]] = {
     "efficientnet-b3": lambda shape: shape[0] == 3,
 }
 IMAGES = [name for name in MODELS if "images" in MODELS[name].kinds]
-TAKEN = [(name, shape) for name in IMAGES for shape in SHAPES if name not in PARTICULAR or PARTICULAR[name](shape)]
+TAKEN = [
+    (name, shape)
+    for name in IMAGES
+    for shape in SHAPES
+    if name not in PARTICULAR or PARTICULAR[name](shape)
+]
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
 def test_parameters(name: str, shape: Shape, classes: int, expected: int):
-    assert sum(parameter.numel() for parameter in MODELS[name]().build(shape, classes).parameters()) == expected
+    assert (
+        sum(parameter.numel() for parameter in MODELS[name]().build(shape, classes).parameters())
+        == expected
+    )
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "published"), MULTIPLY_ADDS)
-def test_multiply_adds_are_those_of_the_papers_networks(name: str, shape: Shape, classes: int, published: float):
+def test_multiply_adds_are_those_of_the_papers_networks(
+    name: str, shape: Shape, classes: int, published: float
+):
     assert MODELS[name]().multiply_adds(shape, classes) == pytest.approx(published, rel=0.02)
 
 
@@ -94,7 +104,10 @@ def test_images_too_small_are_refused(name: str, least: int):
     model = MODELS[name]()
     model.check((1, least, least))
     for shape in ((1, least - 1, least), (1, least, least - 1), (80,)):
-        with pytest.raises(ValueError, match=rf"^needs images of at least {least}x{least} pixels, not samples of shape "):
+        with pytest.raises(
+            ValueError,
+            match=rf"^needs images of at least {least}x{least} pixels, not samples of shape ",
+        ):
             model.check(shape)
 
 
@@ -107,13 +120,17 @@ def test_lenet5_by_hand():
     for name, parameter in network.named_parameters():
         nn.init.constant_(parameter, 1 / 32 if name.endswith("weight") else 0)
     expected = math.prod(width / 32 for width in (75, 150, 400, 120, 84))
-    assert network(torch.ones(1, *RGB, dtype=torch.float64))[0].tolist() == pytest.approx([expected] * 10, rel=1e-12)
+    assert network(torch.ones(1, *RGB, dtype=torch.float64))[0].tolist() == pytest.approx(
+        [expected] * 10, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["lenet5", "aml-lenet"])
 def test_layers_in_order(name: str):
     layers = [type(layer).__name__ for layer in MODELS[name]().build(RGB, 10)]
-    assert layers == ["Conv2d", "MaxPool2d", "ReLU"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + ["Linear"]
+    assert layers == ["Conv2d", "MaxPool2d", "ReLU"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + [
+        "Linear"
+    ]
 
 
 def test_pooling_first_is_the_same_to_the_bit():
@@ -144,11 +161,16 @@ def test_an_lstm_by_hand():
         cell = cell / (1 + np.exp(-forgetting)) + np.tanh(candidate) / (1 + np.exp(-entering))
         hidden = np.tanh(cell) / (1 + np.exp(-leaving))
     expected = weights["linear.weight"] @ hidden + weights["linear.bias"]
-    np.testing.assert_allclose(network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy(), expected, rtol=1e-12
+    )
     assert weights["embedding.weight"][0].tolist() == [0] * 32  # no character
 
 
-@pytest.mark.parametrize(("name", "dropped"), [("char-lstm", False), ("char-lstm-two", True), ("char-lstm-central", True)])
+@pytest.mark.parametrize(
+    ("name", "dropped"),
+    [("char-lstm", False), ("char-lstm-two", True), ("char-lstm-central", True)],
+)
 def test_dropout_is_between_two_layers(name: str, dropped: bool):
     network = MODELS[name]().build(TEXT, 80)
     text = torch.arange(80).view(1, 80)
@@ -156,10 +178,14 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
     assert torch.equal(network.eval()(text), network(text))
 
 
-@pytest.mark.parametrize(("name", "shape"), [*TAKEN, *((name, TEXT) for name in MODELS if "text" in MODELS[name].kinds)])
+@pytest.mark.parametrize(
+    ("name", "shape"), [*TAKEN, *((name, TEXT) for name in MODELS if "text" in MODELS[name].kinds)]
+)
 def test_weights_are_counted(name: str, shape: Shape):
     built = MODELS[name]().build(shape, 7)
-    assert MODELS[name]().weights(shape, 7) == sum(parameter.numel() for parameter in built.parameters())
+    assert MODELS[name]().weights(shape, 7) == sum(
+        parameter.numel() for parameter in built.parameters()
+    )
 
 
 @pytest.mark.parametrize(("name", "shape"), TAKEN)
@@ -167,7 +193,9 @@ def test_outputs_are_what_the_layers_put_out(name: str, shape: Shape):
     """But for what comes after the last convolution and its like, and for flattening, which makes no new numbers."""
     network, counted = MODELS[name]().build(shape, 7).eval(), []
     layers = [layer for layer in network.modules() if puts_out(layer)]
-    for layer in layers[: -3 if name.startswith("efficientnet") else -1]:  # a mean over all places, dropout and the scores
+    for layer in layers[
+        : -3 if name.startswith("efficientnet") else -1
+    ]:  # a mean over all places, dropout and the scores
         layer.register_forward_hook(lambda layer, inputs, output: counted.append(output.numel()))
     network(torch.zeros(1, *shape))
     assert MODELS[name]().outputs(shape) == sum(counted)
@@ -175,12 +203,17 @@ def test_outputs_are_what_the_layers_put_out(name: str, shape: Shape):
 
 def puts_out(layer: nn.Module) -> bool:
     """Whether it is no mere list of others, or multiplies what it is given by what its parts make of that."""
-    return not (list(layer.children()) or isinstance(layer, nn.Flatten)) or type(layer).__name__ == "SqueezeExcitation"
+    return (
+        not (list(layer.children()) or isinstance(layer, nn.Flatten))
+        or type(layer).__name__ == "SqueezeExcitation"
+    )
 
 
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-3), (torch.float64, 1e-11)])
-def test_channels_may_lie_side_by_side_in_both_precisions(name: str, dtype: torch.dtype, tolerance: float):
+def test_channels_may_lie_side_by_side_in_both_precisions(
+    name: str, dtype: torch.dtype, tolerance: float
+):
     """As a task is loaded, the network answers as it does in plain float64, relative to its largest score."""
     torch.manual_seed(2)
     network = MODELS[name]().build(RGB, 7).eval()

@@ -67,7 +67,9 @@ def test_images_can_be_told_apart_from_the_beginning():
 
 
 @pytest.mark.parametrize("name", ["vgg11", "vgg11-bn"])
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 31, 32), (3, 32, 31), (3, 64, 63), (3, 32, 64), (3, 224, 224), (80,)])
+@pytest.mark.parametrize(
+    "shape", [(1, 28, 28), (3, 31, 32), (3, 32, 31), (3, 64, 63), (3, 32, 64), (3, 224, 224), (80,)]
+)
 def test_images_of_which_more_or_less_than_one_pixel_is_left_are_refused(name: str, shape: Shape):
     sentence = f"needs images of 32x32 to 63x63 pixels, of which its 5 poolings leave one, not samples of shape {shape}"
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from cohort.partition import Pool
-from cohort.partition.classes import Classes
+from cohort.partition.schemes.classes import Classes
 
 PER_CLASS = [500, 437, 250, 501, 333]
 LABELS = np.random.default_rng(3).permutation(np.repeat(np.arange(5), PER_CLASS))
@@ -58,7 +58,9 @@ def test_which_samples_of_a_class_a_holder_gets_is_chance():
     """Two holders of ten samples: each sample lies at client 0 in half of 1,000 draws."""
     held = np.zeros(10)
     for seed in range(1000):
-        held[Classes(k=1).deal(Pool(np.zeros(10, dtype=int)), 2, np.random.default_rng(seed))[0]] += 1
+        held[
+            Classes(k=1).deal(Pool(np.zeros(10, dtype=int)), 2, np.random.default_rng(seed))[0]
+        ] += 1
     assert held.sum() == 5000
     assert chisquare(held).pvalue > 1e-3
 

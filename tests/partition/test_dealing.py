@@ -14,16 +14,47 @@ from cohort.partition import SCHEMES, Pool, parse_name
 from cohort.partition.scheme import Scheme
 
 EXACT = [
-    *("iid", "classes-1", "classes-2", "classes-4", "covering-1", "covering-3", "sampled-1-1", "sampled-1-3", "sampled-4-4"),
-    *("quantity-5-minimum2", "dir-5-minimum2", "dirplain-0.5", "dirplain-5", "dirplain-0.1-minimum0", "dirdomains-5-minimum2"),
-    *("domains-1", "domains-2", "domains-3", "onedomain-0", "onedomain-2", "classes-2-overlap0.2x2", "domains-1-overlap0.2x2-replace"),
+    *(
+        "iid",
+        "classes-1",
+        "classes-2",
+        "classes-4",
+        "covering-1",
+        "covering-3",
+        "sampled-1-1",
+        "sampled-1-3",
+        "sampled-4-4",
+    ),
+    *(
+        "quantity-5-minimum2",
+        "dir-5-minimum2",
+        "dirplain-0.5",
+        "dirplain-5",
+        "dirplain-0.1-minimum0",
+        "dirdomains-5-minimum2",
+    ),
+    *(
+        "domains-1",
+        "domains-2",
+        "domains-3",
+        "onedomain-0",
+        "onedomain-2",
+        "classes-2-overlap0.2x2",
+        "domains-1-overlap0.2x2-replace",
+    ),
 ]
-SKEWED = ["dir-0.3", "dirdomains-0.5"]  # whose minimum of 10 takes more samples than the small federations have
+SKEWED = [
+    "dir-0.3",
+    "dirdomains-0.5",
+]  # whose minimum of 10 takes more samples than the small federations have
 SHARING = ["roles-1", "roles-2", "roles-3"]
 UNDRAWN = ["roles-1", "roles-2", "roles-3"]  # the same for every seed
 NAMES = [*EXACT, *SKEWED, *SHARING]
 CHANCE = np.random.default_rng(5)
-POOL = Pool(CHANCE.permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100])), CHANCE.permutation(np.arange(1200) % 15 // 4))
+POOL = Pool(
+    CHANCE.permutation(np.repeat(np.arange(6), [300, 250, 200, 150, 200, 100])),
+    CHANCE.permutation(np.arange(1200) % 15 // 4),
+)
 
 
 @st.composite
@@ -65,16 +96,23 @@ def test_each_sample_goes_to_exactly_one_client_at_strong_skew(name: str, seed: 
 def assert_deals(scheme: Scheme, pool: Pool, clients: int, seed: int) -> None:
     parts = scheme.deal(pool, clients, np.random.default_rng(seed))
     assert len(parts) == clients
-    assert min(len(part) for part in parts) >= getattr(getattr(scheme, "base", scheme), "minimum", 1)
+    assert min(len(part) for part in parts) >= getattr(
+        getattr(scheme, "base", scheme), "minimum", 1
+    )
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(pool.labels)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_parts_other_seed_other_parts(name: str):
-    once, again, other = (parse_name(name).deal(POOL, 8, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    once, again, other = (
+        parse_name(name).deal(POOL, 8, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
     for part, same in zip(once, again, strict=True):
         np.testing.assert_array_equal(part, same)
-    moved = any(not np.array_equal(np.sort(part), np.sort(changed)) for part, changed in zip(once, other, strict=True))
+    moved = any(
+        not np.array_equal(np.sort(part), np.sort(changed))
+        for part, changed in zip(once, other, strict=True)
+    )
     assert moved == (name not in UNDRAWN)
 
 
@@ -97,7 +135,10 @@ GROUPED = ["roles-2", "domains-2", "onedomain-0", "dirdomains-0.5", "domains-2-o
 def test_schemes_that_deal_by_labels_do_not_look_at_groups(name: str):
     if any(name.startswith(grouped.partition("-")[0]) for grouped in GROUPED):
         return
-    with_groups, without = (parse_name(name).deal(pool, 8, np.random.default_rng(1)) for pool in (POOL, Pool(POOL.labels)))
+    with_groups, without = (
+        parse_name(name).deal(pool, 8, np.random.default_rng(1))
+        for pool in (POOL, Pool(POOL.labels))
+    )
     np.testing.assert_array_equal(np.concatenate(with_groups), np.concatenate(without))
 
 
@@ -111,26 +152,159 @@ def test_schemes_that_deal_by_groups_refuse_data_without(name: str):
 
 
 IMPOSSIBLE = {
-    "more clients than samples": ("iid", 10, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
-    "more classes per client than there are": ("classes-11", 10, 100, 1000, None, "11 classes where there are only 10"),
-    "fewer clients than classes": ("classes-2", 10, 9, 1000, None, "9 clients leave some of the 10 classes unheld"),
-    "classes: more clients than samples": ("classes-1", 2, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
-    "fewer places than classes": ("covering-9", 100, 11, 1000, None, "11 clients that hold 9 each cannot hold all 100 classes"),
-    "covering: more classes than there are": ("covering-11", 10, 100, 1000, None, "11 classes where there are only 10"),
-    "minimum cannot be reached": ("dir-0.1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
-    "more classes drawn than there are": ("sampled-1-11", 10, 100, 1000, None, "cannot draw 11 classes where there are only 10"),
-    "numbers of classes in the wrong order": ("sampled-3-2", 10, 100, 1000, None, "3 is more than 2; the smaller number"),
-    "sampled: more clients than samples": ("sampled-1-2", 2, 11, 10, None, "10 samples cannot be dealt to 11 clients"),
-    "quantity minimum cannot be reached": ("quantity-1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
-    "plain minimum cannot be reached": ("dirplain-0.1", 10, 100, 99, None, "99 samples cannot give 100 clients 1 each"),
-    "more roles than there are": ("roles-5", 80, 100, 1000, 4, "a client cannot hold 5 roles where there are only 4"),
-    "more domains than there are": ("domains-5", 7, 10, 1000, 4, "a client cannot hold 5 domains where there are only 4"),
-    "fewer clients than domains": ("domains-2", 7, 3, 1000, 4, "3 clients leave some of the 4 domains unheld"),
-    "a domain that is not there": ("onedomain-4", 7, 10, 1000, 4, "no domain 4: the 4 domains are numbered from 0 to 3"),
+    "more clients than samples": (
+        "iid",
+        10,
+        11,
+        10,
+        None,
+        "10 samples cannot be dealt to 11 clients",
+    ),
+    "more classes per client than there are": (
+        "classes-11",
+        10,
+        100,
+        1000,
+        None,
+        "11 classes where there are only 10",
+    ),
+    "fewer clients than classes": (
+        "classes-2",
+        10,
+        9,
+        1000,
+        None,
+        "9 clients leave some of the 10 classes unheld",
+    ),
+    "classes: more clients than samples": (
+        "classes-1",
+        2,
+        11,
+        10,
+        None,
+        "10 samples cannot be dealt to 11 clients",
+    ),
+    "fewer places than classes": (
+        "covering-9",
+        100,
+        11,
+        1000,
+        None,
+        "11 clients that hold 9 each cannot hold all 100 classes",
+    ),
+    "covering: more classes than there are": (
+        "covering-11",
+        10,
+        100,
+        1000,
+        None,
+        "11 classes where there are only 10",
+    ),
+    "minimum cannot be reached": (
+        "dir-0.1",
+        10,
+        100,
+        999,
+        None,
+        "999 samples cannot give 100 clients 10 each",
+    ),
+    "more classes drawn than there are": (
+        "sampled-1-11",
+        10,
+        100,
+        1000,
+        None,
+        "cannot draw 11 classes where there are only 10",
+    ),
+    "numbers of classes in the wrong order": (
+        "sampled-3-2",
+        10,
+        100,
+        1000,
+        None,
+        "3 is more than 2; the smaller number",
+    ),
+    "sampled: more clients than samples": (
+        "sampled-1-2",
+        2,
+        11,
+        10,
+        None,
+        "10 samples cannot be dealt to 11 clients",
+    ),
+    "quantity minimum cannot be reached": (
+        "quantity-1",
+        10,
+        100,
+        999,
+        None,
+        "999 samples cannot give 100 clients 10 each",
+    ),
+    "plain minimum cannot be reached": (
+        "dirplain-0.1",
+        10,
+        100,
+        99,
+        None,
+        "99 samples cannot give 100 clients 1 each",
+    ),
+    "more roles than there are": (
+        "roles-5",
+        80,
+        100,
+        1000,
+        4,
+        "a client cannot hold 5 roles where there are only 4",
+    ),
+    "more domains than there are": (
+        "domains-5",
+        7,
+        10,
+        1000,
+        4,
+        "a client cannot hold 5 domains where there are only 4",
+    ),
+    "fewer clients than domains": (
+        "domains-2",
+        7,
+        3,
+        1000,
+        4,
+        "3 clients leave some of the 4 domains unheld",
+    ),
+    "a domain that is not there": (
+        "onedomain-4",
+        7,
+        10,
+        1000,
+        4,
+        "no domain 4: the 4 domains are numbered from 0 to 3",
+    ),
     "nobody for the other domains": ("onedomain-0", 7, 1, 1000, 4, "need two clients"),
-    "domains: more clients than samples": ("domains-1", 2, 11, 10, 2, "10 samples cannot be dealt to 11 clients"),
-    "domain minimum cannot be reached": ("dirdomains-0.5", 7, 100, 999, 4, "999 samples cannot give 100 clients 10 each"),
-    "an overlap on what shares already": ("roles-2-overlap0.2x2", 80, 10, 1000, 4, "'roles-2' lets clients share samples as it is"),
+    "domains: more clients than samples": (
+        "domains-1",
+        2,
+        11,
+        10,
+        2,
+        "10 samples cannot be dealt to 11 clients",
+    ),
+    "domain minimum cannot be reached": (
+        "dirdomains-0.5",
+        7,
+        100,
+        999,
+        4,
+        "999 samples cannot give 100 clients 10 each",
+    ),
+    "an overlap on what shares already": (
+        "roles-2-overlap0.2x2",
+        80,
+        10,
+        1000,
+        4,
+        "'roles-2' lets clients share samples as it is",
+    ),
 }
 
 
@@ -159,7 +333,9 @@ POSSIBLE = [
 
 
 @pytest.mark.parametrize(("name", "classes", "clients", "samples", "groups"), POSSIBLE)
-def test_the_last_possible_partition_is_not_refused(name: str, classes: int, clients: int, samples: int, groups: int | None):
+def test_the_last_possible_partition_is_not_refused(
+    name: str, classes: int, clients: int, samples: int, groups: int | None
+):
     parse_name(name).check(classes, clients, samples, groups)
 
 

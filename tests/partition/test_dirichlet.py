@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool, dirichlet
-from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
+from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)
 PATHMNIST = np.array([9366, 9509, 10360, 10401, 8006, 12182, 7886, 9401, 12885])
@@ -16,7 +16,11 @@ BRAIN = np.array([1321, 1339, 1595, 1457])  # scans of four kinds, 5,712 for tra
 def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: int) -> float:
     """The share of single draws in which every client reaches the minimum."""
     rng = np.random.default_rng(0)
-    accepted = [np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1).sum(axis=0).min() >= scheme.minimum for _ in range(draws)]
+    accepted = [
+        np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1).sum(axis=0).min()
+        >= scheme.minimum
+        for _ in range(draws)
+    ]
     return float(np.mean(accepted))
 
 
@@ -51,11 +55,24 @@ def test_brain_scans_of_forty_clients_need_a_lower_minimum():
     """2.8 clients are empty on average, so no draw gives everyone ten samples; one sample 5 to 6.5 % do, so that a deal is found."""
     slack = 0.005 + 3 * np.sqrt(0.05 * 0.95 / 4000)
     assert acceptance(Dirichlet(alpha=0.1, minimum=10), BRAIN, 40, 4000) == 0
-    assert 0.05 - slack <= acceptance(Dirichlet(alpha=0.1, minimum=1), BRAIN, 40, 4000) <= 0.065 + slack
-    draws = [Dirichlet(alpha=0.1).draw_cuts(BRAIN, 40, np.random.default_rng(seed)) for seed in range(1000)]
-    assert np.mean([(np.diff(cuts, axis=1).sum(axis=0) == 0).sum() for cuts in draws]) == pytest.approx(2.8, abs=0.2)
+    assert (
+        0.05 - slack
+        <= acceptance(Dirichlet(alpha=0.1, minimum=1), BRAIN, 40, 4000)
+        <= 0.065 + slack
+    )
+    draws = [
+        Dirichlet(alpha=0.1).draw_cuts(BRAIN, 40, np.random.default_rng(seed))
+        for seed in range(1000)
+    ]
+    assert np.mean(
+        [(np.diff(cuts, axis=1).sum(axis=0) == 0).sum() for cuts in draws]
+    ) == pytest.approx(2.8, abs=0.2)
     pool = Pool(np.repeat(np.arange(4), BRAIN))
-    sizes = [len(part) for seed in range(5) for part in Dirichlet(alpha=0.1, minimum=1).deal(pool, 40, np.random.default_rng(seed))]
+    sizes = [
+        len(part)
+        for seed in range(5)
+        for part in Dirichlet(alpha=0.1, minimum=1).deal(pool, 40, np.random.default_rng(seed))
+    ]
     assert min(sizes) >= 1 and sum(sizes) == 5 * 5712
 
 
@@ -64,23 +81,34 @@ def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: p
     monkeypatch.setattr(dirichlet, "TRIES", 1)
     for seed in range(20):
         sizes = [
-            len(part) for part in PlainDirichlet(alpha=0.01, minimum=0).deal(Pool(np.zeros(100, int)), 60, np.random.default_rng(seed))
+            len(part)
+            for part in PlainDirichlet(alpha=0.01, minimum=0).deal(
+                Pool(np.zeros(100, int)), 60, np.random.default_rng(seed)
+            )
         ]
         assert sum(sizes) == 100 and sizes.count(0) > 40
 
 
-def slow_cuts(rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int, balanced: bool) -> list[list[int]]:
+def slow_cuts(
+    rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int, balanced: bool
+) -> list[list[int]]:
     """The rule in words, one client at a time: nothing for who holds the mean size, shares for the others, floors of running sums."""
     held = [0] * clients
     lines = []
     for count in per_class:
-        allowed = [client for client in range(clients) if not (balanced and held[client] >= sum(per_class) / clients)]
+        allowed = [
+            client
+            for client in range(clients)
+            if not (balanced and held[client] >= sum(per_class) / clients)
+        ]
         shares = dict(zip(allowed, rng.dirichlet([alpha] * len(allowed)), strict=True))
         running, line = 0.0, [0]
         for client in range(clients):
             running += shares.get(client, 0.0)
             line.append(int(count) if client >= allowed[-1] else int(running * count))
-        held = [size + stop - start for size, start, stop in zip(held, line, line[1:], strict=False)]
+        held = [
+            size + stop - start for size, start, stop in zip(held, line, line[1:], strict=False)
+        ]
         lines.append(line)
     return lines
 
@@ -91,11 +119,15 @@ def test_cuts_follow_the_rule_in_words(cls: type[Dirichlet], seed: int):
     per_class = np.array([700, 300, 1000, 500, 41])
     found = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
     expected = slow_cuts(np.random.default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
-    assert np.abs(found - np.array(expected)).max() <= 1  # a running sum may round across a whole number
+    assert (
+        np.abs(found - np.array(expected)).max() <= 1
+    )  # a running sum may round across a whole number
     assert (found != np.array(expected)).mean() < 0.01
 
 
-def niid_bench_sizes(rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int) -> np.ndarray:
+def niid_bench_sizes(
+    rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int
+) -> np.ndarray:
     """NIID-Bench's own order of things: shares for all, those of full clients set to 0, the rest divided by their sum."""
     sizes = np.zeros(clients)
     for count in per_class:
@@ -111,7 +143,12 @@ def test_sizes_are_distributed_as_in_niid_bench():
     rng = np.random.default_rng(0)
     theirs = np.array([niid_bench_sizes(rng, 0.3, per_class, 8) for _ in range(draws)])
     scheme = Dirichlet(alpha=0.3)
-    ours = np.array([np.sort(np.diff(scheme.draw_cuts(per_class, 8, rng), axis=1).sum(axis=0)) for _ in range(draws)])
+    ours = np.array(
+        [
+            np.sort(np.diff(scheme.draw_cuts(per_class, 8, rng), axis=1).sum(axis=0))
+            for _ in range(draws)
+        ]
+    )
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / draws)
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
 
@@ -128,7 +165,10 @@ def gains_of_full_clients(cuts: np.ndarray, mean_size: float) -> list[tuple[int,
     """(client, samples) wherever a client that held the mean size or more was given samples of a further class."""
     held, found = np.zeros(cuts.shape[1] - 1), []
     for gains in np.diff(cuts, axis=1):
-        found += [(int(client), int(gains[client])) for client in np.flatnonzero((held >= mean_size) & (gains > 0))]
+        found += [
+            (int(client), int(gains[client]))
+            for client in np.flatnonzero((held >= mean_size) & (gains > 0))
+        ]
         held += gains
     return found
 
@@ -139,7 +179,9 @@ def test_balance_rule_gives_nothing_more_to_a_full_client(seed: int):
     assert gains_of_full_clients(cuts, 500) == []
     gains = np.diff(cuts, axis=1)[:, :99]
     last = np.array([held[np.flatnonzero(held)[-1]] if held.any() else 0 for held in gains.T])
-    assert (gains.sum(axis=0) - last < 500).all()  # below the mean before its last gain: it exceeds the mean by less than one class share
+    assert (
+        gains.sum(axis=0) - last < 500
+    ).all()  # below the mean before its last gain: it exceeds the mean by less than one class share
 
 
 def test_plain_form_gives_more_to_full_clients():
@@ -151,7 +193,12 @@ def test_plain_form_gives_more_to_full_clients():
 def test_plain_sizes_are_more_uneven():
     deviation = {}
     for cls in (Dirichlet, PlainDirichlet):
-        sizes = [np.diff(cls(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed)), axis=1).sum(axis=0) for seed in range(20)]
+        sizes = [
+            np.diff(
+                cls(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed)), axis=1
+            ).sum(axis=0)
+            for seed in range(20)
+        ]
         deviation[cls] = np.std(sizes)
     # plain: ten shares of 5,000 with variance p (1-p) / 11 each, p = 1/100: the standard deviation is 5000 sqrt(10 * 0.0099 / 11) = 474
     assert deviation[PlainDirichlet] == pytest.approx(474, rel=0.1)
@@ -164,7 +211,9 @@ def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: floa
     clients, draws, per_class = 8, 500, np.full(10, 1_000_000)
     rng = np.random.default_rng(1)
     scheme = PlainDirichlet(alpha=alpha)
-    shares = np.concatenate([np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1) / 1e6 for _ in range(draws)])
+    shares = np.concatenate(
+        [np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1) / 1e6 for _ in range(draws)]
+    )
     p = 1 / clients
     variance = p * (1 - p) / (clients * alpha + 1)
     assert np.abs(shares.mean(axis=0) - p).max() < 4 * np.sqrt(variance / len(shares))
@@ -185,26 +234,44 @@ def test_draws_are_repeated_until_every_client_has_the_minimum():
     """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30 seeds would show it."""
     labels = np.zeros(100, dtype=int)
     sizes = [
-        [len(part) for part in Dirichlet(alpha=0.2, minimum=10).deal(Pool(labels), 2, np.random.default_rng(seed))] for seed in range(30)
+        [
+            len(part)
+            for part in Dirichlet(alpha=0.2, minimum=10).deal(
+                Pool(labels), 2, np.random.default_rng(seed)
+            )
+        ]
+        for seed in range(30)
     ]
     assert min(map(min, sizes)) >= 10
-    single = [Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, np.random.default_rng(seed))[0, 1] for seed in range(30)]
+    single = [
+        Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, np.random.default_rng(seed))[0, 1]
+        for seed in range(30)
+    ]
     assert min(single) < 10
 
 
 def test_exactly_the_minimum_is_enough():
-    assert [len(part) for part in Dirichlet(alpha=0.5, minimum=10).deal(Pool(np.zeros(10, dtype=int)), 1, np.random.default_rng(0))] == [10]
+    assert [
+        len(part)
+        for part in Dirichlet(alpha=0.5, minimum=10).deal(
+            Pool(np.zeros(10, dtype=int)), 1, np.random.default_rng(0)
+        )
+    ] == [10]
 
 
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
-def test_gives_up_after_so_many_draws_and_says_what_to_change(cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch):
+def test_gives_up_after_so_many_draws_and_says_what_to_change(
+    cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch
+):
     """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the brain scans."""
     monkeypatch.setattr(dirichlet, "TRIES", 7)
     draws = []
     draw = cls.draw_cuts
     monkeypatch.setattr(cls, "draw_cuts", lambda *arguments: draws.append(1) or draw(*arguments))
     with pytest.raises(ValueError, match="none of 7 draws") as caught:
-        cls(alpha=0.05, minimum=10).deal(Pool(np.repeat(np.arange(4), 1428)), 40, np.random.default_rng(0))
+        cls(alpha=0.05, minimum=10).deal(
+            Pool(np.repeat(np.arange(4), 1428)), 40, np.random.default_rng(0)
+        )
     assert len(draws) == 7
     for words in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
         assert words in str(caught.value)

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool, parse_name
-from cohort.partition.dirichlet import Dirichlet
+from cohort.partition.schemes.dirichlet import Dirichlet
 
 CHANCE = np.random.default_rng(7)
-PACS = Pool(CHANCE.integers(0, 7, 8992), CHANCE.permutation(np.repeat(np.arange(4), [2048, 2344, 1670, 2930])))
+PACS = Pool(
+    CHANCE.integers(0, 7, 8992),
+    CHANCE.permutation(np.repeat(np.arange(4), [2048, 2344, 1670, 2930])),
+)
 
 
 def tables(name: str, clients: int, seed: int, pool: Pool = PACS) -> np.ndarray:
@@ -46,7 +49,10 @@ def test_what_a_domain_has_of_a_class_is_split_evenly_among_its_holders(name: st
 
 def test_the_other_domains_are_equally_likely():
     """Two of three others: each in 2/3 of 600 draws, 400, give or take 11.5."""
-    held = sum(tables("domains-3", 4, seed, Pool(PACS.labels[:200], PACS.groups[:200]))[1].sum(axis=1) > 0 for seed in range(600))
+    held = sum(
+        tables("domains-3", 4, seed, Pool(PACS.labels[:200], PACS.groups[:200]))[1].sum(axis=1) > 0
+        for seed in range(600)
+    )
     assert held[1] == 600 and held.sum() == 1800
     assert np.abs(np.delete(held, 1) - 400).max() < 4 * 11.6
 
@@ -75,20 +81,30 @@ def test_one_domain_lies_at_the_first_client_and_nowhere_else(domain: int, clien
     assert counts[0].sum() == whole[domain].sum() and counts[1:, domain].sum() == 0
     np.testing.assert_array_equal(counts.sum(axis=0), whole)
     assert np.ptp(counts[1:], axis=0).max() <= 1
-    assert np.ptp(counts[1:].sum(axis=(1, 2))) <= 1 and np.ptp(counts[1:].sum(axis=2), axis=0).max() <= 1
+    assert (
+        np.ptp(counts[1:].sum(axis=(1, 2))) <= 1
+        and np.ptp(counts[1:].sum(axis=2), axis=0).max() <= 1
+    )
 
 
-@pytest.mark.parametrize(("groups", "words"), [([1, 1, 1, 1], "0 samples, the others 4 for 2"), ([0, 0, 0, 1], "3 samples, the others 1")])
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [([1, 1, 1, 1], "0 samples, the others 4 for 2"), ([0, 0, 0, 1], "3 samples, the others 1")],
+)
 def test_one_domain_that_cannot_be_is_refused(groups: list[int], words: str):
     with pytest.raises(ValueError, match=words):
-        parse_name("onedomain-0").deal(Pool(np.zeros(4, dtype=int), np.array(groups)), 3, np.random.default_rng(0))
+        parse_name("onedomain-0").deal(
+            Pool(np.zeros(4, dtype=int), np.array(groups)), 3, np.random.default_rng(0)
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int):
     assert PACS.groups is not None
     found = parse_name("dirdomains-0.5").deal(PACS, 10, np.random.default_rng(seed))
-    expected = Dirichlet(alpha=0.5, minimum=10).deal(Pool(PACS.groups), 10, np.random.default_rng(seed))
+    expected = Dirichlet(alpha=0.5, minimum=10).deal(
+        Pool(PACS.groups), 10, np.random.default_rng(seed)
+    )
     for part, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(part, other)
 

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.iid import Iid
+from cohort.partition.schemes.iid import Iid
 
 
-@pytest.mark.parametrize(("samples", "clients"), [(100, 10), (101, 10), (109, 10), (7, 7), (45_000, 100)])
+@pytest.mark.parametrize(
+    ("samples", "clients"), [(100, 10), (101, 10), (109, 10), (7, 7), (45_000, 100)]
+)
 def test_sizes_differ_by_at_most_one(samples: int, clients: int):
-    sizes = [len(part) for part in Iid().deal(Pool(np.zeros(samples, dtype=int)), clients, np.random.default_rng(0))]
+    sizes = [
+        len(part)
+        for part in Iid().deal(
+            Pool(np.zeros(samples, dtype=int)), clients, np.random.default_rng(0)
+        )
+    ]
     assert sum(sizes) == samples
     assert set(sizes) <= {samples // clients, -(-samples // clients)}
 

@@ -11,7 +11,16 @@ from cohort.partition import Pool, parse_name
 
 pytestmark = pytest.mark.alone
 NAMES = [
-    *("iid", "classes-2", "covering-2", "dirplain-0.5", "dir-0.5-minimum1", "quantity-5", "sampled-1-5", "iid-overlap0.2x20"),
+    *(
+        "iid",
+        "classes-2",
+        "covering-2",
+        "dirplain-0.5",
+        "dir-0.5-minimum1",
+        "quantity-5",
+        "sampled-1-5",
+        "iid-overlap0.2x20",
+    ),
     *("roles-5", "domains-2", "onedomain-3", "iid-overlap0.2x20-replace"),
 ]
 
@@ -19,7 +28,11 @@ NAMES = [
 def seconds(name: str, clients: int, samples: int) -> float:
     """The fastest of three deals."""
     rng = np.random.default_rng(0)
-    pool, scheme, times = Pool(rng.integers(0, 10, samples), rng.integers(0, clients // 2, samples)), parse_name(name), []
+    pool, scheme, times = (
+        Pool(rng.integers(0, 10, samples), rng.integers(0, clients // 2, samples)),
+        parse_name(name),
+        [],
+    )
     for seed in range(3):
         start, rng = time.perf_counter(), np.random.default_rng(seed)
         scheme.borrow(scheme.deal(pool, clients, rng), rng)

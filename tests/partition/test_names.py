@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.partition import SCHEMES, parse_name
-from cohort.partition.classes import Classes
-from cohort.partition.covering import Covering
-from cohort.partition.dirichlet import Dirichlet, PlainDirichlet
-from cohort.partition.domains import DirichletDomains, Domains, OneDomain
-from cohort.partition.iid import Iid
-from cohort.partition.overlap import Overlap
-from cohort.partition.quantity import Quantity
-from cohort.partition.roles import Roles
-from cohort.partition.sampled import Sampled
+from cohort.partition.schemes.classes import Classes
+from cohort.partition.schemes.covering import Covering
+from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
+from cohort.partition.schemes.domains import DirichletDomains, Domains, OneDomain
+from cohort.partition.schemes.iid import Iid
+from cohort.partition.schemes.overlap import Overlap
+from cohort.partition.schemes.quantity import Quantity
+from cohort.partition.schemes.roles import Roles
+from cohort.partition.schemes.sampled import Sampled
 
 MEANINGS = {
     "iid": Iid(),
@@ -38,7 +38,9 @@ MEANINGS = {
     "dirdomains-0.5": DirichletDomains(alpha=0.5, minimum=10),
     "dirdomains-0.5-minimum1": DirichletDomains(alpha=0.5, minimum=1),
     "iid-overlap0.2x2-replace": Overlap(base=Iid(), ratios=(0.2, 0.2), replace=True),
-    "dirplain-0.1-minimum0-overlap0.1+0.3-replace": Overlap(base=PlainDirichlet(alpha=0.1, minimum=0), ratios=(0.1, 0.3), replace=True),
+    "dirplain-0.1-minimum0-overlap0.1+0.3-replace": Overlap(
+        base=PlainDirichlet(alpha=0.1, minimum=0), ratios=(0.1, 0.3), replace=True
+    ),
     "dir-0.1-overlap0.2x2": Overlap(base=Dirichlet(alpha=0.1), ratios=(0.2, 0.2)),
     "dir-0.1-minimum1-overlap0.2x1": Overlap(base=Dirichlet(alpha=0.1, minimum=1), ratios=(0.2,)),
     "iid-overlap0.1+0.3": Overlap(base=Iid(), ratios=(0.1, 0.3)),
@@ -48,7 +50,15 @@ MEANINGS = {
 
 OVERLAP = "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 FORMS = [
-    *("classes-K", "covering-K", "dir-ALPHA[-minimumN]", "dirdomains-ALPHA[-minimumN]", "dirplain-ALPHA[-minimumN]", "domains-D", "iid"),
+    *(
+        "classes-K",
+        "covering-K",
+        "dir-ALPHA[-minimumN]",
+        "dirdomains-ALPHA[-minimumN]",
+        "dirplain-ALPHA[-minimumN]",
+        "domains-D",
+        "iid",
+    ),
     *("onedomain-DOMAIN", OVERLAP, "quantity-ALPHA[-minimumN]", "roles-K", "sampled-LOW-HIGH"),
 ]
 
@@ -65,7 +75,10 @@ def test_every_scheme_is_found():
     assert [scheme.form() for scheme in SCHEMES.values()] == FORMS
 
 
-@pytest.mark.parametrize("text", ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1", "overlap0.2x2", "iid_overlap0.2x2"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "round-robin", "Iid", "iid ", "-dir", "dir_0.1", "overlap0.2x2", "iid_overlap0.2x2"],
+)
 def test_unknown_scheme_lists_all_forms(text: str):
     with pytest.raises(UserError) as caught:
         parse_name(text)
@@ -156,7 +169,10 @@ def test_wrong_values_say_the_form(text: str):
     assert WRONG[text] in message
 
 
-@pytest.mark.parametrize("text", ["dir-0.10", "dir-0.1-minimum10", "classes-2.0", "dirplain-0.5-minimum1", "onedomain-0.0"])
+@pytest.mark.parametrize(
+    "text",
+    ["dir-0.10", "dir-0.1-minimum10", "classes-2.0", "dirplain-0.5-minimum1", "onedomain-0.0"],
+)
 def test_one_partition_has_one_name(text: str):
     """A second spelling would be a second path and a second digest for the same shards."""
     with pytest.raises(UserError):

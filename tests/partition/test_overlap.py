@@ -10,18 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cohort.partition import Pool, parse_name
-from cohort.partition.overlap import evenly
 from cohort.partition.scheme import Scheme
+from cohort.partition.schemes.overlap import evenly
 
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
 NAMES = [
-    *("iid-overlap0.2x2", "iid-overlap0.5x9", "iid-overlap0.1+0.3", "classes-2-overlap0.3x4", "sampled-1-3-overlap0.05+0.1+0.4"),
+    *(
+        "iid-overlap0.2x2",
+        "iid-overlap0.5x9",
+        "iid-overlap0.1+0.3",
+        "classes-2-overlap0.3x4",
+        "sampled-1-3-overlap0.05+0.1+0.4",
+    ),
     *("dir-0.5-overlap0.2x3", "dirplain-5-overlap0.3x1", "quantity-5-overlap0.25x2"),
 ]
 Parts = list[np.ndarray]
 
 
-def dealt(name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12) -> tuple[Scheme, Parts, Parts]:
+def dealt(
+    name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12
+) -> tuple[Scheme, Parts, Parts]:
     """The scheme, what clients keep of what it deals, and what it lets them borrow."""
     scheme, rng = parse_name(name), np.random.default_rng(seed)
     return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
@@ -46,7 +54,11 @@ def test_an_overlapping_client_borrows_its_ratio(name: str, seed: int):
     unmatched = list(scheme.ratios)
     for client in overlapping:
         unique = len(own[client])
-        fits = [ratio for ratio in unmatched if len(borrowed[client]) == round(ratio / (1 - ratio) * unique)]
+        fits = [
+            ratio
+            for ratio in unmatched
+            if len(borrowed[client]) == round(ratio / (1 - ratio) * unique)
+        ]
         achieved = len(borrowed[client]) / (unique + len(borrowed[client]))
         assert min(abs(achieved - ratio) for ratio in fits) <= 0.5 / unique
         unmatched.remove(fits[0])
@@ -58,7 +70,9 @@ def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
     """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and nobody borrows a sample twice."""
     _, own, borrowed = dealt(name, seed)
     np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(LABELS)))
-    of_regular = np.concatenate([part for part, extra in zip(own, borrowed, strict=True) if not len(extra)])
+    of_regular = np.concatenate(
+        [part for part, extra in zip(own, borrowed, strict=True) if not len(extra)]
+    )
     for extra in borrowed:
         assert len(np.unique(extra)) == len(extra)
         assert np.isin(extra, of_regular).all()
@@ -124,13 +138,17 @@ def test_a_scheme_without_overlap_borrows_nothing():
 
 
 def test_nobody_to_borrow_from_is_refused():
-    with pytest.raises(ValueError, match="12 overlapping clients of 12 leave nobody to borrow from"):
+    with pytest.raises(
+        ValueError, match="12 overlapping clients of 12 leave nobody to borrow from"
+    ):
         parse_name("iid-overlap0.1x12").check(5, 12, 1200)
     parse_name("iid-overlap0.1x11").check(5, 12, 1200)
 
 
 def test_more_than_the_others_hold_is_refused():
-    with pytest.raises(ValueError, match="a client of 100 samples should borrow 900, but the others hold 200"):
+    with pytest.raises(
+        ValueError, match="a client of 100 samples should borrow 900, but the others hold 200"
+    ):
         dealt("iid-overlap0.9x10", 0)
 
 
@@ -167,8 +185,12 @@ def test_with_replace_a_client_keeps_its_size(name: str, seed: int):
             fits = [ratio for ratio in unmatched if len(extra) == round(ratio * len(part))]
             unmatched.remove(fits[0])
     assert not unmatched
-    regular = np.concatenate([part for part, extra in zip(whole, borrowed, strict=True) if not len(extra)])
-    assert all(np.isin(extra, regular).all() and len(np.unique(extra)) == len(extra) for extra in borrowed)
+    regular = np.concatenate(
+        [part for part, extra in zip(whole, borrowed, strict=True) if not len(extra)]
+    )
+    assert all(
+        np.isin(extra, regular).all() and len(np.unique(extra)) == len(extra) for extra in borrowed
+    )
 
 
 @pytest.mark.parametrize("name", REPLACING)
@@ -180,7 +202,9 @@ def test_with_replace_nobody_holds_what_was_given_up(name: str):
 
 def test_with_replace_the_overlapping_clients_are_those_without():
     for seed in range(5):
-        with_it, without = (dealt(name, seed)[2] for name in ("iid-overlap0.2x3-replace", "iid-overlap0.2x3"))
+        with_it, without = (
+            dealt(name, seed)[2] for name in ("iid-overlap0.2x3-replace", "iid-overlap0.2x3")
+        )
         assert [len(extra) > 0 for extra in with_it] == [len(extra) > 0 for extra in without]
 
 
@@ -189,7 +213,9 @@ def test_which_samples_are_given_up_is_chance():
     kept_by_first, times = np.zeros(12), 0
     for seed in range(1000):
         rng = np.random.default_rng(seed)
-        kept, borrowed = parse_name("iid-overlap0.5x1-replace").borrow([np.arange(6), np.arange(6, 12)], rng)
+        kept, borrowed = parse_name("iid-overlap0.5x1-replace").borrow(
+            [np.arange(6), np.arange(6, 12)], rng
+        )
         if len(borrowed[0]):
             kept_by_first[kept[0]] += 1
             times += 1

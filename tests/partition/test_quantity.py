@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.quantity import Quantity
+from cohort.partition.schemes.quantity import Quantity
 
 
 def sizes(alpha: float, minimum: int, samples: int, clients: int, seed: int) -> list[int]:
     labels = np.zeros(samples, dtype=np.int64)
-    return [len(part) for part in Quantity(alpha=alpha, minimum=minimum).deal(Pool(labels), clients, np.random.default_rng(seed))]
+    return [
+        len(part)
+        for part in Quantity(alpha=alpha, minimum=minimum).deal(
+            Pool(labels), clients, np.random.default_rng(seed)
+        )
+    ]
 
 
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
@@ -32,7 +37,10 @@ def test_everyone_gets_the_minimum(seed: int):
 def test_labels_have_no_say(seed: int):
     """The same parts whatever the labels, and each client holds every class in nearly equal shares."""
     labels = np.random.default_rng(9).permutation(np.repeat(np.arange(10), 1000))
-    parts, others = (Quantity(alpha=0.5).deal(Pool(given), 8, np.random.default_rng(seed)) for given in (labels, labels[::-1]))
+    parts, others = (
+        Quantity(alpha=0.5).deal(Pool(given), 8, np.random.default_rng(seed))
+        for given in (labels, labels[::-1])
+    )
     for part, other in zip(parts, others, strict=True):
         np.testing.assert_array_equal(part, other)
         expected = len(part) / 10
@@ -41,5 +49,10 @@ def test_labels_have_no_say(seed: int):
 
 
 def test_a_minimum_that_no_draw_reaches_is_one_sentence():
-    with pytest.raises(ValueError, match=r"none of 10,000 draws .* at least 10 samples; try fewer clients, a larger alpha or .quantity"):
-        Quantity(alpha=0.01).deal(Pool(np.zeros(1000, dtype=np.int64)), 50, np.random.default_rng(0))
+    with pytest.raises(
+        ValueError,
+        match=r"none of 10,000 draws .* at least 10 samples; try fewer clients, a larger alpha or .quantity",
+    ):
+        Quantity(alpha=0.01).deal(
+            Pool(np.zeros(1000, dtype=np.int64)), 50, np.random.default_rng(0)
+        )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cohort.core.randomness import generator
 from cohort.partition import Pool
-from cohort.partition.sampled import Sampled
-from cohort.randomness import generator
+from cohort.partition.schemes.sampled import Sampled
 
 
 def cifar100(seed: int) -> np.ndarray:
@@ -22,7 +22,9 @@ def label_counts(scheme: Sampled, labels: np.ndarray, clients: int, seed: int) -
 
 def classes_held(low: int, high: int) -> np.ndarray:
     """For 20 seeds the number of classes of each of 100 clients; all clients hold 450 samples."""
-    counts = np.stack([label_counts(Sampled(low=low, high=high), cifar100(seed), 100, seed) for seed in range(20)])
+    counts = np.stack(
+        [label_counts(Sampled(low=low, high=high), cifar100(seed), 100, seed) for seed in range(20)]
+    )
     assert (counts.sum(axis=2) == 450).all()
     return (counts > 0).sum(axis=2)
 
@@ -52,7 +54,12 @@ def test_classes_per_client_of_the_nc_partitions(low: int):
 def test_even_classes_leave_no_rest_to_pick_up():
     """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the mean is 1.73."""
     labels = np.repeat(np.arange(100), 450)
-    held = np.stack([(label_counts(Sampled(low=1, high=2), labels, 100, seed) > 0).sum(axis=1) for seed in range(20)])
+    held = np.stack(
+        [
+            (label_counts(Sampled(low=1, high=2), labels, 100, seed) > 0).sum(axis=1)
+            for seed in range(20)
+        ]
+    )
     assert held.max() == 2
     assert held.mean() == pytest.approx(1.73, abs=0.03)
 
@@ -65,7 +72,9 @@ def test_the_first_clients_get_what_does_not_divide(clients: int):
     assert sizes.tolist() == [size + 1] * larger + [size] * (clients - larger)
 
 
-def slow_counts(per_class: list[int], order: np.ndarray, low: int, high: int, rng: np.random.Generator) -> list[list[int]]:
+def slow_counts(
+    per_class: list[int], order: np.ndarray, low: int, high: int, rng: np.random.Generator
+) -> list[list[int]]:
     """The rule in words, one sample class at a time."""
     left, total, clients = list(per_class), sum(per_class), len(order)
     table = [[0] * len(left) for _ in order]
@@ -90,7 +99,9 @@ def slow_counts(per_class: list[int], order: np.ndarray, low: int, high: int, rn
 @pytest.mark.parametrize("seed", range(20))
 def test_counts_follow_the_rule_in_words(seed: int):
     per_class, order = [70, 30, 101, 55, 41], np.random.default_rng(seed).permutation(9)
-    found = Sampled(low=1, high=4).draw_counts(np.array(per_class), order, np.random.default_rng(seed))
+    found = Sampled(low=1, high=4).draw_counts(
+        np.array(per_class), order, np.random.default_rng(seed)
+    )
     assert found.tolist() == slow_counts(per_class, order, 1, 4, np.random.default_rng(seed))
 
 

@@ -9,19 +9,27 @@ import h5py
 import numpy as np
 import pytest
 
-from cohort.cell import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.commands.shards import print_shards
+from cohort.core.errors import UserError
 from cohort.data.sampling import share_of
 from cohort.data.store import FORMAT
-from cohort.errors import UserError
-from cohort.shards import Shards, deal, read
-from cohort.show_shards import print_shards
+from cohort.partition.deal import Shards, deal, read
 
 PER_CLASS = [120, 80, 100, 60, 140]
 LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))
 GROUPS = np.random.default_rng(6).permutation(np.repeat(np.arange(4), [50, 200, 70, 180]))
 NAMES = ["iid", "classes-2", "dir-0.5", "dirplain-0.5"]
 
-SETTINGS = {"dataset": "toy", "samples": 1.0, "partition": "iid", "clients": 10, "seed": 0, "validation": 0, "holdout": 0.0}
+SETTINGS = {
+    "dataset": "toy",
+    "samples": 1.0,
+    "partition": "iid",
+    "clients": 10,
+    "seed": 0,
+    "validation": 0,
+    "holdout": 0.0,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +40,10 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file["train/labels"] = LABELS.astype(np.uint16)
         file.attrs.update({"classes": 6, "format": FORMAT})
     with h5py.File("grouped.h5", "w") as file:
-        file["train/labels"], file["train/groups"] = LABELS.astype(np.uint16), GROUPS.astype(np.uint16)
+        file["train/labels"], file["train/groups"] = (
+            LABELS.astype(np.uint16),
+            GROUPS.astype(np.uint16),
+        )
         file.attrs.update({"classes": 6, "groups": 4, "format": FORMAT})
 
 
@@ -63,7 +74,9 @@ def test_a_share_deals_the_samples_of_that_share(name: str):
     """Half of each class, the same half for every seed, dealt by their indices in the whole data set."""
     shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
     for found in shards:
-        np.testing.assert_array_equal(np.sort(np.concatenate(found.indices)), share_of(LABELS, 0.5, "train share"))
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate(found.indices)), share_of(LABELS, 0.5, "train share")
+        )
         assert found.label_counts.sum(axis=0).tolist() == [60, 40, 50, 30, 70, 0]
         for indices, counts in zip(found.indices, found.label_counts, strict=True):
             np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), counts)
@@ -71,12 +84,17 @@ def test_a_share_deals_the_samples_of_that_share(name: str):
 
 def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
     """Half of 500 samples cannot give 30 clients ten each, but five."""
-    assert min(len(indices) for indices in dealt(partition="dir-50", clients=30, samples=0.5).indices) >= 5
+    assert (
+        min(len(indices) for indices in dealt(partition="dir-50", clients=30, samples=0.5).indices)
+        >= 5
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
-    once, again, other = (np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4))
+    once, again, other = (
+        np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(once, again)
     assert not np.array_equal(once, other)
 
@@ -90,15 +108,21 @@ def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: fl
     for client, (own, indices) in enumerate(zip(plain.indices, shards.indices, strict=True)):
         np.testing.assert_array_equal(own, indices[: len(own)])
         assert len(indices) - len(own) == pytest.approx(shards.overlap[client] * len(indices))
-        np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), shards.label_counts[client])
+        np.testing.assert_array_equal(
+            np.bincount(LABELS[indices], minlength=6), shards.label_counts[client]
+        )
     assert shards.label_counts.sum() == plain.label_counts.sum() + 24 * samples
-    np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), share_of(LABELS, samples, "train share"))
+    np.testing.assert_array_equal(
+        np.unique(np.concatenate(shards.indices)), share_of(LABELS, samples, "train share")
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("samples", [1.0, 0.5])
 def test_validation_samples_are_set_aside_before_dealing(name: str, samples: float):
-    shards, other = (dealt(partition=name, validation=100, samples=samples, seed=seed) for seed in (0, 1))
+    shards, other = (
+        dealt(partition=name, validation=100, samples=samples, seed=seed) for seed in (0, 1)
+    )
     assert len(shards.validation) == 100 * samples
     everything = np.concatenate([*shards.indices, shards.validation])
     np.testing.assert_array_equal(np.sort(everything), share_of(LABELS, samples, "train share"))
@@ -118,7 +142,9 @@ def test_validation_is_drawn_evenly():
 def test_each_client_holds_out_its_own_share():
     plain, shards = (dealt(partition="dirplain-0.5", holdout=share) for share in (0.0, 0.1))
     held_out = set(shards.validation.tolist())
-    for before, after, counts in zip(plain.indices, shards.indices, shards.label_counts, strict=True):
+    for before, after, counts in zip(
+        plain.indices, shards.indices, shards.label_counts, strict=True
+    ):
         gone = [sample for sample in before if sample in held_out]
         assert len(gone) == len(before) // 10
         assert after.tolist() == [sample for sample in before if sample not in held_out]
@@ -128,13 +154,17 @@ def test_each_client_holds_out_its_own_share():
 
 def test_an_overlap_that_cannot_be_is_one_sentence():
     with pytest.raises(
-        UserError, match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$"
+        UserError,
+        match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$",
     ):
         dealt(partition="iid-overlap0.9x9")
 
 
 def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
-    with pytest.raises(UserError, match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$"):
+    with pytest.raises(
+        UserError,
+        match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$",
+    ):
         dealt(partition="classes-5", clients=200)
     assert not [path for path in Path().iterdir() if "shards" in path.name]
 
@@ -143,10 +173,13 @@ def test_clients_that_hold_a_role_together_share_all_of_it():
     """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing is shared and the last is left out; five
     hold 200, 180, 70, 50 and the first again. Two of two each hold 200 + 70 and 180 + 50."""
     three, five, two = (
-        dealt("grouped.h5", partition=name, clients=clients) for name, clients in (("roles-1", 3), ("roles-1", 5), ("roles-2", 2))
+        dealt("grouped.h5", partition=name, clients=clients)
+        for name, clients in (("roles-1", 3), ("roles-1", 5), ("roles-2", 2))
     )
     assert three.overlap is None and three.label_counts.sum(axis=1).tolist() == [200, 180, 70]
-    np.testing.assert_array_equal(np.sort(np.concatenate(three.indices)), np.flatnonzero(GROUPS != 0))
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate(three.indices)), np.flatnonzero(GROUPS != 0)
+    )
     assert five.overlap.tolist() == [1, 0, 0, 0, 1]
     np.testing.assert_array_equal(np.sort(five.indices[0]), np.sort(five.indices[4]))
     assert two.overlap is None and two.label_counts.sum(axis=1).tolist() == [270, 230]
@@ -175,7 +208,8 @@ def test_groups_are_those_of_the_samples_that_are_left(name: str):
 
 def test_groups_that_are_not_there_are_one_sentence():
     with pytest.raises(
-        UserError, match=r"^partition roles-2 of toy: it deals samples by their groups \(domains, roles\), and this data set"
+        UserError,
+        match=r"^partition roles-2 of toy: it deals samples by their groups \(domains, roles\), and this data set",
     ):
         dealt(partition="roles-2")
 
@@ -197,7 +231,11 @@ def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
     assert len(left_out) == 20
     for client, (own, held) in enumerate(zip(plain.indices, shards.indices, strict=True)):
         assert len(held) == len(np.unique(held)) == 50
-        assert len(np.intersect1d(own, left_out)) == len(np.setdiff1d(held, own)) == (10 if shards.overlap[client] else 0)
+        assert (
+            len(np.intersect1d(own, left_out))
+            == len(np.setdiff1d(held, own))
+            == (10 if shards.overlap[client] else 0)
+        )
 
 
 def print_grouped(**changes: Any) -> None:
@@ -219,7 +257,10 @@ def test_what_the_command_prints_of_roles(capsys: pytest.CaptureFixture[str]):
     assert lines[0] == "roles-2 of toy, seed 0: 3 clients, 6 classes"
     assert lines[2].split()[-3:] == [str(size) for size in sizes]
     assert lines[4].split() == ["groups", "per", "client", "2", "2", "2"]
-    assert lines[6] == f"overlapping clients: 3, sharing {shards.overlap.min():.1%} to 100.0% of their samples"
+    assert (
+        lines[6]
+        == f"overlapping clients: 3, sharing {shards.overlap.min():.1%} to 100.0% of their samples"
+    )
     assert lines[7] == "samples set aside for validation: 10"
     assert lines[9].startswith("client samples   shared")
 

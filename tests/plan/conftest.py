@@ -11,7 +11,16 @@ import yaml
 
 from cohort.plan import Plan, load
 
-SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 3, "rounds": 100, "batch": 16, "lr": 0.05, "reserve": 60}
+SETTINGS = {
+    "dataset": "digits",
+    "model": "small-mlp",
+    "clients": 10,
+    "cohort": 3,
+    "rounds": 100,
+    "batch": 16,
+    "lr": 0.05,
+    "reserve": 60,
+}
 FIXED = {"partition": ["iid"], "J": ["J4"], "strategy": ["fedavg"], "seed": [0]}
 
 

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import experiment_plan, page_spec
+from cohort.pipeline.status import print_cost, print_status
 from cohort.plan import Plan
-from cohort.stages import experiment_plan, page_spec
-from cohort.status import print_cost, print_status
 from tests.data.picture_publishers import zip_of
 
 PlanOf = Callable[..., Plan]
 PACS, DIGITS = (
-    f"https://drive.google.com/uc?id={name}" for name in ("1m4X4fROCCXMO0lRLrr6Zz9Vb3974NWhE", "15V7EsHfCcfbKgsDmzQKj_DfXt_XYp_P7")
+    f"https://drive.google.com/uc?id={name}"
+    for name in ("1m4X4fROCCXMO0lRLrr6Zz9Vb3974NWhE", "15V7EsHfCcfbKgsDmzQKj_DfXt_XYp_P7")
 )
 SETTINGS = {"model": "small-cnn", "clients": 10, "cohort": 3, "rounds": 5, "batch": 16, "lr": 0.05}
 MIXED = {"axes": {"dataset": ["cifar10", "pacs"], "seed": [0, 1, 2]}}
@@ -36,14 +37,18 @@ def test_cells_without_data_are_skipped_with_one_line(plan_of: PlanOf):
 
 
 @pytest.mark.parametrize("show", [print_status, print_cost])
-def test_status_and_cost_say_so(plan_of: PlanOf, show: Callable[[Plan], None], capsys: pytest.CaptureFixture[str]):
+def test_status_and_cost_say_so(
+    plan_of: PlanOf, show: Callable[[Plan], None], capsys: pytest.CaptureFixture[str]
+):
     show(plan_of(MIXED, settings=SETTINGS))
     assert NOTE in capsys.readouterr().out.splitlines()
 
 
 def test_two_sets_share_the_line(plan_of: PlanOf):
     plan = plan_of({"axes": {"dataset": ["pacs", "cifar10", "digits-dg"]}}, settings=SETTINGS)
-    expected = f"pacs is behind a login ({PACS}), digits-dg is behind a login ({DIGITS}); set data_paths"
+    expected = (
+        f"pacs is behind a login ({PACS}), digits-dg is behind a login ({DIGITS}); set data_paths"
+    )
     assert plan.notes == [f"study.main: 2 of 3 cells skipped: {expected}"]
 
 
@@ -56,14 +61,21 @@ def test_a_path_brings_them_back(plan_of: PlanOf, form: str):
 
 
 def test_so_do_a_mirror_the_raw_file_and_the_prepared_data(plan_of: PlanOf):
-    (data,) = [item for item in plan_of(MIXED, settings=SETTINGS).data.values() if item.settings["dataset"] == "pacs"]
+    (data,) = [
+        item
+        for item in plan_of(MIXED, settings=SETTINGS).data.values()
+        if item.settings["dataset"] == "pacs"
+    ]
     Path("mirror/deep").mkdir(parents=True)
     mirrored = {"data_mirror": "mirror"}
     assert plan_of(MIXED, settings=SETTINGS, config=mirrored).notes == [NOTE]
     for path in ("mirror/deep/pacs.zip", "resources/raw/pacs/pacs.zip", data.path):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
-        assert plan_of(MIXED, settings=SETTINGS, config=mirrored if "mirror" in path else {}).notes == []
+        assert (
+            plan_of(MIXED, settings=SETTINGS, config=mirrored if "mirror" in path else {}).notes
+            == []
+        )
         Path(path).unlink()
     assert plan_of(MIXED, settings=SETTINGS).notes == [NOTE]
 
@@ -77,26 +89,50 @@ def test_a_record_that_exists_stays_and_its_digest_is_the_same_with_data(plan_of
     record.parent.mkdir(parents=True)
     record.touch()
     plan = plan_of(MIXED, settings=SETTINGS)
-    assert [item.labels["seed"] for item in plan.study("study").experiments["main"].rows] == [0, 1, 1, 2]
+    assert [item.labels["seed"] for item in plan.study("study").experiments["main"].rows] == [
+        0,
+        1,
+        1,
+        2,
+    ]
     assert plan.study("study").experiments["main"].rows[2].digest == row.digest
     assert plan.notes == [NOTE.replace("3 of 6", "2 of 6")]
 
 
 def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
     drawn = {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
-    table = {"experiment": "main", "metric": "test_accuracy", "rows": ["dataset"], "columns": "strategy"}
+    table = {
+        "experiment": "main",
+        "metric": "test_accuracy",
+        "rows": ["dataset"],
+        "columns": "strategy",
+    }
     study = {"settings": SETTINGS, "figures": {"fig1": drawn}, "tables": {"tab1": table}}
     plan = plan_of({"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, **study)
-    assert plan.notes == [f"study.main: 2 of 2 cells skipped: pacs is behind a login ({PACS}); set data_paths (fig1, tab1 cannot be drawn)"]
+    assert plan.notes == [
+        f"study.main: 2 of 2 cells skipped: pacs is behind a login ({PACS}); set data_paths (fig1, tab1 cannot be drawn)"
+    ]
     assert plan.study("study").experiments == {} and plan.study("study").drawn() == {}
     assert plan.digests("study") == plan.digests("study", "seed=0") == []
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nowhere": ({"pacs": "nowhere.zip"}, "data_paths.pacs is 'nowhere.zip', which does not exist; name the publisher's zip or the folder"),
-    "a text": ({"pacs": "text"}, "data_paths.pacs is 'text', which is neither a zip nor a folder; name the publisher's zip or the folder"),
-    "needless": ({"cifar10": "text"}, "data_paths.cifar10 is given, but only what is behind a login is taken from there (brain-tumor-mri,"),
-    "misspelt": ({"pcas": "text"}, "data_paths is 'pcas', which is not known; did you mean 'pacs'?"),
+    "nowhere": (
+        {"pacs": "nowhere.zip"},
+        "data_paths.pacs is 'nowhere.zip', which does not exist; name the publisher's zip or the folder",
+    ),
+    "a text": (
+        {"pacs": "text"},
+        "data_paths.pacs is 'text', which is neither a zip nor a folder; name the publisher's zip or the folder",
+    ),
+    "needless": (
+        {"cifar10": "text"},
+        "data_paths.cifar10 is given, but only what is behind a login is taken from there (brain-tumor-mri,",
+    ),
+    "misspelt": (
+        {"pcas": "text"},
+        "data_paths is 'pcas', which is not known; did you mean 'pacs'?",
+    ),
     "a list": ({"pacs": ["text"]}, "data_paths.pacs is ['text'], but must be a word"),
 }
 
@@ -108,13 +144,17 @@ def test_a_wrong_path_is_one_sentence_before_any_job(case: str, plan_of: PlanOf)
     paths, sentence = WRONG[case]
     with pytest.raises(UserError) as caught:
         plan_of({}, config={"data_paths": paths})
-    assert f"config/config.yaml or --config: {sentence}" in str(caught.value) and "\n" not in str(caught.value)
+    assert f"config/config.yaml or --config: {sentence}" in str(caught.value) and "\n" not in str(
+        caught.value
+    )
 
 
 def test_a_checksum_that_is_pinned_counts(plan_of: PlanOf, project: Path):
     before = plan_of(MIXED, settings=SETTINGS)
     file = project / "config/datasets.yaml"
-    file.write_text(file.read_text().replace(f"login: {PACS}", f"login: {PACS}\n      sha256: {'a1' * 32}"))
+    file.write_text(
+        file.read_text().replace(f"login: {PACS}", f"login: {PACS}\n      sha256: {'a1' * 32}")
+    )
     after = plan_of(MIXED, settings=SETTINGS)
     assert len(set(before.cells) & set(after.cells)) == 3  # those of CIFAR-10
 
@@ -122,14 +162,19 @@ def test_a_checksum_that_is_pinned_counts(plan_of: PlanOf, project: Path):
 def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf, project: Path):
     before = plan_of({"axes": {"seed": [0, 1]}})
     assert all("generated" not in cell.settings for cell in before.cells.values())
-    assert all("generated" not in cell for cell in experiment_plan(before, "study", "main")["cells"])
+    assert all(
+        "generated" not in cell for cell in experiment_plan(before, "study", "main")["cells"]
+    )
     file = project / "config/datasets.yaml"
     facts = yaml.safe_load(file.read_text())
     facts["digits"]["generated"] = True
     file.write_text(yaml.safe_dump(facts, sort_keys=False))
     after = plan_of({"axes": {"seed": [0, 1]}})
     assert all(cell.settings["generated"] is True for cell in after.cells.values())
-    assert [cell["generated"] for cell in experiment_plan(after, "study", "main")["cells"]] == [True, True]
+    assert [cell["generated"] for cell in experiment_plan(after, "study", "main")["cells"]] == [
+        True,
+        True,
+    ]
     assert after.notes == [
         "study.main: 2 of 2 cells are of generated stand-in data (digits): their numbers are no reproduction of any paper"
     ]

@@ -9,20 +9,36 @@ from typing import Any
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import Stages, claims_spec
 from cohort.plan import Plan, drawn_names
-from cohort.stages import Stages, claims_spec
 
 HEAD = "item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd\n"
 MAIN = {
-    "axes": {"partition": ["iid", "classes-2", "classes-3"], "J": ["J4", "J8"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]},
+    "axes": {
+        "partition": ["iid", "classes-2", "classes-3"],
+        "J": ["J4", "J8"],
+        "strategy": ["fedavg", "fedentopt"],
+        "seed": [0, 1],
+    },
     "exclude": [{"partition": "classes-3", "J": ["J8"]}],
 }
 CLAIM = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
-ORDER = CLAIM | {"kind": "order", "along": "partition", "values": ["iid", "classes-2"], "way": "falls"}
+ORDER = CLAIM | {
+    "kind": "order",
+    "along": "partition",
+    "values": ["iid", "classes-2"],
+    "way": "falls",
+}
 SPREAD = CLAIM | {"kind": "spread", "along": "partition", "within": 1}
 BEST = CLAIM | {"kind": "best", "along": "strategy", "among": ["fedavg"]}
-GAP = CLAIM | {"kind": "gap", "along": "J", "between": ["J4", "J8"], "larger": {"partition": "iid"}, "than": {"partition": "classes-2"}}
+GAP = CLAIM | {
+    "kind": "gap",
+    "along": "J",
+    "between": ["J4", "J8"],
+    "larger": {"partition": "iid"},
+    "than": {"partition": "classes-2"},
+}
 ONE = {"partition": "iid", "J": "J4", "strategy": "fedavg"}
 COMPARE = CLAIM | {"kind": "compare", "given": ONE, "above": [{"given": ONE | {"J": "J8"}}]}
 PlanOf = Callable[..., Plan]
@@ -32,7 +48,10 @@ PlanOf = Callable[..., Plan]
 def planned(plan_of: PlanOf) -> Callable[..., Plan]:
     folder = Path("resources/paper_values")
     row = "digits,iid,J4,fedavg,,test_accuracy,last,,0.5,\n"
-    (folder / "study.csv").write_text(HEAD + f"TableI,printed,,{row}TableII,printed,,{row}TableII,printed,,{row.replace('0.5', '0.6')}")
+    (folder / "study.csv").write_text(
+        HEAD
+        + f"TableI,printed,,{row}TableII,printed,,{row}TableII,printed,,{row.replace('0.5', '0.6')}"
+    )
 
     def make(claim: dict[str, Any], *, config: dict[str, Any] | None = None, **study: Any) -> Plan:
         return plan_of(MAIN, config=config, claims={"one": claim}, **study)
@@ -40,27 +59,41 @@ def planned(plan_of: PlanOf) -> Callable[..., Plan]:
     return make
 
 
-@pytest.mark.parametrize("claim", [ORDER, SPREAD, BEST, GAP, COMPARE, COMPARE | {"paper": "TableI"}, ORDER | {"at": "first 0.2"}])
-def test_a_claim_asks_for_the_records_of_its_experiment(planned: Callable[..., Plan], claim: dict[str, Any]):
+@pytest.mark.parametrize(
+    "claim",
+    [ORDER, SPREAD, BEST, GAP, COMPARE, COMPARE | {"paper": "TableI"}, ORDER | {"at": "first 0.2"}],
+)
+def test_a_claim_asks_for_the_records_of_its_experiment(
+    planned: Callable[..., Plan], claim: dict[str, Any]
+):
     plan = planned(claim)
     stages = Stages(plan)
     assert drawn_names("study") == ["claims"]
     inputs = stages.claim_inputs(SimpleNamespace(study="study"))
     assert inputs == ["results/full/metrics/study/main.parquet", "resources/paper_values/study.csv"]
     files = dict(stages.targets())["study_claims"](None)
-    assert files == [inputs[0], *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex"))]
+    assert files == [
+        inputs[0],
+        *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex")),
+    ]
     assert set(files) == set(dict(stages.targets())["study"](None))
     assert set(files[-3:]) < set(stages.page_inputs(None))
 
 
 def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan]):
     told = claims_spec(planned(ORDER), "study")
-    assert (told["scale"], told["metrics"]) == ("full", {"main": "results/full/metrics/study/main.parquet"})
+    assert (told["scale"], told["metrics"]) == (
+        "full",
+        {"main": "results/full/metrics/study/main.parquet"},
+    )
     comparisons = told["claims"]["one"]["comparisons"]
     assert [one["name"] for one in comparisons] == [
         {"J": j, "strategy": strategy} for j in ("J4", "J8") for strategy in ("fedavg", "fedentopt")
     ]
-    assert [point["labels"]["partition"] for point in comparisons[0]["points"]] == ["iid", "classes-2"]
+    assert [point["labels"]["partition"] for point in comparisons[0]["points"]] == [
+        "iid",
+        "classes-2",
+    ]
     assert "seed" not in comparisons[0]["points"][0]["labels"]
 
 
@@ -72,35 +105,63 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
 
 
 @pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
-def test_a_round_comes_earlier_where_there_are_fewer_rounds(planned: Callable[..., Plan], scale: str, at: int):
-    told = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"]["one"]
+def test_a_round_comes_earlier_where_there_are_fewer_rounds(
+    planned: Callable[..., Plan], scale: str, at: int
+):
+    told = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"][
+        "one"
+    ]
     assert told["at"] == told["comparisons"][0]["points"][0]["at"] == 60
     assert round(60 * told["rounds"]["main"]) == at
 
 
 MISTAKES = {
-    "unknown kind": (ORDER | {"kind": "ordered"}, "claims.one.kind is 'ordered', which is not known; did you mean 'order'?"),
-    "no sentence": ({key: value for key, value in ORDER.items() if key != "says"}, "claims.one lacks the key 'says'"),
-    "unknown key": (ORDER | {"values_": []}, "claims.one has an unknown key 'values_'; did you mean 'values'?"),
+    "unknown kind": (
+        ORDER | {"kind": "ordered"},
+        "claims.one.kind is 'ordered', which is not known; did you mean 'order'?",
+    ),
+    "no sentence": (
+        {key: value for key, value in ORDER.items() if key != "says"},
+        "claims.one lacks the key 'says'",
+    ),
+    "unknown key": (
+        ORDER | {"values_": []},
+        "claims.one has an unknown key 'values_'; did you mean 'values'?",
+    ),
     "key of another kind": (SPREAD | {"way": "falls"}, "claims.one has an unknown key 'way'"),
     "unknown metric": (
         ORDER | {"metric": "accuracy"},
         "claims.one.metric is 'accuracy', which is not known; did you mean 'test_accuracy'?",
     ),
-    "unknown way": (ORDER | {"way": "down"}, "claims.one.way is 'down', which is not known (allowed: falls, rises)"),
+    "unknown way": (
+        ORDER | {"way": "down"},
+        "claims.one.way is 'down', which is not known (allowed: falls, rises)",
+    ),
     "unknown at": (
         ORDER | {"at": "end"},
         "claims.one.at is 'end', which does not look like last, max, min, mean, last-10, a round, or 'first 0.2'",
     ),
     "round zero": (ORDER | {"at": 0}, "claims.one.at is 0, but must be at least 1"),
-    "round that no run reaches": (ORDER | {"at": 112}, "claims.one: at is 112, but runs of main that it compares end after 100 rounds"),
-    "unknown experiment": (ORDER | {"experiment": "mian"}, "claims.one: experiment is 'mian', which is not known; did you mean 'main'?"),
+    "round that no run reaches": (
+        ORDER | {"at": 112},
+        "claims.one: at is 112, but runs of main that it compares end after 100 rounds",
+    ),
+    "unknown experiment": (
+        ORDER | {"experiment": "mian"},
+        "claims.one: experiment is 'mian', which is not known; did you mean 'main'?",
+    ),
     "no axis along": (
         ORDER | {"along": "partitions"},
         "claims.one: along is 'partitions', which is no axis of main; did you mean 'partition'?",
     ),
-    "along the seeds": (ORDER | {"along": "seed"}, "claims.one: along is 'seed', which is no axis of main"),
-    "no axis given": (ORDER | {"given": {"j": "J4"}}, "claims.one: given names 'j', which is no axis of main"),
+    "along the seeds": (
+        ORDER | {"along": "seed"},
+        "claims.one: along is 'seed', which is no axis of main",
+    ),
+    "no axis given": (
+        ORDER | {"given": {"j": "J4"}},
+        "claims.one: given names 'j', which is no axis of main",
+    ),
     "not on the axis": (
         ORDER | {"values": ["iid", "class-2"]},
         "values names partition class-2, which is not on the axis of main; did you mean 'classes-2'?",
@@ -109,16 +170,28 @@ MISTAKES = {
         ORDER | {"given": {"J": ["J4", "J16"]}},
         "given names J J16, which is not on the axis of main (allowed: J4, J8)",
     ),
-    "among is not on the axis": (BEST | {"among": ["fedprox"]}, "among names strategy fedprox, which is not on the axis of main"),
+    "among is not on the axis": (
+        BEST | {"among": ["fedprox"]},
+        "among names strategy fedprox, which is not on the axis of main",
+    ),
     "among all": (
         BEST | {"among": ["fedavg", "fedentopt"]},
         "among must hold some of the values of strategy that are compared, and not all of them (fedavg, fedentopt)",
     ),
     "among none that count": (
-        CLAIM | {"kind": "best", "along": "partition", "among": ["iid"], "given": {"partition": ["classes-2", "classes-3"], "J": "J4"}},
+        CLAIM
+        | {
+            "kind": "best",
+            "along": "partition",
+            "among": ["iid"],
+            "given": {"partition": ["classes-2", "classes-3"], "J": "J4"},
+        },
         "among must hold some of the values of partition that are compared, and not all of them (classes-2, classes-3)",
     ),
-    "neither is better": (BEST | {"metric": "learning_rate"}, "metric is 'learning_rate', of which neither high nor low is better"),
+    "neither is better": (
+        BEST | {"metric": "learning_rate"},
+        "metric is 'learning_rate', of which neither high nor low is better",
+    ),
     "a cell that the study leaves out": (
         ORDER | {"values": ["iid", "classes-3"]},
         "claims.one: main has no cell with partition classes-3 and J J8, strategy fedavg",
@@ -140,8 +213,14 @@ MISTAKES = {
         COMPARE | {"above": [{"given": {}}]},
         "claims.one: given leaves strategy fedavg and fedentopt of main together",
     ),
-    "other of no experiment": (COMPARE | {"above": [{"experiment": "other"}]}, "claims.one: experiment is 'other', which is not known"),
-    "misspelt other": (COMPARE | {"above": [{"gives": {}}]}, "claims.one.above[0] has an unknown key 'gives'; did you mean 'given'?"),
+    "other of no experiment": (
+        COMPARE | {"above": [{"experiment": "other"}]},
+        "claims.one: experiment is 'other', which is not known",
+    ),
+    "misspelt other": (
+        COMPARE | {"above": [{"gives": {}}]},
+        "claims.one.above[0] has an unknown key 'gives'; did you mean 'given'?",
+    ),
     "neither above nor below": (
         CLAIM | {"kind": "compare", "given": ONE},
         "claims.one: it needs above or below, a list of what it is compared with",
@@ -154,10 +233,19 @@ MISTAKES = {
         COMPARE | {"above": [{"given": ONE, "at": "first 0.2"}]},
         "claims.one: test_accuracy (at last) cannot be compared with test_accuracy (at first 0.2), which has another unit",
     ),
-    "other at no evaluation": (COMPARE | {"above": [{"given": ONE, "at": "end"}]}, "claims.one.above[0].at is 'end', which does not look"),
+    "other at no evaluation": (
+        COMPARE | {"above": [{"given": ONE, "at": "end"}]},
+        "claims.one.above[0].at is 'end', which does not look",
+    ),
     "gap of one value": (GAP | {"between": ["J4"]}, "claims.one.between"),
-    "gap off the axis": (GAP | {"between": ["J4", "J5"]}, "claims.one: between names J J5, which is not on the axis of main"),
-    "gap without its cells": (GAP | {"than": {"partition": "classes-3"}}, "main has no cell with J J8 and partition classes-3"),
+    "gap off the axis": (
+        GAP | {"between": ["J4", "J5"]},
+        "claims.one: between names J J5, which is not on the axis of main",
+    ),
+    "gap without its cells": (
+        GAP | {"than": {"partition": "classes-3"}},
+        "main has no cell with J J8 and partition classes-3",
+    ),
     "unknown item": (
         ORDER | {"paper": "TableX"},
         "claims.one: paper is 'TableX', which neither resources/paper_values/study.csv nor resources/paper_values/study_curves.csv holds",
@@ -182,7 +270,10 @@ def test_a_mistake_is_one_sentence(planned: Callable[..., Plan], name: str):
 
 def test_a_table_cannot_be_called_claims(planned: Callable[..., Plan]):
     table = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J"]}
-    with pytest.raises(UserError, match="'claims' is the table of the study's claims; call the figure or table otherwise"):
+    with pytest.raises(
+        UserError,
+        match="'claims' is the table of the study's claims; call the figure or table otherwise",
+    ):
         planned(ORDER, tables={"claims": table})
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cohort.cell import freeze
+from cohort.cell.planned import freeze
+from cohort.pipeline.stages import Stages
+from cohort.pipeline.status import print_cost
 from cohort.plan import Plan
 from cohort.plan.cost import client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, wanted
-from cohort.stages import Stages
-from cohort.status import print_cost
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
@@ -21,9 +21,30 @@ DIGITS = {"train": 1_437, "test": 360, "shape": [1, 8, 8], "classes": 10}
 TEXT = {"train": 4_014_850, "test": 211_308, "shape": [80], "classes": 80, "kind": "text"}
 CENTRAL = {"train": 3_803_542, "test": 422_616, "shape": [80], "classes": 80, "kind": "text"}
 PARTS = {"selector": {"name": "random"}, "server": {"name": "average"}}
-USUAL = {"samples": 1.0, "validation": 0, "precision": "float32", "rounds": 10, "evaluate_every": 10, "procedure": "federated"} | PARTS
-DEMO = USUAL | {"dataset": "digits", "model": "small-mlp", "clients": 20, "cohort": 4, "J": "J4", "batch": 16}
-AML = USUAL | {"dataset": "cifar100", "model": "aml-lenet", "clients": 100, "cohort": 10, "J": "J4e", "batch": 128}
+USUAL = {
+    "samples": 1.0,
+    "validation": 0,
+    "precision": "float32",
+    "rounds": 10,
+    "evaluate_every": 10,
+    "procedure": "federated",
+} | PARTS
+DEMO = USUAL | {
+    "dataset": "digits",
+    "model": "small-mlp",
+    "clients": 20,
+    "cohort": 4,
+    "J": "J4",
+    "batch": 16,
+}
+AML = USUAL | {
+    "dataset": "cifar100",
+    "model": "aml-lenet",
+    "clients": 100,
+    "cohort": 10,
+    "J": "J4e",
+    "batch": 128,
+}
 PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}
 
 
@@ -56,14 +77,46 @@ def test_a_client_holds_no_more_than_there_is():
         (AML | {"samples": 0.1}, CIFAR, (1085, 1162)),
         (AML | {"samples": 0.1, "cohort": 20}, CIFAR, (1764, 1887)),  # momentum of the server
         (AML | {"samples": 0.1} | PROBE, CIFAR, (2747, 2871)),
-        (AML | {"samples": 0.1, "clients": 1, "cohort": 1, "J": "J1e"}, CIFAR, (826, 842)),  # centralized
+        (
+            AML | {"samples": 0.1, "clients": 1, "cohort": 1, "J": "J1e"},
+            CIFAR,
+            (826, 842),
+        ),  # centralized
         (DEMO | {"model": "char-lstm", "clients": 100, "cohort": 10}, TEXT, (1011, 1011)),
-        (DEMO | {"model": "char-lstm", "clients": 100, "cohort": 10, "samples": 0.02}, TEXT, (768, 824)),
-        (DEMO | {"model": "char-lstm-central", "clients": 1, "cohort": 1, "batch": 1024, "samples": 0.002}, CENTRAL, (4182, 5281)),
-        (DEMO | {"model": "char-lstm-central", "clients": 1, "cohort": 1, "batch": 1024, "samples": 0.00025}, CENTRAL, (3447, 3448)),
+        (
+            DEMO | {"model": "char-lstm", "clients": 100, "cohort": 10, "samples": 0.02},
+            TEXT,
+            (768, 824),
+        ),
+        (
+            DEMO
+            | {
+                "model": "char-lstm-central",
+                "clients": 1,
+                "cohort": 1,
+                "batch": 1024,
+                "samples": 0.002,
+            },
+            CENTRAL,
+            (4182, 5281),
+        ),
+        (
+            DEMO
+            | {
+                "model": "char-lstm-central",
+                "clients": 1,
+                "cohort": 1,
+                "batch": 1024,
+                "samples": 0.00025,
+            },
+            CENTRAL,
+            (3447, 3448),
+        ),
     ],
 )
-def test_cells_took_less_memory_than_estimated_and_not_a_quarter(settings: Any, facts: Any, peaks: tuple[int, int]):
+def test_cells_took_less_memory_than_estimated_and_not_a_quarter(
+    settings: Any, facts: Any, peaks: tuple[int, int]
+):
     """Peaks of finished cells on a CPU, from their records."""
     lowest, highest = peaks
     assert highest < memory_mb(settings, facts) < 4 * lowest
@@ -76,7 +129,10 @@ def test_steps_and_attempts():
     assert 2000 < megabytes < 4000
     assert wanted(AML, CIFAR) == (4000, 30)
     assert wanted(AML, CIFAR, attempt=2) == (8000, 60)
-    assert wanted(AML, CIFAR, attempt=3) == (16000, 120)  # three times 4,000 and 30 lie between two steps
+    assert wanted(AML, CIFAR, attempt=3) == (
+        16000,
+        120,
+    )  # three times 4,000 and 30 lie between two steps
     assert wanted(AML, CIFAR, attempt=20) == (16000, 120)  # no more after that: nodes have an end
     assert wanted(AML | {"rounds": 15}, CIFAR) == (4000, 60)
     assert wanted(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
@@ -98,7 +154,9 @@ class Noted(dict[str, Any]):
 def test_the_keys_are_what_an_estimate_looks_at():
     settings = Noted(AML)
     wanted(settings, CIFAR)
-    assert settings.asked | {"dataset"} == set(COST_KEYS) | set(PARTS)  # the facts are the data set's
+    assert settings.asked | {"dataset"} == set(COST_KEYS) | set(
+        PARTS
+    )  # the facts are the data set's
 
 
 def test_scaffold_holds_a_model_for_each_client():
@@ -113,7 +171,9 @@ def test_on_one_machine_a_cell_takes_the_estimate(plan_of: PlanOf):
     stages = Stages(plan, local=True)
     for digest, cell in plan.cells.items():
         estimate = memory_mb(cell.settings, plan.datasets[cell.settings["dataset"]])
-        assert stages.requests.megabytes(SimpleNamespace(digest=digest), 1) == pytest.approx(estimate, abs=1)
+        assert stages.requests.megabytes(SimpleNamespace(digest=digest), 1) == pytest.approx(
+            estimate, abs=1
+        )
 
 
 def test_memory_of_an_efficientnet():
@@ -125,7 +185,9 @@ def test_memory_of_an_efficientnet():
 
 
 def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
-    plan = plan_of({"axes": {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}})
+    plan = plan_of(
+        {"axes": {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}}
+    )
     for things in (plan.cells, plan.data):
         for planned in things.values():
             freeze(planned)
@@ -134,16 +196,37 @@ def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
     for digest, cell in plan.cells.items():
         wildcards = SimpleNamespace(digest=digest)
         for attempt in (1, 2):
-            numbers = (driver.requests.megabytes(wildcards, attempt), driver.requests.minutes(wildcards, attempt))
-            assert numbers == (job.requests.megabytes(wildcards, attempt), job.requests.minutes(wildcards, attempt))
+            numbers = (
+                driver.requests.megabytes(wildcards, attempt),
+                driver.requests.minutes(wildcards, attempt),
+            )
+            assert numbers == (
+                job.requests.megabytes(wildcards, attempt),
+                job.requests.minutes(wildcards, attempt),
+            )
             asked.add((cell.settings["J"], attempt, *numbers))
-    assert asked == {("J4", 1, 2000, 30), ("J4", 2, 4000, 60), ("J400000", 1, 2000, 1440), ("J400000", 2, 4000, 1440)}
+    assert asked == {
+        ("J4", 1, 2000, 30),
+        ("J4", 2, 4000, 60),
+        ("J400000", 1, 2000, 1440),
+        ("J400000", 2, 4000, 1440),
+    }
 
 
 def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):
-    print_cost(plan_of({"axes": {"J": ["J4", "J400000"], "seed": [0, 1, 2]}, "exclude": [{"J": ["J400000"], "seed": [1, 2]}]}))
+    print_cost(
+        plan_of(
+            {
+                "axes": {"J": ["J4", "J400000"], "seed": [0, 1, 2]},
+                "exclude": [{"J": ["J400000"], "seed": [1, 2]}],
+            }
+        )
+    )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2:4] == ["  3 jobs of 2000 MB and 30 minutes on a cluster", "  1 job of 2000 MB and 1440 minutes on a cluster"]
+    assert lines[2:4] == [
+        "  3 jobs of 2000 MB and 30 minutes on a cluster",
+        "  1 job of 2000 MB and 1440 minutes on a cluster",
+    ]
 
 
 def test_concat_by_hand():
@@ -154,7 +237,13 @@ def test_concat_by_hand():
     assert client_steps(joined, DIGITS) == 16 * 3 * 2
     multiplications = 64 * 64 + 64 * 10
     forward = 2 * 16 * multiplications / 1e11
-    expected = 16 * 3 * 2 * (3e-4 + 3 * forward) + 4 * 3 * 3 * 3 * (1e-4 + forward) + 20 * 360 * 3 * 2 * multiplications / 1e11
+    expected = (
+        16 * 3 * 2 * (3e-4 + 3 * forward)
+        + 4 * 3 * 3 * 3 * (1e-4 + forward)
+        + 20 * 360 * 3 * 2 * multiplications / 1e11
+    )
     assert round_seconds(joined, DIGITS) == pytest.approx(expected)
     weights = 64 * 64 + 64 + 64 * 10 + 10
-    assert memory_mb(joined, DIGITS) - memory_mb(alone, DIGITS) == pytest.approx(4 * 2 * weights * 4 / 1e6)
+    assert memory_mb(joined, DIGITS) - memory_mb(alone, DIGITS) == pytest.approx(
+        4 * 2 * weights * 4 / 1e6
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.expand import combinations
 from cohort.plan.scale import scaled, thinned
@@ -18,7 +18,10 @@ PlanOf = Callable[..., Plan]
 
 
 def labels(plan: Plan, *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.labels[column] for column in columns) for row in plan.study("study").experiments["main"].rows]
+    return [
+        tuple(row.labels[column] for column in columns)
+        for row in plan.study("study").experiments["main"].rows
+    ]
 
 
 def test_product_in_the_order_of_the_study(plan_of: PlanOf):
@@ -28,7 +31,12 @@ def test_product_in_the_order_of_the_study(plan_of: PlanOf):
 
 def test_paired_axes_move_together(plan_of: PlanOf):
     block = {"axes": {"seed": [0, 1]}, "paired": [{"lr": [0.1, 0.2], "rounds": [50, 100]}]}
-    assert labels(plan_of(block), "seed", "lr", "rounds") == [(0, 0.1, 50), (0, 0.2, 100), (1, 0.1, 50), (1, 0.2, 100)]
+    assert labels(plan_of(block), "seed", "lr", "rounds") == [
+        (0, 0.1, 50),
+        (0, 0.2, 100),
+        (1, 0.1, 50),
+        (1, 0.2, 100),
+    ]
 
 
 def test_exclude_and_include(plan_of: PlanOf):
@@ -38,25 +46,40 @@ def test_exclude_and_include(plan_of: PlanOf):
         "include": [{"partition": "dir-0.5", "J": "J16"}],
     }
     found = labels(plan_of(block), "partition", "J", "seed")
-    assert ("iid", "J8", 0) not in found and ("iid", "J4", 0) in found and ("classes-2", "J8", 1) in found
-    assert [row for row in found if row[0] == "dir-0.5"] == [("dir-0.5", "J16", 0), ("dir-0.5", "J16", 1)]
+    assert (
+        ("iid", "J8", 0) not in found
+        and ("iid", "J4", 0) in found
+        and ("classes-2", "J8", 1) in found
+    )
+    assert [row for row in found if row[0] == "dir-0.5"] == [
+        ("dir-0.5", "J16", 0),
+        ("dir-0.5", "J16", 1),
+    ]
     assert len(found) == 6 + 2
 
 
 @pytest.mark.parametrize(
     ("block", "sentence"),
     [
-        ({"paired": [{"lr": [0.1, 0.2], "rounds": [50]}]}, "must be equally long (lr: 2, rounds: 1)"),
+        (
+            {"paired": [{"lr": [0.1, 0.2], "rounds": [50]}]},
+            "must be equally long (lr: 2, rounds: 1)",
+        ),
         ({"paired": [{"J": ["J4"], "lr": [0.1]}]}, "'J' is an axis twice"),
         ({"exclude": [{"J": "J8"}]}, "exclude names J 'J8', which is not on the axis"),
         ({"exclude": [{"lr": 0.1}]}, "exclude names 'lr', which is no axis here"),
-        ({"paired": [{"lr": [0.1], "rounds": [5]}], "include": [{"lr": 0.3}]}, "must give them all, for they are paired"),
+        (
+            {"paired": [{"lr": [0.1], "rounds": [5]}], "include": [{"lr": 0.3}]},
+            "must give them all, for they are paired",
+        ),
     ],
 )
 def test_mistakes_in_one_sentence(plan_of: PlanOf, block: dict[str, Any], sentence: str):
     with pytest.raises(UserError) as caught:
         plan_of(block)
-    assert sentence in str(caught.value) and str(caught.value).startswith("config/studies/study.yaml: experiments.main")
+    assert sentence in str(caught.value) and str(caught.value).startswith(
+        "config/studies/study.yaml: experiments.main"
+    )
 
 
 def test_a_selectors_parameter_is_an_axis(plan_of: PlanOf):
@@ -66,7 +89,9 @@ def test_a_selectors_parameter_is_an_axis(plan_of: PlanOf):
 
 
 def test_a_parameter_that_the_strategy_lacks(plan_of: PlanOf):
-    with pytest.raises(UserError, match="strategy fedavg, selector: the file has an unknown key 'buffer'"):
+    with pytest.raises(
+        UserError, match="strategy fedavg, selector: the file has an unknown key 'buffer'"
+    ):
         plan_of({"axes": {"selector.buffer": [0.25]}})
 
 
@@ -78,31 +103,68 @@ def test_cells_that_two_experiments_share_are_one(plan_of: PlanOf):
 
 
 def test_scale_shortens_and_stretches_the_decay(plan_of: PlanOf):
-    plan = plan_of({"settings": {"lr_decay": 0.98, "evaluate_every": 10}, "axes": {"seed": [3, 4]}}, config={"scale": "reduced"})
+    plan = plan_of(
+        {"settings": {"lr_decay": 0.98, "evaluate_every": 10}, "axes": {"seed": [3, 4]}},
+        config={"scale": "reduced"},
+    )
     (cell,) = plan.cells.values()
     assert cell.settings["seed"] == 3
-    assert (cell.settings["rounds"], cell.settings["evaluate_every"], cell.settings["samples"]) == (20, 2, 0.5)
+    assert (cell.settings["rounds"], cell.settings["evaluate_every"], cell.settings["samples"]) == (
+        20,
+        2,
+        0.5,
+    )
     assert cell.settings["lr_decay"] ** 20 == pytest.approx(0.98**100, rel=1e-12)
     assert plan.notes == ["study.main: 1 of 2 cells at this scale"]
 
 
 def test_a_scale_may_leave_the_decay_as_it_is(plan_of: PlanOf):
-    block = {"settings": {"lr_decay": 0.98}, "scales": {"reduced": {"rounds": 0.5, "stretched": False}}}
+    block = {
+        "settings": {"lr_decay": 0.98},
+        "scales": {"reduced": {"rounds": 0.5, "stretched": False}},
+    }
     (cell,) = plan_of(block, config={"scale": "reduced"}).cells.values()
     assert (cell.settings["rounds"], cell.settings["lr_decay"]) == (50, 0.98)
 
 
 def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
-    axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"], "seed": [0, 1]}
-    figure = {"experiment": "main", "kind": "bars", "metric": "test_accuracy", "x": "J", "columns": "partition", "hue": "strategy"}
+    axes = {
+        "partition": ["iid", "classes-2"],
+        "J": ["J4", "J8"],
+        "strategy": ["fedavg", "loss"],
+        "seed": [0, 1],
+    }
+    figure = {
+        "experiment": "main",
+        "kind": "bars",
+        "metric": "test_accuracy",
+        "x": "J",
+        "columns": "partition",
+        "hue": "strategy",
+    }
     plan = plan_of({"axes": axes}, config={"scale": "smoke"}, figures={"fig1": figure})
-    assert labels(plan, "partition", "strategy") == [("iid", "fedavg"), ("iid", "loss"), ("classes-2", "fedavg")]
+    assert labels(plan, "partition", "strategy") == [
+        ("iid", "fedavg"),
+        ("iid", "loss"),
+        ("classes-2", "fedavg"),
+    ]
     assert {row[0] for row in labels(plan, "J")} == {"J4"}
 
 
 def test_smoke_keeps_a_cell_for_each_combination_of_rows_and_columns(plan_of: PlanOf):
-    axes = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg"], "seed": [0, 1]}
-    figure = {"experiment": "main", "kind": "curves", "metric": "test_accuracy", "rows": "J", "columns": "partition"}
+    axes = {
+        "partition": ["iid", "classes-2"],
+        "J": ["J4", "J8"],
+        "strategy": ["fedavg"],
+        "seed": [0, 1],
+    }
+    figure = {
+        "experiment": "main",
+        "kind": "curves",
+        "metric": "test_accuracy",
+        "rows": "J",
+        "columns": "partition",
+    }
     plan = plan_of({"axes": axes}, config={"scale": "smoke"}, figures={"fig1": figure})
     assert len(labels(plan, "partition", "J")) == 4
 
@@ -112,7 +174,12 @@ def test_thinned_without_a_figure_keeps_one():
 
 
 def test_a_scale_thins_the_evaluation_plan_alike():
-    values = {"rounds": 2000, "lr_decay": 1.0, "schedule": "step-50", "evaluate_every": "1 until 10, 10 until 400, 50"}
+    values = {
+        "rounds": 2000,
+        "lr_decay": 1.0,
+        "schedule": "step-50",
+        "evaluate_every": "1 until 10, 10 until 400, 50",
+    }
     assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
     assert scaled(values, {"rounds": 0.2})["schedule"] == "step-10"
     assert scaled(values | {"evaluate_every": 50}, {"rounds": 0.2})["evaluate_every"] == 10
@@ -122,8 +189,14 @@ def test_a_scale_thins_the_evaluation_plan_alike():
 def test_the_last_ten_rounds_are_ten_at_every_scale(plan_of: PlanOf):
     """Every tenth of 100 rounds, and 91 to 100; at `reduced`, of 20, every second and 11 to 20."""
     every = {"settings": {"evaluate_every": "10, last 10"}}
-    plans = [next(iter(plan_of(every, config={"scale": scale}).cells.values())) for scale in ("full", "reduced")]
-    assert [plan.settings["evaluate_every"] for plan in plans] == ["10 until 90, 1", "2 until 10, 1"]
+    plans = [
+        next(iter(plan_of(every, config={"scale": scale}).cells.values()))
+        for scale in ("full", "reduced")
+    ]
+    assert [plan.settings["evaluate_every"] for plan in plans] == [
+        "10 until 90, 1",
+        "2 until 10, 1",
+    ]
     written_out = plan_of({"settings": {"evaluate_every": "10 until 90, 1"}})
     assert set(written_out.cells) == {plans[0].digest}
 
@@ -132,8 +205,13 @@ def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
     """The experiment's words for all count before the study's, but what is said of cells in particular counts most."""
     slow = {"given": {"model": "small-cnn"}, "rounds": 0.02, "samples": 0.3}
     block = {"axes": {"model": ["small-mlp", "small-cnn"]}, "scales": {"reduced": {"rounds": 0.4}}}
-    plan = plan_of(block, config={"scale": "reduced"}, scales={"reduced": {"samples": 0.7, "except": [slow]}})
-    found = {cell.settings["model"]: (cell.settings["rounds"], cell.settings["samples"]) for cell in plan.cells.values()}
+    plan = plan_of(
+        block, config={"scale": "reduced"}, scales={"reduced": {"samples": 0.7, "except": [slow]}}
+    )
+    found = {
+        cell.settings["model"]: (cell.settings["rounds"], cell.settings["samples"])
+        for cell in plan.cells.values()
+    }
     assert found == {"small-mlp": (40, 0.7), "small-cnn": (2, 0.3)}
 
 
@@ -143,7 +221,11 @@ def test_full_scale_changes_nothing():
 
 
 @given(
-    st.dictionaries(st.sampled_from(["J", "seed", "lr", "batch"]), st.lists(st.integers(), min_size=1, max_size=4, unique=True), min_size=1)
+    st.dictionaries(
+        st.sampled_from(["J", "seed", "lr", "batch"]),
+        st.lists(st.integers(), min_size=1, max_size=4, unique=True),
+        min_size=1,
+    )
 )
 def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]]):
     found = [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
@@ -156,10 +238,19 @@ def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]])
 
 def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanOf):
     """The experiment's word counts before the study's, and that before config/scales.yaml's (0.2 of the rounds, 0.5 of the samples)."""
-    block = {"axes": {"J": ["J4", "J8"], "seed": [0]}, "scales": {"reduced": {"rounds": 0.1, "without": [{"J": "J8"}]}}}
-    plan = plan_of(block, config={"scale": "reduced"}, scales={"reduced": {"rounds": 0.5, "samples": 0.7}})
+    block = {
+        "axes": {"J": ["J4", "J8"], "seed": [0]},
+        "scales": {"reduced": {"rounds": 0.1, "without": [{"J": "J8"}]}},
+    }
+    plan = plan_of(
+        block, config={"scale": "reduced"}, scales={"reduced": {"rounds": 0.5, "samples": 0.7}}
+    )
     (cell,) = plan.cells.values()
-    assert (cell.settings["J"], cell.settings["rounds"], cell.settings["samples"]) == ("J4", 10, 0.7)
+    assert (cell.settings["J"], cell.settings["rounds"], cell.settings["samples"]) == (
+        "J4",
+        10,
+        0.7,
+    )
     assert plan.notes == ["study.main: 1 of 2 cells at this scale, without J J8"]
     assert len(plan_of(block, scales={"reduced": {"rounds": 0.5}}).cells) == 2
 
@@ -167,10 +258,19 @@ def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanO
 @pytest.mark.parametrize(
     ("scales", "sentence"),
     [
-        ({"reduced": {"without": [{"J": "J16"}]}}, "experiments.main.scales.reduced.without: no cell has J ['J16']"),
+        (
+            {"reduced": {"without": [{"J": "J16"}]}},
+            "experiments.main.scales.reduced.without: no cell has J ['J16']",
+        ),
         ({"reduced": {"share": 0.1}}, "experiments.main.scales.reduced has an unknown key 'share'"),
-        ({"reduced": {"except": [{"rounds": 0.1}]}}, "scales.reduced.except[0] lacks the key 'given'"),
-        ({"reduced": {"except": [{"given": {"J": "J4"}, "seeds": 1}]}}, "scales.reduced.except[0] has an unknown key 'seeds'"),
+        (
+            {"reduced": {"except": [{"rounds": 0.1}]}},
+            "scales.reduced.except[0] lacks the key 'given'",
+        ),
+        (
+            {"reduced": {"except": [{"given": {"J": "J4"}, "seeds": 1}]}},
+            "scales.reduced.except[0] has an unknown key 'seeds'",
+        ),
         ({"full": {"rounds": 0.1}}, "full"),
         ({"reducd": {"rounds": 0.1}}, "'reducd'"),
     ],

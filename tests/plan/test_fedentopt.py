@@ -10,19 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cohort.metrics.paper import PaperValue, read_paper
+from cohort.metrics.paper_match import read_beside
 from cohort.partition import Pool, parse_name
+from cohort.pipeline.stages import Stages, spec_of
 from cohort.plan import Plan, Study, load
-from cohort.records.beside import read_beside
-from cohort.records.paper import PaperValue, read_paper
-from cohort.stages import Stages, spec_of
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "resources/paper_values/fedentopt.csv"
 SHOWN_AGAIN = ("availability_and_full", "rates_and_ten", "convergence", "communication")
-TAB2_ENDS = ("dir-0.1 fedprox+fedentopt cifar10 lenet5", "classes-2 fedlc+fedentopt cifar100-coarse vgg11")
-WITH_BUFFER = {"fedentopt", "fedentopt-dp", *(f"{name}+fedentopt" for name in ("fedprox", "fednova", "scaffold", "fedrs", "fedlc"))}
+TAB2_ENDS = (
+    "dir-0.1 fedprox+fedentopt cifar10 lenet5",
+    "classes-2 fedlc+fedentopt cifar100-coarse vgg11",
+)
+WITH_BUFFER = {
+    "fedentopt",
+    "fedentopt-dp",
+    *(f"{name}+fedentopt" for name in ("fedprox", "fednova", "scaffold", "fedrs", "fedlc")),
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +41,13 @@ def brains(tmp_path_factory: pytest.TempPathFactory) -> str:
 def planned(brains: str, scale: str = "full") -> Plan:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        return load({"studies": ["fedentopt"], "scale": scale, "data_paths": {"brain-tumor-mri-224": brains}})
+        return load(
+            {
+                "studies": ["fedentopt"],
+                "scale": scale,
+                "data_paths": {"brain-tumor-mri-224": brains},
+            }
+        )
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +79,21 @@ def test_the_cells_of_each_part_of_the_paper(study: Study):
     for name in study.experiments:
         new[name] = len(digests(study, name) - before)
         before |= digests(study, name)
-    parts = {"baselines": 120, "combined": 60, "availability": 48, "medical": 48, "buffers": 16 - 2, "entropy": 1, "rates": 324}
+    parts = {
+        "baselines": 120,
+        "combined": 60,
+        "availability": 48,
+        "medical": 48,
+        "buffers": 16 - 2,
+        "entropy": 1,
+        "rates": 324,
+    }
     assert {name: new[name] for name in parts} == {name: 3 * cells for name, cells in parts.items()}
-    assert [len(digests(study, name)) for name in ("combined", "buffers", "entropy")] == [3 * 120, 3 * 16, 3 * 3]
+    assert [len(digests(study, name)) for name in ("combined", "buffers", "entropy")] == [
+        3 * 120,
+        3 * 16,
+        3 * 3,
+    ]
     assert {new[name] for name in SHOWN_AGAIN} == {0}
 
 
@@ -82,37 +107,69 @@ def test_what_is_shared(study: Study):
         if (row.labels["selector.buffer"], row.labels["partition"]) == (0.5, "dir-0.1")
     }
     assert half == digests(study, "buffers") & table_one and len(half) == 3 * 2
-    honest = {row.digest for row in study.experiments["limits"].rows if row.labels["series"] == "honest"}
-    assert len(honest & table_one) == 3 * 2 and digests(study, "limits") & table_one == honest & table_one
+    honest = {
+        row.digest for row in study.experiments["limits"].rows if row.labels["series"] == "honest"
+    }
+    assert (
+        len(honest & table_one) == 3 * 2
+        and digests(study, "limits") & table_one == honest & table_one
+    )
     assert digests(study, "convergence") < table_one
-    ten = {row.digest for row in study.experiments["rates_and_ten"].rows if row.labels["cohort"] == 10}
+    ten = {
+        row.digest for row in study.experiments["rates_and_ten"].rows if row.labels["cohort"] == 10
+    }
     assert ten < table_one and len(ten) == 3 * 54
 
 
 def test_no_two_cells_differ_by_accident(plan: Plan):
     """What the paper tells cells apart by gives one digest each."""
-    keys = ("dataset", "model", "partition", "strategy", "seed", "cohort", "participation", "selector")
+    keys = (
+        "dataset",
+        "model",
+        "partition",
+        "strategy",
+        "seed",
+        "cohort",
+        "participation",
+        "selector",
+    )
     apart = Counter(tuple(str(cell.settings[key]) for key in keys) for cell in plan.cells.values())
     assert len(apart) == len(plan.cells) and set(apart.values()) == {1}
 
 
 def test_settings_of_the_small_images(plan: Plan, study: Study):
     cells = [
-        cell for name in ("baselines", "combined", "availability", "buffers", "entropy", "rates") for cell in settings(plan, study, name)
+        cell
+        for name in ("baselines", "combined", "availability", "buffers", "entropy", "rates")
+        for cell in settings(plan, study, name)
     ]
     fixed = ("J", "rounds", "batch", "lr", "lr_decay", "momentum", "augmentation", "evaluate_every")
-    assert values(cells, *fixed) == {("J5e", 500, 64, 0.01, 0.98, 0.9, "jitter-flip-gray", "10 until 490, 1")}
+    assert values(cells, *fixed) == {
+        ("J5e", 500, 64, 0.01, 0.98, 0.9, "jitter-flip-gray", "10 until 490, 1")
+    }
     assert values(cells, "model", "weight_decay") == {("lenet5", 0.0005), ("vgg11", 0.001)}
-    assert values(cells, "dataset", "clients") == {("cifar10", 100), ("cinic10", 200), ("cifar100-coarse", 100)}
-    assert values(settings(plan, study, "baselines"), "dataset", "cohort") == {("cifar10", 10), ("cinic10", 20), ("cifar100-coarse", 10)}
-    assert values(settings(plan, study, "rates"), "cohort") == {(cohort,) for cohort in range(4, 10)}
+    assert values(cells, "dataset", "clients") == {
+        ("cifar10", 100),
+        ("cinic10", 200),
+        ("cifar100-coarse", 100),
+    }
+    assert values(settings(plan, study, "baselines"), "dataset", "cohort") == {
+        ("cifar10", 10),
+        ("cinic10", 20),
+        ("cifar100-coarse", 10),
+    }
+    assert values(settings(plan, study, "rates"), "cohort") == {
+        (cohort,) for cohort in range(4, 10)
+    }
     assert {cell["procedure"] for cell in cells if cell["strategy"] == "fedconcat"} == {"concat-5"}
     assert {cell["procedure"] for cell in cells if cell["strategy"] != "fedconcat"} == {"federated"}
 
 
 def test_settings_of_the_medical_images(plan: Plan, study: Study):
     cells = settings(plan, study, "medical")
-    assert values(cells, "rounds", "lr", "weight_decay", "evaluate_every") == {(200, 0.001, 0.0005, "10 until 190, 1")}
+    assert values(cells, "rounds", "lr", "weight_decay", "evaluate_every") == {
+        (200, 0.001, 0.0005, "10 until 190, 1")
+    }
     assert values(cells, "dataset", "partition", "clients", "cohort") == {
         ("pathmnist-224", "dir-0.1", 100, 5),
         ("tissuemnist-224", "dir-0.1", 100, 5),
@@ -125,25 +182,51 @@ def test_parameters_of_the_strategies(plan: Plan):
     proximal = [cell for cell in cells if cell["objective"]["name"] == "fedprox"]
     assert {cell["objective"]["mu"] for cell in proximal} == {0.0001}
     assert {cell["strategy"] for cell in proximal} == {"fedprox", "fedprox+fedentopt"}
-    swept = {name for name, experiment in plan.study("fedentopt").experiments.items() if "selector.buffer" in experiment.axes}
+    swept = {
+        name
+        for name, experiment in plan.study("fedentopt").experiments.items()
+        if "selector.buffer" in experiment.axes
+    }
     assert swept == {"buffers", "limits"}
     apart = digests(plan.study("fedentopt"), *swept)
-    usual = [cell.settings for digest, cell in plan.cells.items() if digest not in apart and cell.settings["strategy"] in WITH_BUFFER]
+    usual = [
+        cell.settings
+        for digest, cell in plan.cells.items()
+        if digest not in apart and cell.settings["strategy"] in WITH_BUFFER
+    ]
     chosen = {(cell["partition"], cell["selector"]["buffer"]) for cell in usual}
     assert chosen == {("dir-0.1", 0.5), ("dir-0.1-minimum1", 0.5), ("classes-2", 0.7)}
-    assert {cell["selector"]["epsilon"] for cell in cells if cell["strategy"] == "fedentopt-dp"} == {0.5}
-    assert {cell["selector"]["liars"] for cell in cells if cell["selector"]["name"] == "entropy"} == {0, 0.1}
+    assert {
+        cell["selector"]["epsilon"] for cell in cells if cell["strategy"] == "fedentopt-dp"
+    } == {0.5}
+    assert {
+        cell["selector"]["liars"] for cell in cells if cell["selector"]["name"] == "entropy"
+    } == {0, 0.1}
 
 
 def measures(plan: Plan, study: Study, name: str) -> list[tuple[Table, list[PaperValue]]]:
     """Each measure of a table with the values of the paper that stand in it."""
     spec = study.tables[name]
-    table = Table(**{key: value for key, value in spec.items() if key not in ("experiment", "title", "caption")})
+    table = Table(
+        **{
+            key: value
+            for key, value in spec.items()
+            if key not in ("experiment", "title", "caption")
+        }
+    )
     experiment = study.experiments[spec["experiment"]]
     rows = [row.labels for row in experiment.rows]
     found = []
     for one in table.measures():
-        groups = read_beside(ROOT / PAPER, spec["paper"], one.measured(), rows, one.shown(), experiment.axes, at=one.at)
+        groups = read_beside(
+            ROOT / PAPER,
+            spec["paper"],
+            one.measured(),
+            rows,
+            one.shown(),
+            experiment.axes,
+            at=one.at,
+        )
         found.append((one, [value for group in groups for value in group.values]))
     return found
 
@@ -158,7 +241,9 @@ def measures(plan: Plan, study: Study, name: str) -> list[tuple[Table, list[Pape
         ("tab6", "TableVI", {"test_accuracy": 16, "selection_entropy": 16}),
     ],
 )
-def test_every_printed_number_stands_in_one_place(plan: Plan, study: Study, name: str, item: str, metrics: dict[str, int]):
+def test_every_printed_number_stands_in_one_place(
+    plan: Plan, study: Study, name: str, item: str, metrics: dict[str, int]
+):
     found = measures(plan, study, name)
     assert {one.measured(): len(used) for one, used in found} == metrics
     for one, used in found:
@@ -170,20 +255,41 @@ def test_every_printed_number_stands_in_one_place(plan: Plan, study: Study, name
     ("name", "first", "last"),
     [
         ("tab1", "lenet5 cifar10 dir-0.1 fedavg", "vgg11 cifar100-coarse classes-2 fedentopt-dp"),
-        ("tab2", "dir-0.1 fedprox+fedentopt cifar10 lenet5", "classes-2 fedlc+fedentopt cifar100-coarse vgg11"),
-        ("tab3", "dropout-0.3 cifar10 classes-2 lenet5 fedavg", "stragglers-0.5 cifar100-coarse dir-0.1 vgg11 fedentopt"),
-        ("tab4", "fedavg pathmnist-224 efficientnet-b0", "fedentopt brain-tumor-mri-224 efficientnet-b3"),
+        (
+            "tab2",
+            "dir-0.1 fedprox+fedentopt cifar10 lenet5",
+            "classes-2 fedlc+fedentopt cifar100-coarse vgg11",
+        ),
+        (
+            "tab3",
+            "dropout-0.3 cifar10 classes-2 lenet5 fedavg",
+            "stragglers-0.5 cifar100-coarse dir-0.1 vgg11 fedentopt",
+        ),
+        (
+            "tab4",
+            "fedavg pathmnist-224 efficientnet-b0",
+            "fedentopt brain-tumor-mri-224 efficientnet-b3",
+        ),
         ("tab6", "cifar10 classes-2 0", "cifar100-coarse dir-0.1 0.75"),
     ],
 )
-def test_tables_are_in_the_papers_order(plan: Plan, study: Study, name: str, first: str, last: str, tmp_path: Path):
+def test_tables_are_in_the_papers_order(
+    plan: Plan, study: Study, name: str, first: str, last: str, tmp_path: Path
+):
     """Cells without a record, so that only their order is to be seen."""
     import pandas as pd
 
     spec = study.tables[name]
-    rows = [row.labels | {"digest": row.digest, "status": "missing", "metric": None} for row in study.experiments[spec["experiment"]].rows]
-    frame = pd.DataFrame(rows).assign(study="fedentopt", experiment="e", round=None, client=None, value=float("nan"))
-    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(tmp_path / "metrics.parquet")
+    rows = [
+        row.labels | {"digest": row.digest, "status": "missing", "metric": None}
+        for row in study.experiments[spec["experiment"]].rows
+    ]
+    frame = pd.DataFrame(rows).assign(
+        study="fedentopt", experiment="e", round=None, client=None, value=float("nan")
+    )
+    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(
+        tmp_path / "metrics.parquet"
+    )
     told = spec_of(plan, "fedentopt", name) | {"paper_values": str(ROOT / PAPER)}
     tabulate(told, tmp_path / "metrics.parquet", [tmp_path / "table.csv", tmp_path / "table.md"])
     numbers = pd.read_csv(tmp_path / "table.csv", dtype=str)
@@ -195,8 +301,14 @@ def test_tables_are_in_the_papers_order(plan: Plan, study: Study, name: str, fir
 def test_table_two_has_the_two_models_in_one_cell(plan: Plan, study: Study, tmp_path: Path):
     test_tables_are_in_the_papers_order(plan, study, "tab2", *TAB2_ENDS, tmp_path)
     lines = (tmp_path / "table.md").read_text().splitlines()
-    assert any(line.startswith("| Dir(0.1) | FedNova + FedEntOpt | CIFAR-10 | +41.16 / +13.28 |") for line in lines)
-    assert any(line.startswith("| C = 2 | FedLC + FedEntOpt | CINIC-10 | -0.25 / +10.62 |") for line in lines)
+    assert any(
+        line.startswith("| Dir(0.1) | FedNova + FedEntOpt | CIFAR-10 | +41.16 / +13.28 |")
+        for line in lines
+    )
+    assert any(
+        line.startswith("| C = 2 | FedLC + FedEntOpt | CINIC-10 | -0.25 / +10.62 |")
+        for line in lines
+    )
 
 
 def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
@@ -205,9 +317,17 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
     tabulate(told, "", [tmp_path / "tab5.md"])
     lines = (tmp_path / "tab5.md").read_text().splitlines()
     assert len([line for line in lines if line.startswith("| ")]) == 2 + 12
-    assert "| CIFAR-10 | LeNet-5 | 10 | 100 | 0.004 | 0.004 | 0.247 | 0.248 | 61.75 | 62.01 |" in lines
-    assert "| CIFAR-10 | VGG-11 | 10 | 100 | 0.004 | 0.004 | 36.800 | 36.902 | 9,200 | 9,226 |" in lines
-    assert "| Brain-Tumor MRI | EfficientNet-B3 | 4 | 40 | 0.00064 | 0.00064 | 47.963 | 42.810 | 74,940 | 66,890 |" in lines
+    assert (
+        "| CIFAR-10 | LeNet-5 | 10 | 100 | 0.004 | 0.004 | 0.247 | 0.248 | 61.75 | 62.01 |" in lines
+    )
+    assert (
+        "| CIFAR-10 | VGG-11 | 10 | 100 | 0.004 | 0.004 | 36.800 | 36.902 | 9,200 | 9,226 |"
+        in lines
+    )
+    assert (
+        "| Brain-Tumor MRI | EfficientNet-B3 | 4 | 40 | 0.00064 | 0.00064 | 47.963 | 42.810 | 74,940 | 66,890 |"
+        in lines
+    )
     assert dict(Stages(plan).targets())["fedentopt_tab5"](None) == [
         f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex")
     ]
@@ -221,18 +341,24 @@ def test_cheaper_scales_download_little_and_train_what_they_show(brains: str, sc
     assert sets == {"cifar10", "cifar100-coarse", "brain-tumor-mri-224"}
     assert all(experiment.rows for experiment in study.experiments.values())
     assert {cell.settings["seed"] for cell in small.cells.values()} == {0}
-    again = digests(study, *SHOWN_AGAIN) - digests(study, *(set(study.experiments) - set(SHOWN_AGAIN)))
+    again = digests(study, *SHOWN_AGAIN) - digests(
+        study, *(set(study.experiments) - set(SHOWN_AGAIN))
+    )
     assert scale == "smoke" or not again
 
 
 @pytest.mark.parametrize("scale", ["reduced", "smoke"])
 def test_the_brain_scans_of_cheaper_scales_can_be_dealt(brains: str, scale: str):
     small = planned(brains, scale)
-    (deal,) = values(settings(small, small.study("fedentopt"), "medical"), "partition", "clients", "samples")
+    (deal,) = values(
+        settings(small, small.study("fedentopt"), "medical"), "partition", "clients", "samples"
+    )
     partition, clients, share = deal
     kinds = np.round(share * np.array([1321, 1339, 1595, 1457])).astype(int)
     for seed in range(3):
-        parts = parse_name(partition).deal(Pool(np.repeat(np.arange(4), kinds)), clients, np.random.default_rng(seed))
+        parts = parse_name(partition).deal(
+            Pool(np.repeat(np.arange(4), kinds)), clients, np.random.default_rng(seed)
+        )
         assert min(map(len, parts)) >= 1 and sum(map(len, parts)) == kinds.sum()
 
 
@@ -241,9 +367,21 @@ def test_vgg_has_the_size_of_smoke_at_reduced(brains: str):
     for plan in (small, smaller):
         cells = [cell.settings for cell in plan.cells.values() if cell.settings["model"] == "vgg11"]
         assert values(cells, "rounds", "samples") == {(3, 0.02)}
-    assert {cell.settings["rounds"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {100}
-    assert {cell.settings["evaluate_every"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {"2 until 90, 1"}
-    assert {cell.settings["lr_decay"] for cell in small.cells.values() if cell.settings["model"] == "lenet5"} == {0.98}
+    assert {
+        cell.settings["rounds"]
+        for cell in small.cells.values()
+        if cell.settings["model"] == "lenet5"
+    } == {100}
+    assert {
+        cell.settings["evaluate_every"]
+        for cell in small.cells.values()
+        if cell.settings["model"] == "lenet5"
+    } == {"2 until 90, 1"}
+    assert {
+        cell.settings["lr_decay"]
+        for cell in small.cells.values()
+        if cell.settings["model"] == "lenet5"
+    } == {0.98}
 
 
 def test_smoke_shows_every_panel_and_every_hue(brains: str):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cohort.cell import digest_of, freeze, frozen, plan_file
-from cohort.errors import UserError
+from cohort.cell.planned import digest_of, freeze, frozen, plan_file
+from cohort.core.errors import UserError
 from cohort.plan import Plan
-from cohort.plan.reading import read_yaml
+from cohort.plan.yaml_files import read_yaml
 
 PlanOf = Callable[..., Plan]
 COMMITTED = Path(__file__).parent / "digests.csv"
@@ -38,7 +38,11 @@ def test_committed_digests_still_match(plan_of: PlanOf):
         (cell,) = plan.cells.values()
         (shards,) = plan.shards.values()
         (data,) = plan.data.values()
-        assert (cell.digest, shards.digest, data.digest) == (row["cell"], row["shards"], row["data"]), row
+        assert (cell.digest, shards.digest, data.digest) == (
+            row["cell"],
+            row["shards"],
+            row["data"],
+        ), row
 
 
 def _settings(text: str) -> dict[str, Any]:
@@ -52,7 +56,13 @@ def test_a_number_is_one_number_however_written(plan_of: PlanOf):
 
 def test_neutral_values_are_left_out(plan_of: PlanOf):
     assert digest(plan_of) == digest(
-        plan_of, momentum=0.0, samples=1, precision="float32", procedure="federated", evaluate_every=1, augmentation="none"
+        plan_of,
+        momentum=0.0,
+        samples=1,
+        precision="float32",
+        procedure="federated",
+        evaluate_every=1,
+        augmentation="none",
     )
 
 
@@ -76,7 +86,11 @@ def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf,
     before = digest(plan_of)
     file = project / "config/datasets.yaml"
     text = file.read_text()
-    file.write_text(text.replace("package:sklearn/datasets/data/digits.csv.gz", "package:elsewhere/digits.csv.gz"))
+    file.write_text(
+        text.replace(
+            "package:sklearn/datasets/data/digits.csv.gz", "package:elsewhere/digits.csv.gz"
+        )
+    )
     assert digest(plan_of) == before
     file.write_text(text.replace("sha256: 09", "sha256: 19"))
     assert digest(plan_of) != before
@@ -92,7 +106,12 @@ def test_how_a_file_comes_does_not_count_but_its_content_does(plan_of: PlanOf, p
     text = file.read_text()
     source = "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz\n      md5: f68b3c2dcbeaaa9fbdd348bbdeb94873\n"
     assert source in text
-    file.write_text(text.replace(source, f"http://elsewhere.org/mnist.tar.gz\n      md5: {'a' * 32}\n      member: mnist/train-images\n"))
+    file.write_text(
+        text.replace(
+            source,
+            f"http://elsewhere.org/mnist.tar.gz\n      md5: {'a' * 32}\n      member: mnist/train-images\n",
+        )
+    )
     assert digest(plan_of, **settings) == before
     file.write_text(text.replace("sha256: ba891046e6", "sha256: ca891046e6"))
     assert digest(plan_of, **settings) != before
@@ -100,14 +119,26 @@ def test_how_a_file_comes_does_not_count_but_its_content_does(plan_of: PlanOf, p
 
 WRONG_FILES = {
     "no size": ("      bytes: 47040016\n", "", "lacks the key 'bytes'"),
-    "no URL": ("https://ossci", "ftp://ossci", "which does not look like package:NAME/PATH or a URL"),
-    "a short checksum": ("md5: f68b3c2dcbeaaa", "md5: f68b", "which does not look like 32 hexadecimal digits"),
+    "no URL": (
+        "https://ossci",
+        "ftp://ossci",
+        "which does not look like package:NAME/PATH or a URL",
+    ),
+    "a short checksum": (
+        "md5: f68b3c2dcbeaaa",
+        "md5: f68b",
+        "which does not look like 32 hexadecimal digits",
+    ),
     "a member that climbs": (
         "      bytes: 47040016\n",
         "      bytes: 1\n      member: ../x\n",
         "does not look like a path inside an archive",
     ),
-    "an unknown key": ("      bytes: 47040016\n", "      bytes: 1\n      size: 1\n", "unknown key 'size'"),
+    "an unknown key": (
+        "      bytes: 47040016\n",
+        "      bytes: 1\n      size: 1\n",
+        "unknown key 'size'",
+    ),
     "a member whose content has no checksum": (
         "      md5: 6ee4d0c996905fe93221de577967a372\n",
         "      md5: 6ee4d0c996905fe93221de577967a372\n      member: x\n",
@@ -118,7 +149,11 @@ WRONG_FILES = {
         "      bytes: 687544992\n",
         "cinic10.files.CINIC-10.tar.gz lacks the key 'sha256'",
     ),
-    "a mirror that is none": ("mirrors: [https://datashare.is", "mirrors: [file://datashare.is", "which does not look like a URL"),
+    "a mirror that is none": (
+        "mirrors: [https://datashare.is",
+        "mirrors: [file://datashare.is",
+        "which does not look like a URL",
+    ),
     "neither a source nor a login": (
         "      login: https://www.kaggle",
         "      bytes: 5 # ",
@@ -144,7 +179,9 @@ def test_a_wrong_declaration_of_a_file_is_one_sentence(case: str, plan_of: PlanO
 
 
 def test_seeds_share_their_shards_between_strategies(plan_of: PlanOf):
-    plan = plan_of({"axes": {"strategy": ["fedavg", "loss", "fedentopt"], "J": ["J4", "J8"], "seed": [0, 1]}})
+    plan = plan_of(
+        {"axes": {"strategy": ["fedavg", "loss", "fedentopt"], "J": ["J4", "J8"], "seed": [0, 1]}}
+    )
     assert len(plan.cells) == 12 and len(plan.shards) == 2 and len(plan.data) == 1
 
 

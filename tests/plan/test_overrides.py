@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]
-BUFFER = {"given": {"strategy": "fedentopt", "partition": ["classes-2", "classes-3"]}, "settings": {"selector.buffer": 0.7}}
+BUFFER = {
+    "given": {"strategy": "fedentopt", "partition": ["classes-2", "classes-3"]},
+    "settings": {"selector.buffer": 0.7},
+}
 IID = {"given": {"partition": "iid"}}
 AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "fedentopt"]}
 
@@ -34,7 +37,9 @@ def test_a_parameter_of_a_strategy_on_some_partitions(plan_of: PlanOf):
 
 def test_a_cell_is_the_one_that_an_axis_makes(plan_of: PlanOf):
     """It is no axis, so that figures need not keep it apart, but the same digest."""
-    overridden = plan_of({"axes": {"partition": ["classes-2"], "strategy": ["fedentopt"]}}, overrides=[BUFFER])
+    overridden = plan_of(
+        {"axes": {"partition": ["classes-2"], "strategy": ["fedentopt"]}}, overrides=[BUFFER]
+    )
     (row,) = overridden.study("study").experiments["main"].rows
     assert "selector.buffer" not in row.labels
     axes = {"partition": ["classes-2"], "strategy": ["fedentopt"], "selector.buffer": [0.7]}
@@ -42,21 +47,31 @@ def test_a_cell_is_the_one_that_an_axis_makes(plan_of: PlanOf):
 
 
 def test_the_studys_settings_count_less_and_the_experiments_own_more(plan_of: PlanOf):
-    overrides = [{"given": {"partition": "classes-2"}, "settings": {"rounds": 50, "batch": 8, "cohort": 5}}]
+    overrides = [
+        {"given": {"partition": "classes-2"}, "settings": {"rounds": 50, "batch": 8, "cohort": 5}}
+    ]
     block = {"axes": {"partition": ["classes-2"], "cohort": [2]}, "settings": {"batch": 32}}
     (cell,) = plan_of(block, overrides=overrides).cells.values()
     assert [cell.settings[key] for key in ("rounds", "batch", "cohort")] == [50, 32, 2]
 
 
 def test_the_later_of_two_counts(plan_of: PlanOf):
-    overrides = [{"given": given, "settings": {"rounds": rounds}} for given, rounds in (({"seed": 0}, 30), ({"partition": "iid"}, 40))]
-    assert [cell.settings["rounds"] for cell in plan_of({}, overrides=overrides).cells.values()] == [40]
+    overrides = [
+        {"given": given, "settings": {"rounds": rounds}}
+        for given, rounds in (({"seed": 0}, 30), ({"partition": "iid"}, 40))
+    ]
+    assert [
+        cell.settings["rounds"] for cell in plan_of({}, overrides=overrides).cells.values()
+    ] == [40]
 
 
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        (BUFFER | {"given": {"partition": "dir-0.5"}}, "config/studies/study.yaml: overrides[0]: no cell has partition ['dir-0.5']"),
+        (
+            BUFFER | {"given": {"partition": "dir-0.5"}},
+            "config/studies/study.yaml: overrides[0]: no cell has partition ['dir-0.5']",
+        ),
         (BUFFER | {"given": {}}, "overrides[0].given is empty"),
         (IID, "overrides[0] lacks the key 'settings'"),
         (

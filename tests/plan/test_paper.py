@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import Stages, spec_of
 from cohort.plan import Plan
-from cohort.stages import Stages, spec_of
 
 HEAD = "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"
 VALUES = (
@@ -34,20 +34,37 @@ PlanOf = Callable[..., Plan]
 def drawn(plan_of: PlanOf) -> Callable[..., Plan]:
     folder = Path("resources/paper_values")
     (folder / "study.csv").write_text(VALUES)
-    (folder / "study_curves.csv").write_text(HEAD + "Fig3,authors' log,,digits,,iid,J4,fedavg,,test_accuracy,1,1,0.5,\n")
+    (folder / "study_curves.csv").write_text(
+        HEAD + "Fig3,authors' log,,digits,,iid,J4,fedavg,,test_accuracy,1,1,0.5,\n"
+    )
 
     def make(spec: dict[str, Any], **config: Any) -> Plan:
-        return plan_of({}, config=config, **({"figures": {"fig1": spec}} if "kind" in spec else {"tables": {"tab1": spec}}))
+        return plan_of(
+            {},
+            config=config,
+            **({"figures": {"fig1": spec}} if "kind" in spec else {"tables": {"tab1": spec}}),
+        )
 
     return make
 
 
-@pytest.mark.parametrize("spec", [TABLE | {"paper": "TableI", "tolerance": 1}, FIGURE | {"paper": "Fig3"}, BARS | {"paper": "TableI"}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        TABLE | {"paper": "TableI", "tolerance": 1},
+        FIGURE | {"paper": "Fig3"},
+        BARS | {"paper": "TableI"},
+    ],
+)
 def test_a_known_item_that_fits(drawn: Callable[..., Plan], spec: dict[str, Any]):
     plan = drawn(spec, scale="smoke")
     name = "fig1" if "kind" in spec else "tab1"
     told = spec_of(plan, "study", name)
-    file = "resources/paper_values/study_curves.csv" if spec.get("kind") == "curves" else "resources/paper_values/study.csv"
+    file = (
+        "resources/paper_values/study_curves.csv"
+        if spec.get("kind") == "curves"
+        else "resources/paper_values/study.csv"
+    )
     assert (told["scale"], told["paper_values"]) == ("smoke", file)
     inputs = Stages(plan).metrics(SimpleNamespace(study="study", name=name))
     assert inputs == ["results/smoke/metrics/study/main.parquet", file]
@@ -56,7 +73,9 @@ def test_a_known_item_that_fits(drawn: Callable[..., Plan], spec: dict[str, Any]
 def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
     plan = drawn(TABLE)
     assert "paper_values" not in spec_of(plan, "study", "tab1")
-    assert Stages(plan).metrics(SimpleNamespace(study="study", name="tab1")) == ["results/full/metrics/study/main.parquet"]
+    assert Stages(plan).metrics(SimpleNamespace(study="study", name="tab1")) == [
+        "results/full/metrics/study/main.parquet"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,14 +98,23 @@ def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
             "(test_accuracy, at last); compare their labels",
         ),
         (TABLE | {"tolerance": 1}, "tab1: tolerance needs paper"),
-        (TABLE | {"paper": "TableI", "tolerance": -1}, "tables.tab1.tolerance is -1, but must be at least 0"),
+        (
+            TABLE | {"paper": "TableI", "tolerance": -1},
+            "tables.tab1.tolerance is -1, but must be at least 0",
+        ),
         (TABLE | {"papers": "TableI"}, "unknown key 'papers'; did you mean 'paper'?"),
         (
             FIGURE | {"paper": "Fig4"},
             "paper is 'Fig4', which resources/paper_values/study_curves.csv does not hold; did you mean 'Fig3'?",
         ),
-        (FIGURE | {"paper": "Fig3", "metric": "test_loss"}, "fig1: paper is 'Fig3', but no value of it in"),
-        (BARS | {"metric": "selected", "x": "client", "paper": "TableI"}, "fig1: bars over x: client cannot show a paper's values"),
+        (
+            FIGURE | {"paper": "Fig3", "metric": "test_loss"},
+            "fig1: paper is 'Fig3', but no value of it in",
+        ),
+        (
+            BARS | {"metric": "selected", "x": "client", "paper": "TableI"},
+            "fig1: bars over x: client cannot show a paper's values",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(drawn: Callable[..., Plan], spec: dict[str, Any], sentence: str):
@@ -96,18 +124,43 @@ def test_a_mistake_is_one_sentence(drawn: Callable[..., Plan], spec: dict[str, A
 
 
 def test_a_study_without_values(plan_of: PlanOf):
-    with pytest.raises(UserError, match=r"tab1: paper is 'TableI', but there is no resources/paper_values/study.csv"):
+    with pytest.raises(
+        UserError,
+        match=r"tab1: paper is 'TableI', but there is no resources/paper_values/study.csv",
+    ):
         plan_of({}, tables={"tab1": TABLE | {"paper": "TableI"}})
 
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.records.beside import read_beside
+    from cohort.metrics.paper_match import read_beside
 
-    cell = {"dataset": "cifar100", "model": "aml-lenet", "partition": "iid", "J": "J4e", "strategy": "fedavg", "seed": 0}
+    cell = {
+        "dataset": "cifar100",
+        "model": "aml-lenet",
+        "partition": "iid",
+        "J": "J4e",
+        "strategy": "fedavg",
+        "seed": 0,
+    }
     for item in ("Fig3", "Fig5", "Fig3/5/6/7"):
-        (curve,) = read_beside("resources/paper_values/aml_curves.csv", item, "test_accuracy", [cell], ["strategy"], list(cell))
+        (curve,) = read_beside(
+            "resources/paper_values/aml_curves.csv",
+            item,
+            "test_accuracy",
+            [cell],
+            ["strategy"],
+            list(cell),
+        )
         assert (curve.values[0].round, curve.values[0].value) == (1, 0.0102)
         assert (curve.values[-1].round, curve.values[-1].value) == (2000, 0.4492)
-    (end,) = read_beside("resources/paper_values/aml.csv", "Fig3", "test_accuracy", [cell], ["strategy"], list(cell), at="last")
+    (end,) = read_beside(
+        "resources/paper_values/aml.csv",
+        "Fig3",
+        "test_accuracy",
+        [cell],
+        ["strategy"],
+        list(cell),
+        at="last",
+    )
     assert [(value.value, value.source) for value in end.values] == [(0.4492, "printed")]

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.plan import Plan
 from tests.partition.test_dealing import NAMES
 
 PlanOf = Callable[..., Plan]
-AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "loss"], "J": ["J4", "J8"], "seed": [0, 1]}
+AXES = {
+    "partition": ["iid", "classes-2"],
+    "strategy": ["fedavg", "loss"],
+    "J": ["J4", "J8"],
+    "seed": [0, 1],
+}
 FIG1 = {"experiment": "main", "kind": "shards"}
 WHERE = "config/studies/study.yaml: experiments.main: partition '{}' of digits is impossible: {}"
 WITHOUT = {
@@ -35,7 +40,9 @@ def give_groups(project: Path) -> None:
     file = project / "config/datasets.yaml"
     text = file.read_text()
     start = text.index("digits:")
-    file.write_text(text[:start] + text[start:].replace("  classes: 10\n", "  classes: 10\n  groups: 4\n", 1))
+    file.write_text(
+        text[:start] + text[start:].replace("  classes: 10\n", "  classes: 10\n  groups: 4\n", 1)
+    )
 
 
 @pytest.mark.parametrize("name", WITHOUT)
@@ -43,7 +50,9 @@ def test_what_cannot_be_without_groups_is_one_sentence(name: str, plan_of: PlanO
     with pytest.raises(UserError) as caught:
         plan_of({"axes": {"partition": [name]}})
     expected = WITHOUT[name]
-    assert str(caught.value).startswith(expected if expected.startswith("config/") else WHERE.format(name, expected))
+    assert str(caught.value).startswith(
+        expected if expected.startswith("config/") else WHERE.format(name, expected)
+    )
 
 
 @pytest.mark.parametrize("name", WITH_FOUR)
@@ -57,11 +66,22 @@ def test_what_cannot_be_with_four_groups_is_one_sentence(name: str, plan_of: Pla
 def test_every_scheme_deals_the_same_shards_to_every_strategy(plan_of: PlanOf, project: Path):
     """Two seeds of each: whatever else a cell has, its shards are those of its partition and seed."""
     give_groups(project)
-    plan = plan_of({"axes": {"partition": NAMES, "strategy": ["fedavg", "loss"], "J": ["J4", "J1e"], "seed": [0, 1]}})
+    plan = plan_of(
+        {
+            "axes": {
+                "partition": NAMES,
+                "strategy": ["fedavg", "loss"],
+                "J": ["J4", "J1e"],
+                "seed": [0, 1],
+            }
+        }
+    )
     assert len(plan.cells) == 8 * len(NAMES) and len(plan.shards) == 2 * len(NAMES)
     of_shards: dict[str, set[tuple[str, int]]] = {}
     for cell in plan.cells.values():
-        of_shards.setdefault(cell.inputs["shards"], set()).add((cell.settings["partition"], cell.settings["seed"]))
+        of_shards.setdefault(cell.inputs["shards"], set()).add(
+            (cell.settings["partition"], cell.settings["seed"])
+        )
     assert all(len(cells) == 1 for cells in of_shards.values())
 
 
@@ -70,14 +90,24 @@ def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):
     with pytest.raises(UserError, match="fig1 would average runs with partition iid and classes-2"):
         plan_of({"axes": AXES}, figures={"fig1": FIG1})
     with pytest.raises(UserError, match="fig1 would average runs with clients 10 and 20"):
-        plan_of({"axes": AXES | {"clients": [10, 20]}}, figures={"fig1": FIG1 | {"columns": "partition"}})
+        plan_of(
+            {"axes": AXES | {"clients": [10, 20]}},
+            figures={"fig1": FIG1 | {"columns": "partition"}},
+        )
 
 
 def test_a_figure_of_shards_has_no_hue(plan_of: PlanOf):
-    with pytest.raises(UserError, match="fig1: shards have no hue; leave out hue: J, or make it panels"):
+    with pytest.raises(
+        UserError, match="fig1: shards have no hue; leave out hue: J, or make it panels"
+    ):
         plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"hue": "J"}})
 
 
 def test_curves_keep_apart_what_shards_do_not_depend_on(plan_of: PlanOf):
     with pytest.raises(UserError, match="fig1 would average runs with J J4 and J8"):
-        plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"kind": "curves", "metric": "test_loss", "columns": "partition"}})
+        plan_of(
+            {"axes": AXES},
+            figures={
+                "fig1": FIG1 | {"kind": "curves", "metric": "test_loss", "columns": "partition"}
+            },
+        )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import page_spec, spec_of
 from cohort.plan import Plan, load
-from cohort.stages import page_spec, spec_of
 
 PlanOf = Callable[..., Plan]
 MIXED = {
@@ -33,7 +33,9 @@ SAME = {"J": ["J4"], "seed": [0]}
 def mixed(plan_of: PlanOf) -> Callable[..., Plan]:
     """A study whose one experiment is MIXED, or another block without the axes that the others have."""
 
-    def make(block: dict[str, Any] = MIXED, *, config: dict[str, Any] | None = None, **study: Any) -> Plan:
+    def make(
+        block: dict[str, Any] = MIXED, *, config: dict[str, Any] | None = None, **study: Any
+    ) -> Plan:
         return plan_of({}, config=config, **({"experiments": {"main": block}} | study))
 
     return make
@@ -45,10 +47,17 @@ def test_cells_with_a_series_are_the_cells_without(mixed: Callable[..., Plan]):
         "buffers": {"axes": SAME | PARTS},
     }
     plan = mixed(experiments=plain | {"main": MIXED})
-    rows = {name: [row.digest for row in found.rows] for name, found in plan.study("study").experiments.items()}
+    rows = {
+        name: [row.digest for row in found.rows]
+        for name, found in plan.study("study").experiments.items()
+    }
     assert rows["main"] == rows["iid"] + rows["buffers"]
     assert len(plan.cells) == len(set(rows["main"])) == 3
-    assert [row.labels["series"] for row in plan.study("study").experiments["main"].rows] == ["IID", "buffer 0.25", "buffer 0.5"]
+    assert [row.labels["series"] for row in plan.study("study").experiments["main"].rows] == [
+        "IID",
+        "buffer 0.25",
+        "buffer 0.5",
+    ]
     assert not [cell for cell in plan.cells.values() if "series" in cell.settings]
 
 
@@ -60,10 +69,18 @@ def test_null_is_no_value(mixed: Callable[..., Plan]):
 
 def test_a_series_in_include_and_exclude(mixed: Callable[..., Plan]):
     include = [{"series": "again", "partition": "iid", "strategy": "loss"}]
-    block = {"axes": SAME | {"series": ["one"], "partition": ["iid", "classes-2"], "strategy": ["fedavg"]}, "include": include}
+    block = {
+        "axes": SAME
+        | {"series": ["one"], "partition": ["iid", "classes-2"], "strategy": ["fedavg"]},
+        "include": include,
+    }
     rows = mixed(block).study("study").experiments["main"].rows
-    assert [(row.labels["series"], row.labels["strategy"]) for row in rows] == [("one", "fedavg")] * 2 + [("again", "loss")]
-    without = mixed(MIXED | {"exclude": [{"series": "IID"}]}).study("study").experiments["main"].rows
+    assert [(row.labels["series"], row.labels["strategy"]) for row in rows] == [
+        ("one", "fedavg")
+    ] * 2 + [("again", "loss")]
+    without = (
+        mixed(MIXED | {"exclude": [{"series": "IID"}]}).study("study").experiments["main"].rows
+    )
     assert [row.labels["series"] for row in without] == ["buffer 0.25", "buffer 0.5"]
 
 
@@ -75,7 +92,10 @@ def test_a_series_in_include_and_exclude(mixed: Callable[..., Plan]):
             "experiments.main.paired holds a combination twice (lr: 0.1, batch: 8)",
         ),
         (
-            {"axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"], "series": ["a", "b"]}, "paired": []},
+            {
+                "axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"], "series": ["a", "b"]},
+                "paired": [],
+            },
             "experiments.main: series 'a' and 'b' name the same run, which can have one name only; show it in two experiments",
         ),
         ({"settings": {"series": "a"}}, "experiments.main.settings has an unknown key 'series'"),
@@ -83,29 +103,46 @@ def test_a_series_in_include_and_exclude(mixed: Callable[..., Plan]):
             {"axes": SAME | {"series": ["a,b"]}},
             "axes.series[0] is 'a,b', which does not look like a name of up to 40 letters, digits and . = + ( ) / _ -",
         ),
-        ({"axes": SAME | {"series": [""]}}, "axes.series[0] is '', which does not look like a name"),
+        (
+            {"axes": SAME | {"series": [""]}},
+            "axes.series[0] is '', which does not look like a name",
+        ),
         ({"axes": SAME | {"series": ["a" * 41]}}, "which does not look like a name"),
         ({"axes": SAME | {"series": [0.5]}}, "axes.series[0] is 0.5, but must be a word"),
         ({"axes": SAME | {"partition": ["iid", "iid"]}}, "axes.partition holds a value twice"),
         ({"axes": {"J": [None]}}, "axes.J[0] is None, but must be a word"),
     ],
 )
-def test_wrong_uses_in_one_sentence(mixed: Callable[..., Plan], change: dict[str, Any], sentence: str):
+def test_wrong_uses_in_one_sentence(
+    mixed: Callable[..., Plan], change: dict[str, Any], sentence: str
+):
     with pytest.raises(UserError) as error:
         mixed(MIXED | change)
     assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_cell_without_what_it_needs(mixed: Callable[..., Plan]):
-    block = {"axes": SAME | {"strategy": ["fedavg"]}, "paired": [{"series": ["a"], "partition": [None]}]}
+    block = {
+        "axes": SAME | {"strategy": ["fedavg"]},
+        "paired": [{"series": ["a"], "partition": [None]}],
+    }
     with pytest.raises(UserError, match="no value for 'partition'"):
         mixed(block)
 
 
 def test_thinning_keeps_every_series(mixed: Callable[..., Plan]):
     block = MIXED | {"axes": SAME | {"seed": [0, 1]}}
-    rows = mixed(block, config={"scale": "smoke"}, figures={"fig1": FIGURE}).study("study").experiments["main"].rows
-    assert [(row.labels["series"], row.labels["seed"]) for row in rows] == [("IID", 0), ("buffer 0.25", 0), ("buffer 0.5", 0)]
+    rows = (
+        mixed(block, config={"scale": "smoke"}, figures={"fig1": FIGURE})
+        .study("study")
+        .experiments["main"]
+        .rows
+    )
+    assert [(row.labels["series"], row.labels["seed"]) for row in rows] == [
+        ("IID", 0),
+        ("buffer 0.25", 0),
+        ("buffer 0.5", 0),
+    ]
 
 
 def test_only_some_series(mixed: Callable[..., Plan]):
@@ -118,14 +155,26 @@ def test_only_some_series(mixed: Callable[..., Plan]):
 
 def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan]):
     """The item has a curve for buffer 0.5 alone: with series in the way none would fit, without the buffer two would."""
-    from cohort.records.beside import read_beside
+    from cohort.metrics.paper_match import read_beside
 
-    head = "item,source,doubtful,partition,strategy,selector.buffer,other,metric,at,round,value,sd\n"
-    lines = ["Fig3,printed,,classes-2,fedentopt,0.5,,test_accuracy,1,1,0.5,", "Fig3,printed,,iid,fedavg,,,test_accuracy,1,1,0.25,"]
+    head = (
+        "item,source,doubtful,partition,strategy,selector.buffer,other,metric,at,round,value,sd\n"
+    )
+    lines = [
+        "Fig3,printed,,classes-2,fedentopt,0.5,,test_accuracy,1,1,0.5,",
+        "Fig3,printed,,iid,fedavg,,,test_accuracy,1,1,0.25,",
+    ]
     Path("resources/paper_values/study_curves.csv").write_text(head + "\n".join(lines) + "\n")
     plan = mixed(figures={"fig1": FIGURE | {"paper": "Fig3"}})
     cells = [row.labels for row in plan.study("study").experiments["main"].rows]
-    found = read_beside("resources/paper_values/study_curves.csv", "Fig3", "test_accuracy", cells, ["series"], list(cells[0]))
+    found = read_beside(
+        "resources/paper_values/study_curves.csv",
+        "Fig3",
+        "test_accuracy",
+        cells,
+        ["series"],
+        list(cells[0]),
+    )
     assert {one.labels["series"]: [value.value for value in one.values] for one in found} == {
         "IID": [0.25],
         "buffer 0.25": [],
@@ -134,51 +183,101 @@ def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan
 
 
 def test_a_table_over_series(mixed: Callable[..., Plan]):
-    plan = mixed(tables={"tab1": {"experiment": "main", "metric": "test_accuracy", "rows": ["series"], "columns": "J"}})
-    assert spec_of(plan, "study", "tab1")["look"]["orders"]["series"] == ["IID", "buffer 0.25", "buffer 0.5"]
+    plan = mixed(
+        tables={
+            "tab1": {
+                "experiment": "main",
+                "metric": "test_accuracy",
+                "rows": ["series"],
+                "columns": "J",
+            }
+        }
+    )
+    assert spec_of(plan, "study", "tab1")["look"]["orders"]["series"] == [
+        "IID",
+        "buffer 0.25",
+        "buffer 0.5",
+    ]
 
 
 POOLED = {"hue": "J", "pooled": ["series", "partition", "strategy", "selector.buffer"]}
 
 
 def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
-    with pytest.raises(UserError, match="fig1 would average runs with partition iid and classes-2 as if they were seeds"):
-        mixed(figures={"fig1": FIGURE | POOLED | {"pooled": ["series", "strategy", "selector.buffer"]}})
-    assert spec_of(mixed(figures={"fig1": FIGURE | POOLED}), "study", "fig1")["pooled"] == POOLED["pooled"]
+    with pytest.raises(
+        UserError,
+        match="fig1 would average runs with partition iid and classes-2 as if they were seeds",
+    ):
+        mixed(
+            figures={
+                "fig1": FIGURE | POOLED | {"pooled": ["series", "strategy", "selector.buffer"]}
+            }
+        )
+    assert (
+        spec_of(mixed(figures={"fig1": FIGURE | POOLED}), "study", "fig1")["pooled"]
+        == POOLED["pooled"]
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"dashed": ["IDD"]}, "fig1 names 'IDD', which series does not have in its experiment; did you mean 'IID'?"),
         (
-            {"hue": "selector.buffer", "pooled": ["partition", "series", "strategy"], "dashed": ["0.3"]},
+            {"dashed": ["IDD"]},
+            "fig1 names 'IDD', which series does not have in its experiment; did you mean 'IID'?",
+        ),
+        (
+            {
+                "hue": "selector.buffer",
+                "pooled": ["partition", "series", "strategy"],
+                "dashed": ["0.3"],
+            },
             "names '0.3', which selector.buffer",
         ),
-        ({"pooled": ["partitions"]}, "fig1.pooled names 'partitions', which is no axis of its experiment; did you mean 'partition'?"),
-        ({"pooled": ["series"]}, "fig1.pooled names 'series', but keeps it apart as a panel, hue or x"),
+        (
+            {"pooled": ["partitions"]},
+            "fig1.pooled names 'partitions', which is no axis of its experiment; did you mean 'partition'?",
+        ),
+        (
+            {"pooled": ["series"]},
+            "fig1.pooled names 'series', but keeps it apart as a panel, hue or x",
+        ),
         ({"pooled": []}, "figures.fig1.pooled is empty"),
     ],
 )
-def test_values_that_a_figure_names(mixed: Callable[..., Plan], change: dict[str, Any], sentence: str):
+def test_values_that_a_figure_names(
+    mixed: Callable[..., Plan], change: dict[str, Any], sentence: str
+):
     with pytest.raises(UserError) as error:
         mixed(figures={"fig1": FIGURE | change})
     assert sentence in str(error.value)
 
 
 def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
-    titles = {"partition": {"classes-2": "Two classes"}, "selector.buffer": {"0.5": "half"}, "strategy": {"fedavg": "Chance"}}
+    titles = {
+        "partition": {"classes-2": "Two classes"},
+        "selector.buffer": {"0.5": "half"},
+        "strategy": {"fedavg": "Chance"},
+    }
     plan = mixed(figures={"fig1": FIGURE}, titles=titles)
     found = spec_of(plan, "study", "fig1")["look"]["titles"]
-    assert found == titles | {"strategy": {"fedavg": "Chance", "fedentopt": plan.strategies["fedentopt"]["title"]}}
+    assert found == titles | {
+        "strategy": {"fedavg": "Chance", "fedentopt": plan.strategies["fedentopt"]["title"]}
+    }
     (shown,) = page_spec(plan, ["study"])["studies"]
-    assert shown["titles"]["partition"] == {"classes-2": "Two classes"} and shown["titles"]["strategy"]["fedavg"] == "Chance"
+    assert (
+        shown["titles"]["partition"] == {"classes-2": "Two classes"}
+        and shown["titles"]["strategy"]["fedavg"] == "Chance"
+    )
 
 
 @pytest.mark.parametrize(
     ("titles", "sentence"),
     [
-        ({"partition": {"classes-3": "x"}}, "study.yaml: titles.partition names 'classes-3', which no cell has; did you mean 'classes-2'?"),
+        (
+            {"partition": {"classes-3": "x"}},
+            "study.yaml: titles.partition names 'classes-3', which no cell has; did you mean 'classes-2'?",
+        ),
         ({"selector.beta": {"1": "x"}}, "titles.selector.beta names '1', which no cell has"),
         ({"partitions": {"iid": "x"}}, "titles has an unknown key 'partitions'"),
         ({"partition": {"iid": ""}}, "titles.partition.iid is ''"),
@@ -192,12 +291,17 @@ def test_wrong_titles(mixed: Callable[..., Plan], titles: dict[str, Any], senten
 
 
 def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
-    central = {"settings": {"procedure": "centralized", "clients": 1, "cohort": 1}, "axes": {"strategy": ["centralized"], "J": ["J1e"]}}
+    central = {
+        "settings": {"procedure": "centralized", "clients": 1, "cohort": 1},
+        "axes": {"strategy": ["centralized"], "J": ["J1e"]},
+    }
     assert plan_of(central).look("study", "main")["round"] == "Epoch"
     assert plan_of({}).look("study", "main")["round"] == "Round"
 
 
-def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(mixed: Callable[..., Plan]):
+def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(
+    mixed: Callable[..., Plan],
+):
     scales = {"reduced": {"rounds": 0.5, "without": [{"selector.buffer": 0.5}]}}
     first = {
         "axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"]},
@@ -205,7 +309,10 @@ def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(mixe
         "include": [{"partition": "classes-2", "strategy": "fedentopt", "selector.buffer": 0.5}],
     }
     plan = mixed(experiments={"first": first, "main": MIXED}, config={"scale": "reduced"})
-    rounds = [plan.cells[row.digest].settings["rounds"] for row in plan.study("study").experiments["main"].rows]
+    rounds = [
+        plan.cells[row.digest].settings["rounds"]
+        for row in plan.study("study").experiments["main"].rows
+    ]
     assert rounds == [50, 20] and len(plan.cells) == 2
     assert "study.main: 2 of 3 cells at this scale" in plan.notes
 
@@ -229,7 +336,11 @@ def test_amls_figures_of_several_experiments_train_nothing(project: Path, scale:
 def test_what_amls_figures_share(project: Path):
     of = digests_of_aml("full")
     assert [len(of[name]) for name in MIXING] == [4, 4, 7, 3 * 5 + 2]
-    assert len(of["fig13_middle"] & of["diversity"]) == 3 and of["iid"] < of["fig13_middle"] and of["iid"] < of["fig14"]
+    assert (
+        len(of["fig13_middle"] & of["diversity"]) == 3
+        and of["iid"] < of["fig13_middle"]
+        and of["iid"] < of["fig14"]
+    )
     assert of["diversity"] < of["fig13_middle"] | of["fig13_ends"]
     assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2
     assert of["classes"] < of["as_printed"] and len(of["as_printed"] & of["participation"]) == 2

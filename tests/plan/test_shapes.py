@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.plan import Plan
 
 WHERE = "config/studies/study.yaml: experiments.main: "
@@ -23,18 +23,28 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("setting", "value", "needed"), REFUSED)
-def test_refused_in_one_sentence(setting: str, value: str, needed: str, plan_of: Callable[..., Plan]):
+def test_refused_in_one_sentence(
+    setting: str, value: str, needed: str, plan_of: Callable[..., Plan]
+):
     with pytest.raises(UserError) as refusal:
         plan_of({"settings": {setting: value}})
-    assert str(refusal.value) == f"{WHERE}{setting} '{value}' cannot take digits: {needed}, not samples of shape (1, 8, 8)"
+    assert (
+        str(refusal.value)
+        == f"{WHERE}{setting} '{value}' cannot take digits: {needed}, not samples of shape (1, 8, 8)"
+    )
 
 
 def test_a_misspelt_augmentation(plan_of: Callable[..., Plan]):
-    with pytest.raises(UserError, match=r"augmentation\[1\] is 'crop-flp', which is not known; did you mean 'crop-flip'\?"):
+    with pytest.raises(
+        UserError,
+        match=r"augmentation\[1\] is 'crop-flp', which is not known; did you mean 'crop-flip'\?",
+    ):
         plan_of({"axes": {"augmentation": ["none", "crop-flp"]}})
 
 
-def test_an_augmentation_is_an_axis_like_any_other_and_its_science_counts(plan_of: Callable[..., Plan]):
+def test_an_augmentation_is_an_axis_like_any_other_and_its_science_counts(
+    plan_of: Callable[..., Plan],
+):
     plan = plan_of({"axes": {"augmentation": ["none", "crop-flip", "reflect-crop-flip", "flip"]}})
     assert len(plan.cells) == 4 and len(plan.shards) == 1
     for cell in plan.cells.values():

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import Stages, page_spec, spec_of
 from cohort.plan import Plan
-from cohort.stages import Stages, page_spec, spec_of
 from cohort.tables.tabulate import tabulate
 
 HEAD = "item,source,doubtful,dataset,model,strategy,other,metric,at,round,value,sd\n"
@@ -27,7 +27,13 @@ TABLE = {"experiment": "main", "kind": "sizes", "paper": "TableV"}
 PlanOf = Callable[..., Plan]
 BLOCK = {
     "axes": {"strategy": ["fedentopt", "fedavg"], "seed": [0, 1]},
-    "paired": [{"dataset": ["cifar10", "cifar10", "digits"], "model": ["lenet5", "aml-lenet", "small-mlp"], "clients": [100, 100, 20]}],
+    "paired": [
+        {
+            "dataset": ["cifar10", "cifar10", "digits"],
+            "model": ["lenet5", "aml-lenet", "small-mlp"],
+            "clients": [100, 100, 20],
+        }
+    ],
 }
 
 
@@ -55,8 +61,12 @@ def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan
 def test_no_run_is_asked_for(planned: Callable[..., Plan]):
     plan = planned()
     stages = Stages(plan)
-    assert stages.metrics(SimpleNamespace(study="study", name="tab5")) == ["resources/paper_values/study.csv"]
-    assert dict(stages.targets())["study_tab5"](None) == [f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex")]
+    assert stages.metrics(SimpleNamespace(study="study", name="tab5")) == [
+        "resources/paper_values/study.csv"
+    ]
+    assert dict(stages.targets())["study_tab5"](None) == [
+        f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex")
+    ]
     (table,) = page_spec(plan, ["study"])["studies"][0]["tables"]
     assert (table["metrics"], table["kind"]) == ("", "sizes")
 
@@ -71,15 +81,25 @@ def test_the_table(planned: Callable[..., Plan], tmp_path: Path):
     lines = files[1].read_text().splitlines()
     heads = "Labels (MB), paper | Labels (MB), ours | Model (MB), paper | Model (MB), ours | Model / labels, paper | Model / labels, ours"
     assert lines[0] == f"| Data set | Model | Classes | Clients | {heads} |"
-    assert lines[2] == "| cifar10 | lenet5 | 10 | 100 | 0.004 | 0.004 | 0.247 | 0.248 | 61.75 | 62.01 |"
-    assert lines[3] == "| cifar10 | aml-lenet | 10 | 100 | 0.004 | 0.004 | – | 7.026 | – | 1,756 |"  # noqa: RUF001
+    assert (
+        lines[2]
+        == "| cifar10 | lenet5 | 10 | 100 | 0.004 | 0.004 | 0.247 | 0.248 | 61.75 | 62.01 |"
+    )
+    assert lines[3] == "| cifar10 | aml-lenet | 10 | 100 | 0.004 | 0.004 | – | 7.026 | – | 1,756 |"
     assert "62.01" in files[2].read_text()
 
 
 def test_without_a_paper(planned: Callable[..., Plan], tmp_path: Path):
-    tabulate(spec_of(planned({"experiment": "main", "kind": "sizes"}), "study", "tab5"), "", [tmp_path / "tab5.md"])
+    tabulate(
+        spec_of(planned({"experiment": "main", "kind": "sizes"}), "study", "tab5"),
+        "",
+        [tmp_path / "tab5.md"],
+    )
     lines = (tmp_path / "tab5.md").read_text().splitlines()
-    assert lines[0] == "| Data set | Model | Classes | Clients | Labels (MB) | Model (MB) | Model / labels |"
+    assert (
+        lines[0]
+        == "| Data set | Model | Classes | Clients | Labels (MB) | Model (MB) | Model / labels |"
+    )
     assert lines[4] == "| digits | small-mlp | 10 | 20 | 0.0008 | 0.01924 | 24.05 |"
 
 
@@ -94,7 +114,9 @@ def test_without_a_paper(planned: Callable[..., Plan], tmp_path: Path):
         (TABLE | {"rows": ["J"]}, "tables.tab5 has an unknown key 'rows'"),
     ],
 )
-def test_mistakes_in_one_sentence(planned: Callable[..., Plan], table: dict[str, Any], sentence: str):
+def test_mistakes_in_one_sentence(
+    planned: Callable[..., Plan], table: dict[str, Any], sentence: str
+):
     with pytest.raises(UserError) as error:
         planned(table)
     assert sentence in str(error.value)

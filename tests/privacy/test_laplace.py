@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.privacy.laplace import laplace, opendp_laplace
 
 COUNTS = np.tile([0, 3, 500, 70_000], (1000, 1))
@@ -18,7 +18,9 @@ COUNTS = np.tile([0, 3, 500, 70_000], (1000, 1))
 def test_noise_is_laplace_of_scale_one_over_epsilon(epsilon: float):
     noise = (laplace(COUNTS, epsilon, np.random.default_rng(0)) - COUNTS).ravel()
     assert stats.kstest(noise, stats.laplace(scale=1 / epsilon).cdf).pvalue > 0.01
-    assert stats.kstest(noise, stats.laplace(scale=1.2 / epsilon).cdf).pvalue < 1e-4, "the test sees a wrong scale"
+    assert stats.kstest(noise, stats.laplace(scale=1.2 / epsilon).cdf).pvalue < 1e-4, (
+        "the test sees a wrong scale"
+    )
 
 
 def test_opendp_draws_from_the_same_distribution():
@@ -34,7 +36,9 @@ def test_one_sample_more_changes_any_upload_by_a_factor_of_exp_epsilon_at_most()
     epsilon, draws = 0.5, 400_000
     edges = np.arange(-6, 8, 1.0)
     rng = np.random.default_rng(2)
-    with_it, without = (np.histogram(laplace(np.full(draws, count), epsilon, rng), edges)[0] for count in (1, 0))
+    with_it, without = (
+        np.histogram(laplace(np.full(draws, count), epsilon, rng), edges)[0] for count in (1, 0)
+    )
     ratios = np.log(with_it / without)
     assert np.abs(ratios).max() < epsilon + 0.03  # three standard deviations of the thinnest bin
     assert np.abs(ratios).max() > epsilon - 0.03

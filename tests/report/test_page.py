@@ -41,15 +41,32 @@ class Tags(HTMLParser):
 def spec(tmp_path: Path) -> dict[str, Any]:
     """A study with one figure and one table, each with its files."""
     metrics = tmp_path / "metrics.parquet"
-    pd.DataFrame({"digest": ["a", "a", "b"], "status": ["done", "done", "missing"]}).to_parquet(metrics)
-    files = {suffix: tmp_path / "figures" / f"a figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")}
+    pd.DataFrame({"digest": ["a", "a", "b"], "status": ["done", "done", "missing"]}).to_parquet(
+        metrics
+    )
+    files = {
+        suffix: tmp_path / "figures" / f"a figure.{suffix}"
+        for suffix in ("png", "pdf", "svg", "csv", "md", "tex")
+    }
     files["png"].parent.mkdir()
     files["png"].write_bytes(PNG)
     files["csv"].write_text(CSV)
     item = {"title": HOSTILE, "caption": HOSTILE, "metrics": str(metrics)}
-    figure = item | {"name": "fig1", "files": [str(files[suffix]) for suffix in ("png", "pdf", "svg")]}
-    table = item | {"name": "tab1", "files": [str(files[suffix]) for suffix in ("csv", "md", "tex")]}
-    study = {"name": "demo", "title": HOSTILE, "description": HOSTILE, "figures": [figure], "tables": [table]}
+    figure = item | {
+        "name": "fig1",
+        "files": [str(files[suffix]) for suffix in ("png", "pdf", "svg")],
+    }
+    table = item | {
+        "name": "tab1",
+        "files": [str(files[suffix]) for suffix in ("csv", "md", "tex")],
+    }
+    study = {
+        "name": "demo",
+        "title": HOSTILE,
+        "description": HOSTILE,
+        "figures": [figure],
+        "tables": [table],
+    }
     return {"scale": "full", "notes": [HOSTILE], "studies": [study]}
 
 
@@ -68,13 +85,17 @@ def test_the_page_needs_nothing_beside_it(spec: dict[str, Any], tmp_path: Path) 
     assert images == ["data:image/png;base64," + base64.b64encode(PNG).decode()]
     assert not re.search(r"https?://|url\(|@import", text)
     links = [attributes["href"] for name, attributes in tags.found if name == "a"]
-    assert links == [f"../figures/a%20figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")]
+    assert links == [
+        f"../figures/a%20figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")
+    ]
 
 
 def test_no_text_becomes_markup(spec: dict[str, Any], tmp_path: Path) -> None:
     text = page(spec, tmp_path)
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 8  # title, heading, study, its description, a note, and title (image) and caption of each item
+    assert (
+        text.count("&lt;script&gt;") == 8
+    )  # title, heading, study, its description, a note, and title (image) and caption of each item
 
 
 def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path) -> None:
@@ -83,10 +104,18 @@ def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path
 
 def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) -> None:
     (study,) = spec["studies"]
-    text = page(spec | {"studies": [study | {"titles": {"strategy": {"fedentopt": "FedEntOpt"}}}]}, tmp_path)
+    text = page(
+        spec | {"studies": [study | {"titles": {"strategy": {"fedentopt": "FedEntOpt"}}}]}, tmp_path
+    )
     assert '<th>Partition</th><th class="number">NA</th><th class="number">FedEntOpt</th>' in text
-    assert '<th>dir-0.1</th><td class="number">52.00 ± 2.83 <span class="count">(2)</span></td>' in text
-    assert '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>' in text
+    assert (
+        '<th>dir-0.1</th><td class="number">52.00 ± 2.83 <span class="count">(2)</span></td>'
+        in text
+    )
+    assert (
+        '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>'
+        in text
+    )
 
 
 SIZES_CSV = """\
@@ -99,8 +128,17 @@ dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_
 def test_sizes_need_no_runs(spec: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "figures" / "a figure.csv").write_text(SIZES_CSV)
     spec["studies"][0]["tables"][0] |= {"kind": "sizes", "metrics": ""}
-    text = page(spec | {"studies": [spec["studies"][0] | {"figures": [], "titles": {"dataset": {"7": "Seven"}}}]}, tmp_path)
-    cells = "".join(f'<td class="number">{value}</td>' for value in ("0.004", "0.004", "0.247", "0.248", "61.75", "62.01"))
+    text = page(
+        spec
+        | {
+            "studies": [spec["studies"][0] | {"figures": [], "titles": {"dataset": {"7": "Seven"}}}]
+        },
+        tmp_path,
+    )
+    cells = "".join(
+        f'<td class="number">{value}</td>'
+        for value in ("0.004", "0.004", "0.247", "0.248", "61.75", "62.01")
+    )
     assert f"<tr><th>Seven</th><th>lenet5</th><th>10</th><th>100</th>{cells}</tr>" in text
     assert "<th>&lt;other&gt;</th>" in text and '<p class="runs"><a href=' in text
 
@@ -112,16 +150,20 @@ dir-0.1,fedentopt,test_accuracy,last,,,0,2,0,,,,1.5,no paper value,,,
 """
 
 
-def test_a_table_beside_a_paper_has_a_line_for_each_result(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_a_table_beside_a_paper_has_a_line_for_each_result(
+    spec: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "figures" / "a figure.csv").write_text(PAPER_CSV)
     text = page(spec, tmp_path)
-    head = "".join(f'<th class="number">{word}</th>' for word in ("Paper", "Measured", "Difference", "Verdict"))
+    head = "".join(
+        f'<th class="number">{word}</th>' for word in ("Paper", "Measured", "Difference", "Verdict")
+    )
     assert f"<tr><th>Partition</th><th>Strategy</th>{head}</tr>" in text
     assert (
         '<tr><th>dir-0.1</th><th>NA</th><td class="number">53.50 ± 1.00<sup>‡</sup></td><td class="number">52.00 ± 2.83 '
         '<span class="count">(2)</span></td><td class="number">-1.50</td><td class="number">agrees</td></tr>'
     ) in text
-    assert '<td class="number">–</td><td class="number">no result yet' in text  # noqa: RUF001
+    assert '<td class="number">–</td><td class="number">no result yet' in text
     assert "Paper: &lt;TableI&gt; (printed)." in text and "‡ doubtful: shifted." in text
 
 
@@ -139,7 +181,9 @@ def test_claims_are_rendered_from_their_csv(spec: dict[str, Any], tmp_path: Path
         '<td class="prose">held<sup>†</sup> <span class="count">(3 of 4 runs)</span><div class="key">1.000 &lt; 2.000</div></td>'
         '<td class="prose">not held<sup>‡</sup><div class="key">✗ 2.000 &gt; 1.000</div></td>'
     ) in text
-    assert "‡ doubtful: shifted." in text and "<script" not in text and "../figures/claims.tex" in text
+    assert (
+        "‡ doubtful: shifted." in text and "<script" not in text and "../figures/claims.tex" in text
+    )
 
 
 def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Path) -> None:
@@ -150,12 +194,18 @@ def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize(("scale", "warned"), [("full", False), ("smoke", True)])
-def test_a_cheaper_scale_is_said_plainly(spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool) -> None:
+def test_a_cheaper_scale_is_said_plainly(
+    spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool
+) -> None:
     text = page(spec | {"scale": scale}, tmp_path)
     assert ("no reproduction" in text) is warned
 
 
 def test_several_studies_are_listed_first(spec: dict[str, Any], tmp_path: Path) -> None:
-    text = page(spec | {"studies": [spec["studies"][0], spec["studies"][0] | {"name": "two", "title": "Two"}]}, tmp_path)
+    text = page(
+        spec
+        | {"studies": [spec["studies"][0], spec["studies"][0] | {"name": "two", "title": "Two"}]},
+        tmp_path,
+    )
     assert '<a href="#two">Two</a>' in text
     assert '<section id="two">' in text

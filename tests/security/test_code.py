@@ -11,8 +11,15 @@ from tests.house import ROOT
 
 NAMES = {"eval", "exec", "compile", "__import__", "input"}
 CALLS = {
-    *(f"{module}.{name}" for module in ("pickle", "marshal", "dill", "cloudpickle", "joblib") for name in ("load", "loads")),
-    *(f"os.{name}" for name in ("system", "popen", "execv", "execve", "execvp", "spawnl", "spawnv")),
+    *(
+        f"{module}.{name}"
+        for module in ("pickle", "marshal", "dill", "cloudpickle", "joblib")
+        for name in ("load", "loads")
+    ),
+    *(
+        f"os.{name}"
+        for name in ("system", "popen", "execv", "execve", "execvp", "spawnl", "spawnv")
+    ),
     *(f"yaml.{name}" for name in ("unsafe_load", "full_load", "load_all", "unsafe_load_all")),
     *(
         "torch.load",
@@ -25,7 +32,9 @@ CALLS = {
     *("tarfile.extractall", "shutil.unpack_archive", "tempfile.mktemp"),
 }
 METHODS = {"extractall", "extract", "read_pickle", "unpack_archive"}
-ALLOWED = {("workflow/cohort/data/pickles.py", "pickle.Unpickler")}  # an unpickler that knows the names an array needs and no other
+ALLOWED = {
+    ("workflow/cohort/data/pickles.py", "pickle.Unpickler")
+}  # an unpickler that knows the names an array needs and no other
 
 
 def dangers(source: str) -> set[str]:
@@ -40,9 +49,14 @@ def dangers(source: str) -> set[str]:
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
         if called in NAMES | CALLS or ("." in called and called.rpartition(".")[2] in METHODS):
             found.add(called)
-        if keywords.get("shell", "False") != "False" or keywords.get("allow_pickle", "False") != "False":
+        if (
+            keywords.get("shell", "False") != "False"
+            or keywords.get("allow_pickle", "False") != "False"
+        ):
             found.add(called)
-        if called == "yaml.load" and [ast.unparse(part) for part in node.args[1:]] != ["StrictLoader"]:
+        if called == "yaml.load" and [ast.unparse(part) for part in node.args[1:]] != [
+            "StrictLoader"
+        ]:
             found.add(called)
     return found
 
@@ -65,13 +79,19 @@ BAD = (
 @pytest.mark.parametrize("line", BAD)
 def test_the_watchman_sees_what_he_is_to_see(line: str):
     assert dangers(line)
-    assert not dangers("yaml.load(file, StrictLoader); re.compile(x); model.eval(); subprocess.run([x], shell=False)")
+    assert not dangers(
+        "yaml.load(file, StrictLoader); re.compile(x); model.eval(); subprocess.run([x], shell=False)"
+    )
 
 
 def test_no_module_runs_what_a_file_says():
     files = sorted((ROOT / "workflow").rglob("*.py"))
     assert len(files) > 100
-    found = {(str(file.relative_to(ROOT)), danger) for file in files for danger in dangers(file.read_text())}
+    found = {
+        (str(file.relative_to(ROOT)), danger)
+        for file in files
+        for danger in dangers(file.read_text())
+    }
     assert found == ALLOWED
 
 
@@ -79,5 +99,7 @@ def test_no_rule_has_a_shell():
     """A name from a config reaches a rule as a wildcard; with a shell line it could be a command."""
     for file in (ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")):
         assert not re.search(
-            r"^\s*(shell|run|wrapper|notebook)\s*:|\b(eval|exec|shell)\s*\(|os\.system|subprocess", file.read_text(), re.MULTILINE
+            r"^\s*(shell|run|wrapper|notebook)\s*:|\b(eval|exec|shell)\s*\(|os\.system|subprocess",
+            file.read_text(),
+            re.MULTILINE,
         ), file

@@ -9,15 +9,26 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.cell import frozen, plan_file
-from cohort.errors import UserError
+from cohort.cell.planned import frozen, plan_file
+from cohort.core.errors import UserError
 from cohort.plan import all_studies, drawn_names, load
 from tests.workflow.conftest import TINY
 
-LAUGHS = "\n".join(["a0: &a0 [lol, lol]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))])
+LAUGHS = "\n".join(
+    [
+        "a0: &a0 [lol, lol]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)),
+    ]
+)
 YAMLS = {
-    "a tag that calls": ("title: !!python/object/apply:os.system ['touch written']", "could not determine a constructor for the tag"),
-    "a tag that imports": ("title: !!python/module:antigravity ''", "could not determine a constructor for the tag"),
+    "a tag that calls": (
+        "title: !!python/object/apply:os.system ['touch written']",
+        "could not determine a constructor for the tag",
+    ),
+    "a tag that imports": (
+        "title: !!python/module:antigravity ''",
+        "could not determine a constructor for the tag",
+    ),
     "a billion laughs": (LAUGHS, "more than 200000 values, aliases included"),
     "a list that holds itself": ("title: &a [*a]", "is nested too deeply, or holds itself"),
     "deep lists": ("title: " + "[" * 3000 + "]" * 3000, "is nested too deeply, or holds itself"),
@@ -69,7 +80,9 @@ NAMES = [
 ]
 NAMES += ["a b", "a" * 300, "..", "", "-rf", "~", "*", "ä", "a\x00"]
 PLACES = {
-    "experiment": lambda study, name: study["experiments"].update({name: study["experiments"]["one"]}),
+    "experiment": lambda study, name: study["experiments"].update(
+        {name: study["experiments"]["one"]}
+    ),
     "figure": lambda study, name: study["figures"].update({name: study["figures"]["fig1"]}),
     "table": lambda study, name: study["tables"].update({name: study["tables"]["tab1"]}),
     "claim": lambda study, name: study.update(claims={name: {"kind": "order"}}),
@@ -98,9 +111,15 @@ def test_a_name_that_is_a_path_or_a_command(place: str, study: Path):
         try:
             planned = load({"studies": "enemy"})
         except UserError as error:
-            assert "\n" not in str(error) and "config/studies/enemy.yaml" in str(error) and len(str(error)) < 2500
+            assert (
+                "\n" not in str(error)
+                and "config/studies/enemy.yaml" in str(error)
+                and len(str(error)) < 2500
+            )
         else:
-            pytest.fail(f"{name!r} was planned: {sorted(cell.path for cell in planned.cells.values())[:1]}")
+            pytest.fail(
+                f"{name!r} was planned: {sorted(cell.path for cell in planned.cells.values())[:1]}"
+            )
     assert not list(Path("..").rglob("written"))
 
 
@@ -115,17 +134,32 @@ def test_a_strategy_or_data_set_of_such_a_name(name: str, study: Path):
         Path(f"config/{file}.yaml").write_text(original)
 
 
-@pytest.mark.parametrize("number", ["J0", "J-1", "J1.5", "J" + "9" * 5000, "J9" * 80, "J٣", "J1e9", "J 4"])
+@pytest.mark.parametrize(
+    "number", ["J0", "J-1", "J1.5", "J" + "9" * 5000, "J9" * 80, "J٣", "J1e9", "J 4"]
+)
 def test_work_that_is_no_number(number: str, study: Path):
     study.write_text(study.read_text().replace("- J2", f"- {number!r}"))
     refused("axes.J[0] is 'J")
 
 
 @pytest.mark.parametrize(
-    "partition", ["dir-1e999", "dir-nan", "dir-" + "9" * 5000, "classes-" + "9" * 400, "classes-\u0663", "dir-0.1-overlap1e9x9", "iid/../x"]
+    "partition",
+    [
+        "dir-1e999",
+        "dir-nan",
+        "dir-" + "9" * 5000,
+        "classes-" + "9" * 400,
+        "classes-\u0663",
+        "dir-0.1-overlap1e9x9",
+        "iid/../x",
+    ],
 )
 def test_a_partition_that_is_none(partition: str, study: Path):
-    study.write_text(study.read_text().replace("- classes-2", yaml.safe_dump([partition], allow_unicode=True).strip()))
+    study.write_text(
+        study.read_text().replace(
+            "- classes-2", yaml.safe_dump([partition], allow_unicode=True).strip()
+        )
+    )
     refused("partition '")
 
 
@@ -140,20 +174,57 @@ def test_a_study_file_of_such_a_name_is_none(name: str, study: Path):
 
 
 def test_a_study_that_nobody_asked_for_names_no_target_of_such_a_name(study: Path):
-    study.write_text(yaml.safe_dump({"figures": {"../x": {}, "a\n": {}, "fig1": {}, "{digest}": {}}, "tables": {"fig1": {}, "$(x)": {}}}))
+    study.write_text(
+        yaml.safe_dump(
+            {
+                "figures": {"../x": {}, "a\n": {}, "fig1": {}, "{digest}": {}},
+                "tables": {"fig1": {}, "$(x)": {}},
+            }
+        )
+    )
     assert drawn_names("enemy") == ["fig1"]
-    for content in ("figures: text", "figures: [[1]]", "- a", "figures: {1: 2}", "claims: [a]", LAUGHS, ""):
+    for content in (
+        "figures: text",
+        "figures: [[1]]",
+        "- a",
+        "figures: {1: 2}",
+        "claims: [a]",
+        LAUGHS,
+        "",
+    ):
         study.write_text(content)
         assert set(drawn_names("enemy")) <= {"t", "e", "x", "claims"}
 
 
 FILES = {
-    "a path": ("files", {"../written": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}}),
+    "a path": (
+        "files",
+        {"../written": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}},
+    ),
     "dots": ("files", {"..": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}}),
-    "hidden": ("files", {".written": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}}),
-    "a file of this machine": ("files", {"a": {"source": "file:///etc/passwd", "sha256": "0" * 64, "bytes": 1}}),
-    "a package's parent": ("files", {"a": {"source": "package:numpy/../../../../etc/passwd", "sha256": "0" * 64}}),
-    "a member outside": ("files", {"a": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1, "member": "/etc/passwd"}}),
+    "hidden": (
+        "files",
+        {".written": {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}},
+    ),
+    "a file of this machine": (
+        "files",
+        {"a": {"source": "file:///etc/passwd", "sha256": "0" * 64, "bytes": 1}},
+    ),
+    "a package's parent": (
+        "files",
+        {"a": {"source": "package:numpy/../../../../etc/passwd", "sha256": "0" * 64}},
+    ),
+    "a member outside": (
+        "files",
+        {
+            "a": {
+                "source": "https://a.org/b",
+                "sha256": "0" * 64,
+                "bytes": 1,
+                "member": "/etc/passwd",
+            }
+        },
+    ),
     "a shape without end": ("shape", [10**30]),
 }
 
@@ -185,6 +256,9 @@ def test_a_plan_file_of_an_enemys(name: str, project: Path):
     file.parent.mkdir(parents=True)
     content = PLANS[name]
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UserError, match=r"^results/plan/k0123456789ab.json: cannot be read as a plan file \([^\n]*start snakemake again"):
+    with pytest.raises(
+        UserError,
+        match=r"^results/plan/k0123456789ab.json: cannot be read as a plan file \([^\n]*start snakemake again",
+    ):
         frozen(file)
     assert not Path("written").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.plan import load
 from tests.workflow.conftest import tiny_project
 
@@ -17,16 +17,30 @@ URL = f"https://reader:{SECRET}@mirror.example.org/sets"
 
 def holders(folder: Path) -> list[Path]:
     """The files in which the secret stands."""
-    return [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and SECRET.encode() in path.read_bytes()
+    ]
 
 
-@pytest.mark.parametrize("fails", [False, True], ids=["a job that ends well", "a job that fails with a traceback"])
-def test_a_secret_of_the_environment_stays_there(fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "fails", [False, True], ids=["a job that ends well", "a job that fails with a traceback"]
+)
+def test_a_secret_of_the_environment_stays_there(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     fresh = tiny_project(tmp_path / "project")
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "http_proxy", "COHORT_PASSWORD"):
-        monkeypatch.setenv(name, f"http://user:{SECRET}@127.0.0.1:9" if name == "http_proxy" else SECRET)
+        monkeypatch.setenv(
+            name, f"http://user:{SECRET}@127.0.0.1:9" if name == "http_proxy" else SECRET
+        )
     if fails:
-        fresh.replace("workflow/cohort/training/job.py", "    planned = frozen(plan)\n", "    planned = frozen(plan)\n    1 / 0\n")
+        fresh.replace(
+            "workflow/cohort/training/job/run.py",
+            "    planned = frozen(plan)\n",
+            "    planned = frozen(plan)\n    1 / 0\n",
+        )
     output = fresh.snakemake("--config", "only=strategy=fedentopt,partition=iid", fails=fails)
     if fails:
         (log,) = (fresh.root / "results/logs/train").rglob("*.log")
@@ -36,7 +50,8 @@ def test_a_secret_of_the_environment_stays_there(fails: bool, tmp_path: Path, mo
 
 def test_a_mirror_is_a_folder_and_its_password_is_not_repeated(project: Path):
     with pytest.raises(
-        UserError, match=r"data_mirror is 'https://\*\*\*@mirror.example.org/sets', which does not look like a folder"
+        UserError,
+        match=r"data_mirror is 'https://\*\*\*@mirror.example.org/sets', which does not look like a folder",
     ) as caught:
         load({"data_mirror": URL})
     assert SECRET not in str(caught.value)
@@ -50,7 +65,8 @@ def test_a_url_with_a_password_is_refused_and_not_repeated(key: str, project: Pa
     raw[key] = URL if key == "source" else [URL]
     file.write_text(yaml.safe_dump(content))
     with pytest.raises(
-        UserError, match=r"https://\*\*\*@mirror.example.org/sets', which does not look like .*without user and password"
+        UserError,
+        match=r"https://\*\*\*@mirror.example.org/sets', which does not look like .*without user and password",
     ) as caught:
         load({})
     assert SECRET not in str(caught.value)

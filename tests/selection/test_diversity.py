@@ -10,8 +10,12 @@ from scipy.stats import chisquare, entropy
 from cohort.selection.diversity import Diversity
 from cohort.selection.selector import View
 
-COUNTS = np.array([[10, 0, 0, 0], [5, 5, 0, 0], [1, 2, 3, 4], [0, 0, 9, 1], [4, 4, 4, 4], [0, 0, 0, 7]])
-RANDOM = np.random.default_rng(3).integers(0, 9, (40, 15)) * (np.random.default_rng(4).random((40, 15)) < 0.4) + np.eye(40, 15, dtype=int)
+COUNTS = np.array(
+    [[10, 0, 0, 0], [5, 5, 0, 0], [1, 2, 3, 4], [0, 0, 9, 1], [4, 4, 4, 4], [0, 0, 0, 7]]
+)
+RANDOM = np.random.default_rng(3).integers(0, 9, (40, 15)) * (
+    np.random.default_rng(4).random((40, 15)) < 0.4
+) + np.eye(40, 15, dtype=int)
 
 
 def view(counts: np.ndarray, cohort: int) -> View:
@@ -21,8 +25,13 @@ def view(counts: np.ndarray, cohort: int) -> View:
 def by_scipy(counts: np.ndarray, mix: float, alpha: float, power: int) -> list[float]:
     """Client by client, pair by pair."""
     classes = counts.shape[1]
-    own = [mix * np.count_nonzero(row) / classes + (1 - mix) * entropy(row) / np.log(classes) for row in counts]
-    distance = [sum(jensenshannon(row, other) ** power for other in counts) / len(counts) for row in counts]
+    own = [
+        mix * np.count_nonzero(row) / classes + (1 - mix) * entropy(row) / np.log(classes)
+        for row in counts
+    ]
+    distance = [
+        sum(jensenshannon(row, other) ** power for other in counts) / len(counts) for row in counts
+    ]
     return [alpha * a + (1 - alpha) * b / max(distance) for a, b in zip(own, distance, strict=True)]
 
 
@@ -40,14 +49,18 @@ def test_scores_by_hand():
     maximum 1. A class of two is held and the entropy is 0: own diversity 1/4 at mix 1/2."""
     counts = np.array([[3, 0], [0, 8]])
     np.testing.assert_allclose(Diversity(alpha=0.2).scores(counts), [0.2 * 0.25 + 0.8] * 2)
-    np.testing.assert_allclose(Diversity(alpha=0.2, measure="divergence").scores(counts), [0.2 * 0.25 + 0.8] * 2)
+    np.testing.assert_allclose(
+        Diversity(alpha=0.2, measure="divergence").scores(counts), [0.2 * 0.25 + 0.8] * 2
+    )
 
 
 def test_clients_that_are_all_alike_have_no_distance():
     """As run this is 0/0; 3 of 4 classes, evenly: 0.5 * 3/4 + 0.5 * ln 3 / ln 4."""
     counts = np.array([[1, 1, 1, 0], [7, 7, 7, 0], [3, 3, 3, 0]])
     np.testing.assert_allclose(Diversity(alpha=0.0).scores(counts), [0, 0, 0])
-    np.testing.assert_allclose(Diversity(alpha=0.4).scores(counts), [0.4 * (0.375 + 0.5 * np.log(3) / np.log(4))] * 3)
+    np.testing.assert_allclose(
+        Diversity(alpha=0.4).scores(counts), [0.4 * (0.375 + 0.5 * np.log(3) / np.log(4))] * 3
+    )
 
 
 def test_chosen_as_often_as_the_scores_say():
@@ -55,7 +68,9 @@ def test_chosen_as_often_as_the_scores_say():
     selector, seen = Diversity(alpha=0.5), np.zeros(6)
     state = selector.begin(view(COUNTS, 1), np.random.default_rng(0))
     for seed in range(20_000):
-        seen[selector.select(state, np.arange(6), view(COUNTS, 1), np.random.default_rng(seed))] += 1
+        seen[
+            selector.select(state, np.arange(6), view(COUNTS, 1), np.random.default_rng(seed))
+        ] += 1
     scores = np.array(by_scipy(COUNTS, 0.5, 0.5, 1))
     weights = (scores - scores.min()) / (scores.max() - scores.min()) + 0.01
     assert chisquare(seen, weights / weights.sum() * 20_000).pvalue > 1e-3

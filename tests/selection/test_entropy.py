@@ -15,15 +15,28 @@ from cohort.selection.selector import State, View
 
 
 def view(label_counts: np.ndarray, cohort: int) -> View:
-    return View(clients=len(label_counts), cohort=cohort, sizes=label_counts.sum(axis=1), label_counts=label_counts)
+    return View(
+        clients=len(label_counts),
+        cohort=cohort,
+        sizes=label_counts.sum(axis=1),
+        label_counts=label_counts,
+    )
 
 
 def select(
-    label_counts: np.ndarray, cohort: int, seed: int, buffer: tuple[int, ...] = (), candidates: list[int] | None = None
+    label_counts: np.ndarray,
+    cohort: int,
+    seed: int,
+    buffer: tuple[int, ...] = (),
+    candidates: list[int] | None = None,
 ) -> list[int]:
     pool = np.arange(len(label_counts)) if candidates is None else np.array(candidates)
     state: State = {"buffer": np.array(buffer, dtype=np.int64)}
-    return Entropy().select(state, pool, view(label_counts, cohort), np.random.default_rng(seed)).tolist()
+    return (
+        Entropy()
+        .select(state, pool, view(label_counts, cohort), np.random.default_rng(seed))
+        .tolist()
+    )
 
 
 def exact_entropy(counts: list[int]) -> Decimal:
@@ -40,13 +53,21 @@ def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[lis
     with localcontext() as context:
         context.prec = 50
         while len(chosen) < cohort:
-            pooled = [sum(rows[client][label] for client in chosen) for label in range(len(rows[0]))]
+            pooled = [
+                sum(rows[client][label] for client in chosen) for label in range(len(rows[0]))
+            ]
             found = {}
             for client in range(len(rows)):
                 if client not in chosen:
-                    found[client] = exact_entropy([a + b for a, b in zip(pooled, rows[client], strict=True)])
+                    found[client] = exact_entropy(
+                        [a + b for a, b in zip(pooled, rows[client], strict=True)]
+                    )
             best = max(found.values())
-            equal = [client for client, entropy in found.items() if abs(entropy - best) < Decimal("1e-40")]
+            equal = [
+                client
+                for client, entropy in found.items()
+                if abs(entropy - best) < Decimal("1e-40")
+            ]
             tied = tied or len(equal) > 1
             chosen.append(min(equal))
     return chosen, tied
@@ -60,9 +81,13 @@ def pools() -> list[np.ndarray]:
         shape = rng.integers(3, 9), rng.integers(2, 5)
         counts = rng.integers(0, rng.choice([2, 3, 6, 60, 500]), shape)
         if seed % 4 == 0:
-            counts = counts[rng.integers(0, len(counts), len(counts))]  # the same client several times
+            counts = counts[
+                rng.integers(0, len(counts), len(counts))
+            ]  # the same client several times
         if seed % 5 == 0:
-            counts = np.stack([rng.permutation(counts[0]) for _ in counts])  # one client, its classes renamed
+            counts = np.stack(
+                [rng.permutation(counts[0]) for _ in counts]
+            )  # one client, its classes renamed
         found.append(counts * (counts.sum() > 0))
     return found
 
@@ -77,7 +102,9 @@ def test_greedy_choice_is_the_exact_one_with_ties_to_the_lowest_index():
         ties += tied
         raw_differs += raw_greedy(counts, found[0], cohort) != expected
     assert ties > 100
-    assert raw_differs > 3  # pools in which rounding would decide, so that the tolerance is tested as well
+    assert (
+        raw_differs > 3
+    )  # pools in which rounding would decide, so that the tolerance is tested as well
 
 
 def raw_greedy(label_counts: np.ndarray, first: int, cohort: int) -> list[int]:
@@ -111,7 +138,10 @@ def test_tie_tolerance(deficit: float, second: int):
 
 def test_first_pick_is_uniform_over_the_pool():
     counts = np.array([[9, 0], [0, 9], [5, 5], [1, 8], [0, 0], [2, 2], [7, 3], [3, 3]])
-    firsts = [select(counts, 2, seed, buffer=(1, 6), candidates=[0, 1, 2, 3, 5, 6, 7])[0] for seed in range(3000)]
+    firsts = [
+        select(counts, 2, seed, buffer=(1, 6), candidates=[0, 1, 2, 3, 5, 6, 7])[0]
+        for seed in range(3000)
+    ]
     drawn = np.bincount(firsts, minlength=8)
     assert drawn[[1, 4, 6]].sum() == 0
     assert stats.chisquare(drawn[[0, 2, 3, 5, 7]]).pvalue > 1e-3
@@ -121,7 +151,10 @@ def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
     rng = np.random.default_rng(0)
     for seed in range(100):
         counts = rng.integers(0, 9, (12, 3))
-        buffer, candidates = tuple(rng.choice(12, 4, replace=False).tolist()), rng.choice(12, 9, replace=False).tolist()
+        buffer, candidates = (
+            tuple(rng.choice(12, 4, replace=False).tolist()),
+            rng.choice(12, 9, replace=False).tolist(),
+        )
         allowed = set(candidates) - set(buffer)
         cohort = select(counts, 4, seed, buffer, candidates)
         assert len(set(cohort)) == 4
@@ -135,8 +168,12 @@ def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
     state = selector.begin(view(counts, 3), np.random.default_rng(0))
     for round in range(40):
         resting = set(queue)
-        cohort = selector.select(state, np.arange(20), view(counts, 3), np.random.default_rng(round))
-        assert not resting & set(cohort.tolist())  # who left the buffer in this round waits for the next
+        cohort = selector.select(
+            state, np.arange(20), view(counts, 3), np.random.default_rng(round)
+        )
+        assert not resting & set(
+            cohort.tolist()
+        )  # who left the buffer in this round waits for the next
         state = selector.observe(state, cohort, {}, view(counts, 3))
         queue.extend(cohort.tolist())
         while len(queue) > {0.0: 0, 0.25: 5, 0.5: 10, 0.7: 14, 0.75: 15}[share]:
@@ -149,7 +186,9 @@ def test_no_eviction_inside_the_round():
     counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
     selector = Entropy(buffer=1 / 3)  # two of six rest
     for seed in range(50):
-        cohort = selector.select({"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed))
+        cohort = selector.select(
+            {"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed)
+        )
         assert not {0, 1} & set(cohort.tolist())
 
 
@@ -158,7 +197,9 @@ def test_eviction_after_each_pick_as_printed():
     counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
     selector = Entropy(buffer=1 / 3, evict="pick")
     for seed in range(50):
-        first, second = selector.select({"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed)).tolist()
+        first, second = selector.select(
+            {"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed)
+        ).tolist()
         assert first in (2, 3, 4, 5) and second == 0
 
 
@@ -169,14 +210,23 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
     selector, keep = Entropy(buffer=share, evict="pick"), round(share * 12)
     state, buffer = selector.begin(view(counts, 3), np.random.default_rng(0)), deque()
     for round_ in range(30):
-        found = selector.select(state, np.arange(12), view(counts, 3), np.random.default_rng(round_)).tolist()
+        found = selector.select(
+            state, np.arange(12), view(counts, 3), np.random.default_rng(round_)
+        ).tolist()
         state = selector.observe(state, np.array(found), {}, view(counts, 3))
         pooled, free, chosen = np.zeros(3), set(range(12)), []
         for pick in range(3):
             allowed = sorted(free - set(buffer))
-            bits = {client: exact_entropy((pooled + counts[client]).astype(int).tolist()) for client in allowed}
+            bits = {
+                client: exact_entropy((pooled + counts[client]).astype(int).tolist())
+                for client in allowed
+            }
             highest = max(bits.values()) - Decimal("1e-20")
-            best = found[0] if pick == 0 else min(client for client in allowed if bits[client] >= highest)
+            best = (
+                found[0]
+                if pick == 0
+                else min(client for client in allowed if bits[client] >= highest)
+            )
             assert pick or best in allowed
             buffer.append(best)
             while len(buffer) > keep:
@@ -192,13 +242,17 @@ def test_liars_claim_their_size_of_every_class_alike():
     uploaded = Entropy(liars=0.3).begin(view(counts, 3), np.random.default_rng(0))["uploaded"]
     lying = np.flatnonzero((uploaded != counts).any(axis=1))
     assert len(lying) == 3
-    np.testing.assert_array_equal(uploaded[lying], np.repeat(counts[lying].sum(axis=1) / 4, 4).reshape(3, 4))
+    np.testing.assert_array_equal(
+        uploaded[lying], np.repeat(counts[lying].sum(axis=1) / 4, 4).reshape(3, 4)
+    )
 
 
 def test_noise_is_drawn_once_and_the_same_for_the_same_generator():
     counts = np.random.default_rng(1).integers(0, 9, (10, 4))
     selector = Entropy(epsilon=0.5)
-    one, two, other = (selector.begin(view(counts, 3), np.random.default_rng(seed)) for seed in (0, 0, 1))
+    one, two, other = (
+        selector.begin(view(counts, 3), np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(one["uploaded"], two["uploaded"])
     assert (one["uploaded"] != other["uploaded"]).all() and (one["uploaded"] != counts).all()
     later = selector.observe(one, np.array([1, 2, 3]), {}, view(counts, 3))
@@ -209,7 +263,9 @@ def test_negative_counts_count_as_none():
     """Their sum is 10 bits of class 0 and as many of class 1, whatever is below zero in the others."""
     assert entropy_bits(np.array([10.0, 10.0, -3.0, -0.1])) == pytest.approx(1, abs=1e-15)
     assert entropy_bits(np.array([[-1.0, -2.0]])).tolist() == [0]
-    assert entropy_bits(np.array([[-5.0, 1.0]]), np.array([6.0, 0.0])).tolist() == [pytest.approx(1, abs=1e-15)]
+    assert entropy_bits(np.array([[-5.0, 1.0]]), np.array([6.0, 0.0])).tolist() == [
+        pytest.approx(1, abs=1e-15)
+    ]
 
 
 @pytest.mark.alone
@@ -249,9 +305,14 @@ def test_500_rounds_of_100_clients_with_half_of_them_resting():
     rng = np.random.default_rng(2)
     counts = np.round(rng.dirichlet(np.full(10, 0.1), 100) * 500).astype(np.int64)
     selector = Entropy(buffer=0.5)
-    state, chosen = selector.begin(view(counts, 10), np.random.default_rng(0)), np.zeros(100, dtype=int)
+    state, chosen = (
+        selector.begin(view(counts, 10), np.random.default_rng(0)),
+        np.zeros(100, dtype=int),
+    )
     for round in range(500):
-        cohort = selector.select(state, np.arange(100), view(counts, 10), np.random.default_rng(round))
+        cohort = selector.select(
+            state, np.arange(100), view(counts, 10), np.random.default_rng(round)
+        )
         assert len(set(cohort.tolist())) == 10
         chosen[cohort] += 1
         state = selector.observe(state, cohort, {}, view(counts, 10))
@@ -259,13 +320,17 @@ def test_500_rounds_of_100_clients_with_half_of_them_resting():
     assert chosen.max() <= 84  # five rounds of rest after each: at most every sixth round
 
 
-@pytest.mark.parametrize(("buffer", "clients", "cohort"), [(0.5, 10, 6), (0.95, 10, 1), (0.75, 100, 26), (0.0, 5, 6)])
+@pytest.mark.parametrize(
+    ("buffer", "clients", "cohort"), [(0.5, 10, 6), (0.95, 10, 1), (0.75, 100, 26), (0.0, 5, 6)]
+)
 def test_too_few_clients_outside_the_buffer_are_refused(buffer: float, clients: int, cohort: int):
     with pytest.raises(ValueError, match="leaves fewer than"):
         Entropy(buffer=buffer).check(clients, cohort)
 
 
-@pytest.mark.parametrize(("buffer", "clients", "cohort"), [(0.5, 10, 5), (0.9, 10, 1), (0.75, 100, 25), (0.0, 5, 5)])
+@pytest.mark.parametrize(
+    ("buffer", "clients", "cohort"), [(0.5, 10, 5), (0.9, 10, 1), (0.75, 100, 25), (0.0, 5, 5)]
+)
 def test_just_enough_clients_are_not_refused(buffer: float, clients: int, cohort: int):
     Entropy(buffer=buffer).check(clients, cohort)
 
@@ -274,7 +339,9 @@ def test_entropy_is_scipys():
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 5, (300, 6))
     counts[counts.sum(axis=1) == 0] = [3, 0, 0, 0, 0, 0]
-    np.testing.assert_allclose(entropy_bits(counts), stats.entropy(counts, base=2, axis=1), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        entropy_bits(counts), stats.entropy(counts, base=2, axis=1), rtol=0, atol=1e-14
+    )
     assert entropy_bits(np.array([7, 7, 7, 7])) == pytest.approx(2, abs=1e-15)
     assert entropy_bits(np.array([0, 9, 0])) == 0
     assert entropy_bits(np.zeros(4)) == 0

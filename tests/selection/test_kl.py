@@ -14,7 +14,9 @@ def view(counts: np.ndarray, cohort: int) -> View:
     return View(clients=len(counts), cohort=cohort, sizes=counts.sum(axis=1), label_counts=counts)
 
 
-def select(counts: np.ndarray, cohort: int, theta: float = 0.01) -> tuple[list[int], list[list[int]]]:
+def select(
+    counts: np.ndarray, cohort: int, theta: float = 0.01
+) -> tuple[list[int], list[list[int]]]:
     selector, seen = KL(theta=theta), view(counts, cohort)
     chosen = selector.select({}, np.arange(len(counts)), seen, np.random.default_rng(0))
     return chosen.tolist(), selector.quotas(chosen, seen).tolist()

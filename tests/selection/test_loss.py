@@ -16,9 +16,13 @@ def view(clients: int, cohort: int) -> View:
     return View(clients=clients, cohort=cohort, sizes=np.ones(clients))
 
 
-def select(losses: list[float], cohort: int, seed: int, candidates: list[int] | None = None) -> list[int]:
+def select(
+    losses: list[float], cohort: int, seed: int, candidates: list[int] | None = None
+) -> list[int]:
     pool = np.arange(len(losses)) if candidates is None else np.array(candidates)
-    return SELECTOR.select({"loss": np.array(losses)}, pool, view(len(losses), cohort), np.random.default_rng(seed)).tolist()
+    return SELECTOR.select(
+        {"loss": np.array(losses)}, pool, view(len(losses), cohort), np.random.default_rng(seed)
+    ).tolist()
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -64,10 +68,14 @@ def test_ties_are_broken_evenly(tied: float):
 def test_observe_changes_the_cohort_and_nobody_else():
     before = SELECTOR.begin(view(6, 2), np.random.default_rng(0))
     assert before["loss"].tolist() == [np.inf] * 6
-    after = SELECTOR.observe(before, np.array([4, 1]), {"reserved_loss": np.array([0.5, 2.0])}, view(6, 2))
+    after = SELECTOR.observe(
+        before, np.array([4, 1]), {"reserved_loss": np.array([0.5, 2.0])}, view(6, 2)
+    )
     assert after["loss"].tolist() == [np.inf, 2.0, np.inf, np.inf, 0.5, np.inf]
     assert before["loss"].tolist() == [np.inf] * 6  # a checkpoint may still hold the state before
-    again = SELECTOR.observe(after, np.array([1, 2]), {"reserved_loss": np.array([0.25, 7.0])}, view(6, 2))
+    again = SELECTOR.observe(
+        after, np.array([1, 2]), {"reserved_loss": np.array([0.25, 7.0])}, view(6, 2)
+    )
     assert again["loss"].tolist() == [np.inf, 0.25, 7.0, np.inf, 0.5, np.inf]
 
 
@@ -77,7 +85,9 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
     rng = np.random.default_rng(seed)
     state, last = SELECTOR.begin(view(10, 3), np.random.default_rng(0)), {}
     for round in range(12):
-        cohort = SELECTOR.select(state, np.arange(10), view(10, 3), np.random.default_rng([seed, round])).tolist()
+        cohort = SELECTOR.select(
+            state, np.arange(10), view(10, 3), np.random.default_rng([seed, round])
+        ).tolist()
         unmeasured = [client for client in range(10) if client not in last]
         if len(unmeasured) >= 3:
             assert set(cohort) <= set(unmeasured)

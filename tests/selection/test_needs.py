@@ -26,11 +26,15 @@ class Spy(Selector):
         self.views.append(view)
         return {}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         self.views.append(view)
         return candidates[: view.cohort]
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         self.views.append(view)
         self.reports.append(reports)
         return state
@@ -76,4 +80,13 @@ def test_losses_are_reported_to_who_declares_them():
 
 
 def test_every_selector_is_found():
-    assert list(SELECTORS) == ["diversity", "entropy", "kl", "loss", "probe", "random", "reselect", "skewed"]
+    assert list(SELECTORS) == [
+        "diversity",
+        "entropy",
+        "kl",
+        "loss",
+        "probe",
+        "random",
+        "reselect",
+        "skewed",
+    ]

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cohort.core.randomness import generator
 from cohort.partition import Pool, parse_name
-from cohort.randomness import generator
 from cohort.selection.entropy import Entropy
 from cohort.selection.selector import View
 
-SAMPLES = {"cifar10": np.repeat(np.arange(10), 5000), "cifar100-coarse": np.repeat(np.arange(20), 2500)}
+SAMPLES = {
+    "cifar10": np.repeat(np.arange(10), 5000),
+    "cifar100-coarse": np.repeat(np.arange(20), 2500),
+}
 # data, partition, share that rests: the paper's value, the deviation that it prints (of 3 runs), and by how much single partitions differ
 # (standard deviation over 16 of them, simulated elsewhere). Evicting inside the client loop, as Algorithm 1 is printed, would give .899 and
 # .971 for CIFAR-10, classes-2 with 0.25 and 0.5.
@@ -50,7 +53,9 @@ def rounds(selector: Entropy, counts: np.ndarray, seed: int, count: int) -> Iter
     view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=counts)
     state = selector.begin(view, generator(seed, "selection"))
     for round in range(1, count + 1):
-        cohort = selector.select(state, np.arange(100), view, generator(seed, "selection", round=round))
+        cohort = selector.select(
+            state, np.arange(100), view, generator(seed, "selection", round=round)
+        )
         yield cohort
         state = selector.observe(state, cohort, {}, view)
 
@@ -74,7 +79,12 @@ def test_spread_over_the_clients_is_the_papers(dataset: str, partition: str, buf
 def entropies(selector: Entropy, partition: str, seed: int) -> np.ndarray:
     """Entropy in bits of the labels of each cohort of CIFAR-10, as they are."""
     counts = label_counts("cifar10", partition, seed)
-    return np.array([stats.entropy(counts[cohort].sum(axis=0), base=2) for cohort in rounds(selector, counts, seed, 100)])
+    return np.array(
+        [
+            stats.entropy(counts[cohort].sum(axis=0), base=2)
+            for cohort in rounds(selector, counts, seed, 100)
+        ]
+    )
 
 
 def test_clients_of_two_classes_cover_all_ten():

@@ -13,7 +13,12 @@ from cohort.selection.selector import View
 
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
     view = View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
-    return np.stack([Random().select({}, candidates, view, np.random.default_rng(seed)) for seed in range(draws)])
+    return np.stack(
+        [
+            Random().select({}, candidates, view, np.random.default_rng(seed))
+            for seed in range(draws)
+        ]
+    )
 
 
 def test_every_subset_is_equally_likely():

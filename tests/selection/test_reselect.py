@@ -25,7 +25,11 @@ def greedy(soft: np.ndarray, sizes: np.ndarray) -> list[int]:
 
 def test_it_leaves_out_who_makes_the_mean_less_even():
     soft = np.array([[0.9, 0.1], [0.1, 0.9], [1.0, 0.0]])
-    assert Reselect().keep({"soft_labels": soft}, np.array([5, 5, 5])).tolist() == [True, True, False]
+    assert Reselect().keep({"soft_labels": soft}, np.array([5, 5, 5])).tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 def greedy_mask(soft: np.ndarray, sizes: np.ndarray) -> list[bool]:
@@ -45,8 +49,15 @@ def test_against_scipy():
 
 def test_a_client_without_samples_does_not_hinder_the_judgment():
     soft = np.array([[0.9, 0.1], [np.nan, np.nan], [0.1, 0.9], [1.0, 0.0]])
-    assert Reselect().keep({"soft_labels": soft}, np.array([5, 0, 5, 5])).tolist() == [True, True, True, False]
+    assert Reselect().keep({"soft_labels": soft}, np.array([5, 0, 5, 5])).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_one_is_always_kept():
-    assert Reselect().keep({"soft_labels": np.array([[1.0, 0.0], [1.0, 0.0]])}, np.array([3, 4])).any()
+    assert (
+        Reselect().keep({"soft_labels": np.array([[1.0, 0.0], [1.0, 0.0]])}, np.array([3, 4])).any()
+    )

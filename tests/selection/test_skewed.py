@@ -16,9 +16,19 @@ def view(clients: int, cohort: int) -> View:
 
 def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int = 0) -> np.ndarray:
     """How often each client is chosen."""
-    seen, state = np.zeros(clients), selector.begin(view(clients, cohort), np.random.default_rng(seed))
+    seen, state = (
+        np.zeros(clients),
+        selector.begin(view(clients, cohort), np.random.default_rng(seed)),
+    )
     for round in range(rounds):
-        seen[selector.select(state, np.arange(clients), view(clients, cohort), np.random.default_rng([seed, round]))] += 1
+        seen[
+            selector.select(
+                state,
+                np.arange(clients),
+                view(clients, cohort),
+                np.random.default_rng([seed, round]),
+            )
+        ] += 1
     return seen
 
 
@@ -38,7 +48,9 @@ def test_a_cohort_is_a_draw_without_replacement():
     weights, seen = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
     selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
     for seed in range(20_000):
-        first, second = selector.select(state, np.arange(4), view(4, 2), np.random.default_rng(seed))
+        first, second = selector.select(
+            state, np.arange(4), view(4, 2), np.random.default_rng(seed)
+        )
         seen[first, second] += 1
     expected = weights[:, None] * weights / (1 - weights[:, None])
     off = ~np.eye(4, dtype=bool)
@@ -53,7 +65,10 @@ def test_drawn_anew_everybody_is_chosen_equally_often():
 
 
 def test_drawn_once_few_clients_are_chosen_again_and_again():
-    skewed, even = (np.sort(counts(Skewed(gamma=gamma, redraw=False), 20, 4, 500))[::-1] for gamma in (0.01, 1000.0))
+    skewed, even = (
+        np.sort(counts(Skewed(gamma=gamma, redraw=False), 20, 4, 500))[::-1]
+        for gamma in (0.01, 1000.0)
+    )
     assert skewed[:4].tolist() == [500] * 4
     assert chisquare(even).pvalue > 1e-3
 

@@ -20,7 +20,9 @@ import yaml
 from tests.workflow.conftest import Project, tiny_project
 
 STATE = Path("/var/tmp/cohort-slurm")
-USERS = STATE.with_suffix(".users")  # which test processes use it: the first starts it, the last stops it
+USERS = STATE.with_suffix(
+    ".users"
+)  # which test processes use it: the first starts it, the last stops it
 SCRIPTS = Path(__file__).parent / "cluster"
 OFTEN = {
     "slurm-status-command": "squeue",
@@ -35,11 +37,17 @@ OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 def slurm() -> Iterator[None]:
     """Debian's SLURM on this machine."""
     if not all(shutil.which(program) for program in ("slurmctld", "slurmd", "sbatch", "munged")):
-        pytest.skip("SLURM is not installed here: tests/slurm/cluster/install.sh installs Debian's packages")
+        pytest.skip(
+            "SLURM is not installed here: tests/slurm/cluster/install.sh installs Debian's packages"
+        )
     if os.geteuid() != 0:
         pytest.skip("only root can start a SLURM")
     with _users() as users:
-        started = None if users else subprocess.run([SCRIPTS / "start.sh", STATE], text=True, stderr=subprocess.PIPE)
+        started = (
+            None
+            if users
+            else subprocess.run([SCRIPTS / "start.sh", STATE], text=True, stderr=subprocess.PIPE)
+        )
         if started is not None and started.returncode:
             pytest.skip(f"SLURM does not start here: {started.stderr.strip()[-2000:]}")
         users.add(os.getpid())
@@ -83,7 +91,14 @@ class Lab(Project):
         profile = yaml.safe_load((self.root / "profiles/slurm/profile.yaml").read_text())
         if not card:
             del profile["set-resources"]
-        profile |= OFTEN | {"latency-wait": 10, "default-resources": {"slurm_partition": partition, "runtime": 5}} | changes
+        profile |= (
+            OFTEN
+            | {
+                "latency-wait": 10,
+                "default-resources": {"slurm_partition": partition, "runtime": 5},
+            }
+            | changes
+        )
         if "slurm-no-requeue" in changes:
             del profile["slurm-requeue"]
         folder = self.root / "lab"
@@ -108,7 +123,9 @@ class Lab(Project):
     def jobs(self) -> list[Job]:
         """The jobs that were ever submitted from here."""
         told = command("squeue", "--states=all", "--noheader", "--format=%i|%Z")
-        numbers = [line.split("|")[0] for line in told.splitlines() if line.split("|")[1] == str(self.root)]
+        numbers = [
+            line.split("|")[0] for line in told.splitlines() if line.split("|")[1] == str(self.root)
+        ]
         return [_job(number) for number in sorted(numbers, key=int)]
 
     def running(self) -> list[Job]:
@@ -126,8 +143,16 @@ class Lab(Project):
 
     def training(self) -> dict[int, Path]:
         """For each process that trains, where its cell keeps its state."""
-        opened = {process: [file.resolve() for file in Path(f"/proc/{process}/fd").glob("*")] for process in self.processes()}
-        return {process: file.parent for process, files in opened.items() for file in files if file.name == "lease"}
+        opened = {
+            process: [file.resolve() for file in Path(f"/proc/{process}/fd").glob("*")]
+            for process in self.processes()
+        }
+        return {
+            process: file.parent
+            for process, files in opened.items()
+            for file in files
+            if file.name == "lease"
+        }
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints of cells that are not done."""
@@ -146,7 +171,14 @@ def _job(number: str) -> Job:
         found = re.search(rf"\b{key}=(\S+)", text)
         return found[1] if found else ""
 
-    return Job(number, told("JobState"), int(told("Restarts")), told("MinMemoryNode"), told("TimeLimit"), "gpu" in told("TresPerJob"))
+    return Job(
+        number,
+        told("JobState"),
+        int(told("Restarts")),
+        told("MinMemoryNode"),
+        told("TimeLimit"),
+        "gpu" in told("TresPerJob"),
+    )
 
 
 def _command_line(folder: Path) -> bytes:

@@ -92,7 +92,9 @@ def test_time_limit(lab: Lab):
     wait_for(lambda: lab.processes() and "start at round 0" in log_of(lab))
     time.sleep(1)
     (process,) = lab.processes()
-    os.kill(process, signal.SIGSTOP)  # a minute is the shortest limit: it passes without work, until SLURM says CONT and TERM
+    os.kill(
+        process, signal.SIGSTOP
+    )  # a minute is the shortest limit: it passes without work, until SLURM says CONT and TERM
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, output
     first, second = lab.jobs()
@@ -105,7 +107,14 @@ def preempted(lab: Lab) -> None:
     driver = lab.begin()
     wait_for(lambda: lab.processes() and "start at round 0" in log_of(lab))
     time.sleep(1)
-    command("sbatch", "--partition=urgent", "--ntasks=2", "--wrap=sleep 1", "--output=/dev/null", f"--chdir={lab.root.parent}")
+    command(
+        "sbatch",
+        "--partition=urgent",
+        "--ntasks=2",
+        "--wrap=sleep 1",
+        "--output=/dev/null",
+        f"--chdir={lab.root.parent}",
+    )
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, output
     assert "start at round 0" not in log_of(lab)
@@ -139,7 +148,9 @@ def test_scancel_and_a_node_that_goes_down_and_comes_back(lab: Lab):
     wait_for(lambda: len(lab.jobs()) == 2 and lab.processes())
     command("scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=test")
     wait_for(lambda: not lab.processes())
-    subprocess.run(["scontrol", "update", "NodeName=node2", "State=RESUME"], check=False)  # it may be back by itself
+    subprocess.run(
+        ["scontrol", "update", "NodeName=node2", "State=RESUME"], check=False
+    )  # it may be back by itself
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, output
     states = [(job.state, job.restarts) for job in lab.jobs()]
@@ -158,7 +169,9 @@ def test_too_little_memory(lab: Lab):
     path.unlink()
     lab.profile(**{"set-resources": {"train": {"mem_mb": 100}}, "retries": 0})
     assert f"failed: {path.relative_to(lab.root)}" in lab.run(fails=True)
-    status = subprocess.run(["cohort", "status"], cwd=lab.root, text=True, capture_output=True, check=True).stdout
+    status = subprocess.run(
+        ["cohort", "status"], cwd=lab.root, text=True, capture_output=True, check=True
+    ).stdout
     assert f"failed: {path.relative_to(lab.root)}" in status
 
 
@@ -173,7 +186,9 @@ def test_driver_killed_and_started_again(lab: Lab):
     lab.run()
     for path in lab.records():
         (session,) = read(path).header["provenance"]["sessions"]
-        assert datetime.fromisoformat(session["started"]) <= killed_at, "an orphan's cell was trained again"
+        assert datetime.fromisoformat(session["started"]) <= killed_at, (
+            "an orphan's cell was trained again"
+        )
 
     for path in lab.records():
         path.unlink()

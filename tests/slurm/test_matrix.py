@@ -55,12 +55,21 @@ def test_a_failed_member_of_a_pack_costs_no_record(lab: Lab):
     paths = set(re.findall(r"results/cells/\S+?\.h5", lab.snakemake("-n", "--quiet", "host")))
     driver = lab.begin()
     wait_for(lab.records)
-    leases = [(lab.root / path).with_suffix(".state") / "lease" for path in paths]  # which one is first is Snakemake's choice
-    bad = [lease for lease in leases if not lease.exists() and not lease.parent.with_suffix(".h5").exists()]
+    leases = [
+        (lab.root / path).with_suffix(".state") / "lease" for path in paths
+    ]  # which one is first is Snakemake's choice
+    bad = [
+        lease
+        for lease in leases
+        if not lease.exists() and not lease.parent.with_suffix(".h5").exists()
+    ]
     for lease in bad:
         lease.mkdir(parents=True)
     output, _ = driver.communicate(timeout=300)
-    assert driver.returncode == 1 and any(f"failed: {lease.parent.relative_to(lab.root).with_suffix('.h5')}" in output for lease in bad)
+    assert driver.returncode == 1 and any(
+        f"failed: {lease.parent.relative_to(lab.root).with_suffix('.h5')}" in output
+        for lease in bad
+    )
     done = {path: read(path).header["provenance"]["sessions"] for path in lab.records()}
     assert 0 < len(done) < 4, output
     for lease in bad:
@@ -68,5 +77,8 @@ def test_a_failed_member_of_a_pack_costs_no_record(lab: Lab):
     lab.run()
     assert len(lab.records()) == 4
     assert {path: read(path).header["provenance"]["sessions"] for path in done} == done
-    begun = sum(log.read_text().count("start at round 0") for log in (lab.root / "results/logs/train").rglob("*.log"))
+    begun = sum(
+        log.read_text().count("start at round 0")
+        for log in (lab.root / "results/logs/train").rglob("*.log")
+    )
     assert begun == 4, "a cell was trained twice"

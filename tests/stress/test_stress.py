@@ -49,7 +49,9 @@ def test_many_cells_on_slurm(lab: Lab, packed: int, tell: Tell):
     lab.run(timeout=3600)
     seconds = time.monotonic() - started
     assert len(lab.records()) == CELLS
-    training = sum(value for path in lab.records() for _, value in read(path).history.cost["seconds"])
+    training = sum(
+        value for path in lab.records() for _, value in read(path).history.cost["seconds"]
+    )
     jobs = len(lab.jobs())
     tell(
         f"{CELLS} cells of {training / CELLS:.2g} s on 8 slots of SLURM, {f'{packed} to a job' if packed else 'one a job'}",

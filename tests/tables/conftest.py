@@ -24,8 +24,13 @@ CELLS = [  # partition, strategy, seed, status, final accuracy
 def frame() -> pd.DataFrame:
     """Runs of every status."""
     columns = ["partition", "strategy", "seed", "status", "value"]
-    cells = pd.DataFrame(CELLS, columns=columns).assign(study="demo", experiment="main", metric="test_accuracy", round=8, client=None)
-    cells = cells.assign(digest=[f"k{place}" for place in range(len(cells))], metric=cells["metric"].where(cells["status"] != "missing"))
+    cells = pd.DataFrame(CELLS, columns=columns).assign(
+        study="demo", experiment="main", metric="test_accuracy", round=8, client=None
+    )
+    cells = cells.assign(
+        digest=[f"k{place}" for place in range(len(cells))],
+        metric=cells["metric"].where(cells["status"] != "missing"),
+    )
     return cells.astype({"metric": "string", "round": "Int64", "client": "Int64"})
 
 
@@ -40,7 +45,10 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
 def spec() -> dict[str, Any]:
     """Strategies across, partitions down."""
     look = {
-        "orders": {"partition": ["iid", "dir-0.1", "roles-5"], "strategy": ["fedavg", "fedent_opt"]},
+        "orders": {
+            "partition": ["iid", "dir-0.1", "roles-5"],
+            "strategy": ["fedavg", "fedent_opt"],
+        },
         "styles": {},
         "titles": {"strategy": {"fedavg": "Fed|Avg & co"}},
     }

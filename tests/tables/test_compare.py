@@ -21,10 +21,10 @@ TableI,derived,,dir-0.1,fedent_opt,,test_accuracy,last,,0.61,
 HEAD = "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
 LINES = [
     r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43† (2) | +0.00 | diverged |",
-    "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",  # noqa: RUF001
+    "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
     r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 (2) | -1.50 | agrees |",
     "| dir-0.1 | fedent_opt | 61.00 | **60.00** (n = 1 of 2) | -1.00 | not enough runs |",
-    r"| roles-5 | Fed\|Avg & co | – | diverged (n = 0 of 1) | – | no paper value |",  # noqa: RUF001
+    r"| roles-5 | Fed\|Avg & co | – | diverged (n = 0 of 1) | – | no paper value |",
 ]
 Spec = dict[str, Any]
 
@@ -33,7 +33,12 @@ Spec = dict[str, Any]
 def beside(spec: Spec, tmp_path: Path) -> Spec:
     """The table with a paper's values."""
     (tmp_path / "paper.csv").write_text(PAPER)
-    return spec | {"paper": "TableI", "tolerance": 1.5, "paper_values": str(tmp_path / "paper.csv"), "scale": "full"}
+    return spec | {
+        "paper": "TableI",
+        "tolerance": 1.5,
+        "paper_values": str(tmp_path / "paper.csv"),
+        "scale": "full",
+    }
 
 
 def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
@@ -49,7 +54,7 @@ def test_a_line_for_each_result(beside: Spec, metrics: Path) -> None:
     assert lines[12] == (
         "Test accuracy (%), last evaluation: mean ± standard deviation over seeds (number of runs). Bold: the best mean. "
         "†: a run diverged; it counts with what it measured before that. Paper: TableI (printed), TableI (derived). "
-        "Difference: measured minus paper. Agrees: at most 1.5 points apart. –: no value. ‡ doubtful: the row is shifted."  # noqa: RUF001
+        "Difference: measured minus paper. Agrees: at most 1.5 points apart. –: no value. ‡ doubtful: the row is shifted."
     )
 
 
@@ -61,18 +66,35 @@ def test_csv_has_the_papers_columns(beside: Spec, metrics: Path) -> None:
     )
     assert numbers["paper"].tolist()[:4] == [0.4, 0.8, 0.535, 0.61]
     assert numbers["difference"].tolist()[2:4] == [pytest.approx(-0.015), pytest.approx(-0.01)]
-    assert numbers["verdict"].tolist() == ["diverged", "no result", "agrees", "not enough runs", "no paper value"]
+    assert numbers["verdict"].tolist() == [
+        "diverged",
+        "no result",
+        "agrees",
+        "not enough runs",
+        "no paper value",
+    ]
     assert numbers["source"].tolist()[:4] == ["printed", "printed", "printed", "derived"]
 
 
-@pytest.mark.parametrize(("tolerance", "word"), [(1.5, "agrees"), (1.499, "differs"), (0, "differs"), (2, "agrees")])
-def test_a_verdict_is_in_the_unit_that_is_shown(beside: Spec, metrics: Path, tolerance: float, word: str) -> None:
+@pytest.mark.parametrize(
+    ("tolerance", "word"), [(1.5, "agrees"), (1.499, "differs"), (0, "differs"), (2, "agrees")]
+)
+def test_a_verdict_is_in_the_unit_that_is_shown(
+    beside: Spec, metrics: Path, tolerance: float, word: str
+) -> None:
     assert f"| -1.50 | {word} |" in written(beside | {"tolerance": tolerance}, metrics)
 
 
 @pytest.mark.parametrize("metric", ["test_accuracy", "test_loss"])
 def test_on_the_edge_it_agrees(metric: str) -> None:
-    record = {"metric": metric, "n": 3, "planned": 3, "diverged": 0, "tolerance": 1.5, "difference": 0.4661 - 0.4511}
+    record = {
+        "metric": metric,
+        "n": 3,
+        "planned": 3,
+        "diverged": 0,
+        "tolerance": 1.5,
+        "difference": 0.4661 - 0.4511,
+    }
     assert (0.4661 - 0.4511) * 100 > 1.5  # as floating-point numbers go
     assert verdict(record, object()) == "agrees"  # type: ignore[arg-type]
 
@@ -83,14 +105,20 @@ def test_without_a_tolerance_only_the_difference_is_said(beside: Spec, metrics: 
     assert "-1.50 |\n" in text and "agrees" not in text.lower() and "Verdict" not in text
 
 
-def test_at_another_scale_there_is_no_verdict_and_the_table_says_so(beside: Spec, metrics: Path) -> None:
+def test_at_another_scale_there_is_no_verdict_and_the_table_says_so(
+    beside: Spec, metrics: Path
+) -> None:
     text = written(beside | {"scale": "smoke"}, metrics)
     assert "Verdict |" not in text and "-1.50 |\n" in text
     assert "No verdict: scale smoke is a cheaper version of the paper's runs." in text
 
 
-def test_generated_data_never_stands_beside_a_paper(beside: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.assign(generated=[True] + [False] * (len(frame) - 1)).to_parquet(tmp_path / "some.parquet")
+def test_generated_data_never_stands_beside_a_paper(
+    beside: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    frame.assign(generated=[True] + [False] * (len(frame) - 1)).to_parquet(
+        tmp_path / "some.parquet"
+    )
     text = written(beside, tmp_path / "some.parquet")
     assert "Paper" not in text and "53.50" not in text
     assert "Generated stand-in data: no reproduction of any paper." in text
@@ -101,5 +129,8 @@ def test_generated_data_never_stands_beside_a_paper(beside: Spec, frame: pd.Data
 
 def test_latex_has_both_daggers(beside: Spec, metrics: Path) -> None:
     text = written(beside, metrics, ".tex")
-    assert r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 (2) & -1.50 & agrees \\" in text
+    assert (
+        r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 (2) & -1.50 & agrees \\"
+        in text
+    )
     assert r"40.00 $\pm$ 42.43$^\dagger$ (2)" in text and r"\begin{tabular}{llrrrr}" in text

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -18,14 +18,23 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
     """Each run that has a value was evaluated twice: the first time 0.1 less; its loss is 2, then 3."""
     rows = frame[frame["value"].notna()]
     earlier = rows.assign(round=4, value=rows["value"] - 0.1)
-    losses = [rows.assign(metric="test_loss", round=round, value=value) for round, value in ((4, 2.0), (8, 3.0))]
-    pd.concat([frame, earlier, *losses]).astype({"metric": "string", "round": "Int64"}).to_parquet(tmp_path / "metrics.parquet")
+    losses = [
+        rows.assign(metric="test_loss", round=round, value=value)
+        for round, value in ((4, 2.0), (8, 3.0))
+    ]
+    pd.concat([frame, earlier, *losses]).astype({"metric": "string", "round": "Int64"}).to_parquet(
+        tmp_path / "metrics.parquet"
+    )
     return tmp_path / "metrics.parquet"
 
 
 def lines_of(spec: dict[str, Any], metrics: Path) -> list[str]:
     tabulate(spec, metrics, [metrics.parent / "t.md"])
-    return [line for line in (metrics.parent / "t.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    return [
+        line
+        for line in (metrics.parent / "t.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
 
 
 def test_measures_stand_side_by_side(spec: dict[str, Any], metrics: Path):
@@ -34,7 +43,10 @@ def test_measures_stand_side_by_side(spec: dict[str, Any], metrics: Path):
     heads = "Partition | Strategy | Test accuracy (%), last evaluation | Test accuracy (%), lowest evaluation"
     assert lines[0] == f"| {heads} | Test loss, last evaluation | Test loss, lowest evaluation |"
     name = "Fed\\|Avg & co"
-    assert f"| dir-0.1 | {name} | 52.00 ± 2.83 (2) | 42.00 ± 2.83 (2) | **3.000 ± 0.000** (2) | **2.000 ± 0.000** (2) |" in lines
+    assert (
+        f"| dir-0.1 | {name} | 52.00 ± 2.83 (2) | 42.00 ± 2.83 (2) | **3.000 ± 0.000** (2) | **2.000 ± 0.000** (2) |"
+        in lines
+    )
     assert (
         "| dir-0.1 | fedent_opt | **60.00** (n = 1 of 2) | **50.00** (n = 1 of 2) | **3.000** (n = 1 of 2) | **2.000** (n = 1 of 2) |"
         in lines
@@ -49,7 +61,10 @@ def test_one_at_for_all_is_said_once(spec: dict[str, Any], metrics: Path):
 @pytest.mark.parametrize(
     ("also", "sentence"),
     [
-        (["test_los"], "also names the metric 'test_los', which is not known; did you mean 'test_loss'?"),
+        (
+            ["test_los"],
+            "also names the metric 'test_los', which is not known; did you mean 'test_loss'?",
+        ),
         (["test_loss first"], "also names 'first', which is no at"),
         (["test_loss", "test_loss last"], "also names a measure twice"),
         (["test_accuracy"], "also names a measure twice"),
@@ -61,7 +76,13 @@ def test_mistakes(also: list[str], sentence: str):
 
 
 def test_the_tolerance_is_of_the_tables_own_metric():
-    table = Table(metric="test_accuracy", rows=["J"], also=["test_accuracy max", "test_loss min"], paper="Fig3", tolerance=1.5)
+    table = Table(
+        metric="test_accuracy",
+        rows=["J"],
+        also=["test_accuracy max", "test_loss min"],
+        paper="Fig3",
+        tolerance=1.5,
+    )
     assert [(one.metric, one.at, one.tolerance) for one in table.measures()] == [
         ("test_accuracy", "last", 1.5),
         ("test_accuracy", "max", 1.5),

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -37,16 +37,30 @@ TableII,printed,,small,with,,test_accuracy,last,,0.9,
 def metrics(tmp_path: Path) -> Path:
     frame = pd.DataFrame(CELLS, columns=["model", "strategy", "seed", "status", "value"])
     frame = frame.assign(study="s", experiment="main", metric="test_accuracy", round=8, client=None)
-    frame = frame.assign(digest=[f"k{place}" for place in range(len(frame))], metric=frame["metric"].where(frame["status"] != "missing"))
-    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(tmp_path / "metrics.parquet")
+    frame = frame.assign(
+        digest=[f"k{place}" for place in range(len(frame))],
+        metric=frame["metric"].where(frame["status"] != "missing"),
+    )
+    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(
+        tmp_path / "metrics.parquet"
+    )
     return tmp_path / "metrics.parquet"
 
 
 @pytest.fixture
 def spec(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "paper.csv").write_text(PAPER)
-    look = {"orders": {"model": ["small", "large"], "strategy": ["without", "with"]}, "titles": {"model": {"small": "LeNet"}}}
-    table = {"metric": "test_accuracy", "at": "last", "rows": ["strategy"], "columns": "model", "minus": MINUS}
+    look = {
+        "orders": {"model": ["small", "large"], "strategy": ["without", "with"]},
+        "titles": {"model": {"small": "LeNet"}},
+    }
+    table = {
+        "metric": "test_accuracy",
+        "at": "last",
+        "rows": ["strategy"],
+        "columns": "model",
+        "minus": MINUS,
+    }
     return {"look": look, "paper_values": str(tmp_path / "paper.csv")} | table
 
 
@@ -83,12 +97,19 @@ def test_beside_the_papers_differences(spec: dict[str, Any], metrics: Path) -> N
 def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> None:
     lines = written(spec | {"paper": "TableII", "joined": True}, metrics, ".md")
     assert lines[0] == "| Strategy | Paper | Measured | Difference |"
-    assert lines[2] == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
+    assert (
+        lines[2]
+        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
+    )
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
 
 
 def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
-    table = spec | {"paper": "TableII", "joined": True, "minus": {"strategy": {"nobody": "without"}}}
+    table = spec | {
+        "paper": "TableII",
+        "joined": True,
+        "minus": {"strategy": {"nobody": "without"}},
+    }
     lines = written(table, metrics, ".md")
     assert lines[2:] == ["", "Nothing of it is planned at this scale."]
 
@@ -96,8 +117,14 @@ def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"metric": "test_loss", "minus": MINUS}, "minus cannot subtract test_loss, of which no gain is known"),
-        ({"minus": {"J": {"J8": "J4"}}}, r"minus names 'J', which is none of rows and columns \(model, strategy\)"),
+        (
+            {"metric": "test_loss", "minus": MINUS},
+            "minus cannot subtract test_loss, of which no gain is known",
+        ),
+        (
+            {"minus": {"J": {"J8": "J4"}}},
+            r"minus names 'J', which is none of rows and columns \(model, strategy\)",
+        ),
         ({"joined": True}, "joined needs paper"),
     ],
 )

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.cell import Settings
+from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.models import MODELS
+from cohort.partition.deal import Shards
 from cohort.selection import Selector
 from cohort.selection.random import Random
-from cohort.shards import Shards
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
@@ -28,27 +28,40 @@ SIZES = (4, 9, 2, 6)
 
 def small_settings(**changes: Any) -> Settings:
     """Settings of a run that never touches a disk."""
-    names = {"dataset": "none", "model": "small-mlp", "partition": "iid", "strategy": "none", "precision": "float64"}
+    names = {
+        "dataset": "none",
+        "model": "small-mlp",
+        "partition": "iid",
+        "strategy": "none",
+        "precision": "float64",
+    }
     numbers = {"J": "J1", "seed": 0, "clients": 3, "cohort": 3, "rounds": 1, "batch": 4, "lr": 0.1}
     return Settings(**(names | numbers | changes))
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:
     """Samples that a network sees as they are."""
-    return Samples(images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    return Samples(
+        images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    )
 
 
 def random_samples(count: int, seed: int) -> Samples:
     """Noise of 8x8 pixels with random labels."""
     rng = np.random.default_rng(seed)
-    return plain_samples(torch.from_numpy(rng.normal(size=(count, 1, 8, 8))), torch.from_numpy(rng.integers(0, CLASSES, count)))
+    return plain_samples(
+        torch.from_numpy(rng.normal(size=(count, 1, 8, 8))),
+        torch.from_numpy(rng.integers(0, CLASSES, count)),
+    )
 
 
 def shards_of(labels: Tensor, sizes: tuple[int, ...], classes: int) -> Shards:
     """The samples in shuffled order, cut into these sizes."""
     order = np.random.default_rng(1).permutation(sum(sizes))
     parts = np.split(order, np.cumsum(sizes)[:-1])
-    return Shards(parts, np.stack([np.bincount(labels.numpy()[part], minlength=classes) for part in parts]))
+    return Shards(
+        parts, np.stack([np.bincount(labels.numpy()[part], minlength=classes) for part in parts])
+    )
 
 
 def small_model(name: str = "small-mlp", classes: int = CLASSES) -> nn.Module:

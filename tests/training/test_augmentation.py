@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.randomness import generator
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures.federated import Federated
-from cohort.training.serial import SerialTrainer
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import SIZES, small_task
 
 MEAN, STD = 0.5, 0.25
@@ -36,7 +36,9 @@ class Watched(nn.Module):
 
 
 def colored(count: int, seed: int) -> Samples:
-    images = torch.from_numpy(np.random.default_rng(seed).integers(0, 256, (count, 3, 8, 8), dtype=np.uint8))
+    images = torch.from_numpy(
+        np.random.default_rng(seed).integers(0, 256, (count, 3, 8, 8), dtype=np.uint8)
+    )
     mean, std = (torch.full((3, 1, 1), value, dtype=torch.float64) for value in (MEAN, STD))
     return Samples(images, torch.arange(count) % 3, 255.0, mean, std)
 
@@ -52,7 +54,9 @@ def seen(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Te
 
 
 def train(task: Task, *cohort: int, round: int = 1) -> Tensor:
-    trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+    trainer = SerialTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
     trainer.train(task.initial_weights(), np.array(cohort), round)
     assert isinstance(task.model, Watched)
     return torch.cat(task.model.seen[True])
@@ -66,7 +70,9 @@ def test_the_network_sees_each_sample_with_the_numbers_of_its_address(name: str)
     """Client 1 holds nine samples and passes over them twice; its numbers are one draw, a row a pass and a sample."""
     task, augmentation = colored_task(name), AUGMENTATIONS[name]()
     images = task.train_samples.scaled(torch.from_numpy(task.shards.indices[1]))
-    numbers = torch.from_numpy(generator(0, "augmentation", round=3, client=1).random((2, 9, augmentation.numbers)))
+    numbers = torch.from_numpy(
+        generator(0, "augmentation", round=3, client=1).random((2, 9, augmentation.numbers))
+    )
     order = generator(0, "batches", round=3, client=1)
     expected = []
     for row in numbers:
@@ -82,9 +88,15 @@ def test_neither_batch_size_nor_the_rest_of_the_cohort_nor_the_amount_of_work_ma
     for batch in (1, 3, 9, 100):
         assert torch.equal(seen(name, 1, batch=batch), base)
     both = seen(name, 3, 1), seen(name, 1, 3)
-    assert torch.equal(both[0][12:], base) and torch.equal(both[1][:18], base) and torch.equal(both[0][:12], both[1][18:])
+    assert (
+        torch.equal(both[0][12:], base)
+        and torch.equal(both[1][:18], base)
+        and torch.equal(both[0][:12], both[1][18:])
+    )
     assert torch.equal(seen(name, 1, J="J3e")[:18], base)
-    assert torch.equal(seen(name, 1, J="J4"), base[:13])  # three batches of the first pass and one of the second
+    assert torch.equal(
+        seen(name, 1, J="J4"), base[:13]
+    )  # three batches of the first pass and one of the second
 
 
 @pytest.mark.parametrize("change", [{"round": 2}, {"seed": 1}])
@@ -99,7 +111,14 @@ def test_another_round_or_seed_changes_images_otherwise(change: dict[str, int]):
 def test_clients_change_equal_images_otherwise():
     twins = colored(2, 0)
     twins.values[1] = twins.values[0]
-    task = small_task(model=Watched(), train=twins, test=colored(20, 1), sizes=(1, 1), augmentation="crop-flip", J="J40e")
+    task = small_task(
+        model=Watched(),
+        train=twins,
+        test=colored(20, 1),
+        sizes=(1, 1),
+        augmentation="crop-flip",
+        J="J40e",
+    )
     first, second = train(task, 0, 1).split(40)
     assert not torch.equal(first, second)
 

@@ -37,13 +37,17 @@ def loss_of(objective: Objective, model: nn.Linear, labels: Tensor = LABELS) -> 
 def loss_by_hand(logits: list[list[float]]) -> float:
     """Mean of log-sum-exp less the logit of the true class."""
     rows = zip(logits, TARGETS.tolist(), strict=True)
-    return sum(math.log(sum(map(math.exp, row))) - row[target] for row, target in rows) / len(logits)
+    return sum(math.log(sum(map(math.exp, row))) - row[target] for row, target in rows) / len(
+        logits
+    )
 
 
 def test_fedrs_by_hand():
     """Outputs without bias are [1, 2, 0] and [-1, .5, -2.5]; the missing class 2 counts for a half of them, and its bias is whole."""
     found = loss_of(FedRS(alpha=0.5), head())
-    assert found.item() == pytest.approx(loss_by_hand([[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]), abs=1e-12)
+    assert found.item() == pytest.approx(
+        loss_by_hand([[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]), abs=1e-12
+    )
 
 
 def test_fedrs_moves_the_weights_of_a_missing_class_less():
@@ -58,7 +62,10 @@ def test_fedrs_moves_the_weights_of_a_missing_class_less():
 def test_fedlc_by_hand():
     """Margins 3^-1/4 and 4^-1/4; the missing class sinks by 100."""
     found = loss_of(FedLC(), head())
-    rows = [[1.1 - 3**-0.25, 1.8 - 4**-0.25, 0.3 - 100], [-0.9 - 3**-0.25, 0.3 - 4**-0.25, -2.2 - 100]]
+    rows = [
+        [1.1 - 3**-0.25, 1.8 - 4**-0.25, 0.3 - 100],
+        [-0.9 - 3**-0.25, 0.3 - 4**-0.25, -2.2 - 100],
+    ]
     assert found.item() == pytest.approx(loss_by_hand(rows), abs=1e-12)
 
 
@@ -80,6 +87,8 @@ def after_two_rounds(objective: Objective) -> dict[str, Tensor]:
 def test_a_run_sees_each_clients_own_labels():
     plain = after_two_rounds(CrossEntropy())
     for objective in (FedRS(alpha=0.5), FedLC()):
-        assert any((tensor != plain[name]).any() for name, tensor in after_two_rounds(objective).items())
+        assert any(
+            (tensor != plain[name]).any() for name, tensor in after_two_rounds(objective).items()
+        )
     for name, tensor in after_two_rounds(FedRS(alpha=1.0)).items():
         torch.testing.assert_close(tensor, plain[name], rtol=1e-12, atol=1e-14)

@@ -12,20 +12,20 @@ import pytest
 import torch
 import yaml
 
-from cohort.by_hand import run_cell
-from cohort.cell import freeze, plan_file
+from cohort.cell.planned import freeze, plan_file
+from cohort.commands.run import run_cell
+from cohort.metrics.collect import from_record
 from cohort.plan import load
-from cohort.records.collect import from_record
 from cohort.records.record import read
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Need, State, View
 from cohort.training.procedures.federated import Federated
-from cohort.training.serial import SerialTrainer
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import small_task
 
@@ -42,10 +42,14 @@ class Planned(Selector):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"round": np.zeros(1, dtype=np.int64)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         return np.array(self.cohorts[int(state["round"][0])])
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         return {"round": state["round"] + 1}
 
 
@@ -56,15 +60,23 @@ class PerStep(ServerRule):
     name: ClassVar[str] = "per-step"
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(updates.mean(1 / updates.steps.double()), {"calls": memory.get("calls", torch.zeros(1)) + 1}, {})
+        return Merged(
+            updates.mean(1 / updates.steps.double()),
+            {"calls": memory.get("calls", torch.zeros(1)) + 1},
+            {},
+        )
 
 
 def trainer_of(task: Task) -> SerialTrainer:
-    return SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+    return SerialTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
 
 
 def run(task: Task) -> list[tuple[Weights, RunState]]:
-    return [(dict(state.weights), state) for state in Federated().rounds(task, Federated().begin(task))]
+    return [
+        (dict(state.weights), state) for state in Federated().rounds(task, Federated().begin(task))
+    ]
 
 
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])
@@ -86,15 +98,21 @@ def test_a_cohort_with_empty_clients_is_the_cohort_without_them():
     updates = trainer_of(task).train(start, np.array([0, 4]), 1)
     expected, _, _ = Average().apply(start, updates, {})
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
-    assert state.history.last("train_loss") == pytest.approx(float(updates.losses.mean()), abs=1e-15)
+    assert state.history.last("train_loss") == pytest.approx(
+        float(updates.losses.mean()), abs=1e-15
+    )
     assert state.history.cost["client_steps"] == [(1, 4.0)]
     np.testing.assert_array_equal(state.history.cohorts, [[1, 0, 3, 4]])
 
 
 def test_a_cohort_of_empty_clients_leaves_the_model_and_the_servers_memory_unchanged():
-    task = small_task(sizes=SIZES, selector=Planned(cohorts=((0, 2), (3, 1), (4, 3))), server=PerStep(), rounds=3)
+    task = small_task(
+        sizes=SIZES, selector=Planned(cohorts=((0, 2), (3, 1), (4, 3))), server=PerStep(), rounds=3
+    )
     states = Federated().rounds(task, Federated().begin(task))
-    first, second, third = [(dict(state.weights), float(state.server["calls"]), state.diverged) for state in states]
+    first, second, third = [
+        (dict(state.weights), float(state.server["calls"]), state.diverged) for state in states
+    ]
     assert all(torch.equal(second[0][name], first[0][name]) for name in first[0])
     assert any(not torch.equal(third[0][name], first[0][name]) for name in first[0])
     assert [calls for _, calls, _ in (first, second, third)] == [1, 1, 2]
@@ -120,14 +138,35 @@ def test_every_selector_chooses_among_empty_clients_too(name: str):
     assert all(bool(tensor.isfinite().all()) for tensor in weights.values())
     assert np.isfinite([value for _, value in state.history.metrics["cohort_entropy"]]).all()
     chosen = set(np.concatenate(state.history.cohorts).tolist())
-    assert chosen <= set(np.flatnonzero(task.sizes)) if name == "kl" else name == "diversity" or chosen == set(range(5))
+    assert (
+        chosen <= set(np.flatnonzero(task.sizes))
+        if name == "kl"
+        else name == "diversity" or chosen == set(range(5))
+    )
 
 
 def test_the_record_of_a_run_with_empty_clients(project: Path):
     """30 clients of Dir(0.02): most hold nothing. They have no loss; everything else is there, also when it is collected."""
-    settings = {"dataset": "digits", "model": "small-mlp", "clients": 30, "cohort": 4, "rounds": 6, "batch": 16, "lr": 0.05}
-    axes = {"partition": ["dirplain-0.02-minimum0"], "J": ["J2"], "strategy": ["fedavg"], "seed": [0]}
-    study = {"title": "Empty clients", "settings": settings, "experiments": {"main": {"axes": axes}}}
+    settings = {
+        "dataset": "digits",
+        "model": "small-mlp",
+        "clients": 30,
+        "cohort": 4,
+        "rounds": 6,
+        "batch": 16,
+        "lr": 0.05,
+    }
+    axes = {
+        "partition": ["dirplain-0.02-minimum0"],
+        "J": ["J2"],
+        "strategy": ["fedavg"],
+        "seed": [0],
+    }
+    study = {
+        "title": "Empty clients",
+        "settings": settings,
+        "experiments": {"main": {"axes": axes}},
+    }
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
@@ -136,6 +175,8 @@ def test_the_record_of_a_run_with_empty_clients(project: Path):
     record = read(cell.path)
     empty = record.clients["size"] == 0
     assert 5 < empty.sum() < 30 and record.header["status"] == "done"
-    assert (np.isnan(record.clients["loss"]) == empty).all() and (np.isnan(record.clients["accuracy"]) == empty).all()
+    assert (np.isnan(record.clients["loss"]) == empty).all() and (
+        np.isnan(record.clients["accuracy"]) == empty
+    ).all()
     collected = from_record(cell.path).values
     assert (collected.loc[collected["metric"] == "accuracy", "value"].isna() == empty).all()

@@ -16,8 +16,8 @@ from torch.nn.functional import cross_entropy
 from cohort.data.samples import Samples
 from cohort.training.objectives import Objective
 from cohort.training.procedures.federated import Federated
-from cohort.training.serial import SerialTrainer
 from cohort.training.servers.average import Average
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, stack
 from tests.training.small_task import plain_samples, small_model, small_settings, small_task
 
@@ -34,7 +34,10 @@ def test_one_full_batch_step_is_one_step_of_centralized_gradient_descent(name: s
     central.load_state_dict(before)
     indices = torch.arange(21)
     cross_entropy(central(task.train_samples.inputs(indices)), task.train_samples.labels).backward()
-    expected = {key: parameter.detach() - 0.3 * parameter.grad for key, parameter in central.named_parameters()}
+    expected = {
+        key: parameter.detach() - 0.3 * parameter.grad
+        for key, parameter in central.named_parameters()
+    }
 
     state = Federated().begin(task)
     list(Federated().rounds(task, state))
@@ -47,7 +50,9 @@ def test_one_full_batch_step_is_one_step_of_centralized_gradient_descent(name: s
 def test_unweighted_averaging_would_be_seen():
     """The sizes differ enough that the plain mean of the clients' models is far from the centralized step."""
     task = small_task(batch=1000, lr=0.3)
-    trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+    trainer = SerialTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
     start = task.initial_weights()
     updates = trainer.train(start, np.arange(4), 1)
     weighted, _, _ = Average().apply(start, updates, {})
@@ -72,7 +77,10 @@ CLIENTS = [[(1, 3)], [(2, 1), (1, 5)], [(3, 2), (1, 1), (2, 6)]]
 def quadratic(settings: dict) -> tuple[SerialTrainer, dict[str, Tensor]]:
     """The serial trainer on one weight, which starts at 1."""
     rows = [pair for client in CLIENTS for pair in client]
-    samples: Samples = plain_samples(torch.tensor([[float(x)] for x, _ in rows], dtype=torch.float64), torch.tensor([y for _, y in rows]))
+    samples: Samples = plain_samples(
+        torch.tensor([[float(x)] for x, _ in rows], dtype=torch.float64),
+        torch.tensor([y for _, y in rows]),
+    )
     shards = [np.array([0]), np.array([1, 2]), np.array([3, 4, 5])]
     model = nn.Linear(1, 1, bias=False).double()
     return SerialTrainer(model, small_settings(**settings), HalfSquare(), samples, shards), {
@@ -91,7 +99,9 @@ def test_two_steps_of_three_clients_by_hand():
     """
     trainer, start = quadratic({"J": "J2", "batch": 10, "lr": 0.1})
     updates = trainer.train(start, np.array([0, 1, 2]), 1)
-    assert updates.weights["weight"][:, 0, 0].tolist() == pytest.approx([1.38, 1.175, 113 / 90], abs=1e-12)
+    assert updates.weights["weight"][:, 0, 0].tolist() == pytest.approx(
+        [1.38, 1.175, 113 / 90], abs=1e-12
+    )
     assert updates.sizes.tolist() == [1, 2, 3]
     assert updates.steps.tolist() == [2, 2, 2]
     assert updates.losses[0].item() == pytest.approx(1.81, abs=1e-12)
@@ -100,7 +110,14 @@ def test_two_steps_of_three_clients_by_hand():
     assert memory == {}
 
 
-def descend(weight: Fraction, pairs: list[tuple[int, int]], steps: int, lr: Fraction, momentum: Fraction, decay: Fraction) -> Fraction:
+def descend(
+    weight: Fraction,
+    pairs: list[tuple[int, int]],
+    steps: int,
+    lr: Fraction,
+    momentum: Fraction,
+    decay: Fraction,
+) -> Fraction:
     """Gradient descent with momentum and weight decay in the form of torch: v = momentum v + g + decay w, w = w - lr v, v = 0 at first."""
     velocity = Fraction(0)
     for _ in range(steps):
@@ -117,32 +134,54 @@ OPTIMIZERS = [("0", "0"), ("9/10", "0"), ("0", "1/8"), ("9/10", "1/8")]
 @pytest.mark.parametrize("lr_decay", ["1", "1/2"])
 def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, lr_decay: str):
     """Momentum starts from nothing at every client in every round; the learning rate shrinks from round to round only."""
-    options = {"momentum": float(Fraction(momentum)), "weight_decay": float(Fraction(decay)), "lr_decay": float(Fraction(lr_decay))}
+    options = {
+        "momentum": float(Fraction(momentum)),
+        "weight_decay": float(Fraction(decay)),
+        "lr_decay": float(Fraction(lr_decay)),
+    }
     trainer, weights = quadratic({"J": "J3", "batch": 10, "lr": 0.0625, **options})
     exact = Fraction(1)
     for round in range(1, 5):
         updates = trainer.train(weights, np.array([0, 1, 2]), round)
         weights, _, _ = Average().apply(weights, updates, {})
         lr = Fraction(1, 16) * Fraction(lr_decay) ** (round - 1)
-        local = [descend(exact, pairs, 3, lr, Fraction(momentum), Fraction(decay)) for pairs in CLIENTS]
-        exact = sum(len(pairs) * weight for pairs, weight in zip(CLIENTS, local, strict=True)) / Fraction(6)
-        assert updates.weights["weight"][:, 0, 0].tolist() == pytest.approx([float(weight) for weight in local], abs=1e-12)
+        local = [
+            descend(exact, pairs, 3, lr, Fraction(momentum), Fraction(decay)) for pairs in CLIENTS
+        ]
+        exact = sum(
+            len(pairs) * weight for pairs, weight in zip(CLIENTS, local, strict=True)
+        ) / Fraction(6)
+        assert updates.weights["weight"][:, 0, 0].tolist() == pytest.approx(
+            [float(weight) for weight in local], abs=1e-12
+        )
         assert weights["weight"].item() == pytest.approx(float(exact), abs=1e-12)
 
 
 def test_each_optimizer_setting_changes_the_quadratic():
-    found = {descend(Fraction(1), CLIENTS[1], 3, Fraction(1, 16), Fraction(momentum), Fraction(decay)) for momentum, decay in OPTIMIZERS}
+    found = {
+        descend(Fraction(1), CLIENTS[1], 3, Fraction(1, 16), Fraction(momentum), Fraction(decay))
+        for momentum, decay in OPTIMIZERS
+    }
     assert len(found) == 4
 
 
 def updates_of(models: list[dict[str, Tensor]], sizes: list[int]) -> Updates:
     count = len(sizes)
-    return Updates(stack(models), torch.tensor(sizes, dtype=torch.float64), torch.ones(count, dtype=torch.int64), torch.zeros(count))
+    return Updates(
+        stack(models),
+        torch.tensor(sizes, dtype=torch.float64),
+        torch.ones(count, dtype=torch.int64),
+        torch.zeros(count),
+    )
 
 
 def test_size_weights():
     """Sizes 1, 3 and 4: (1 * 8 + 3 * 0 + 4 * 2) / 8 = 2 and (1 * 0 + 3 * 16 + 4 * -4) / 8 = 4."""
-    models = [{"a": torch.tensor([8.0, 0.0])}, {"a": torch.tensor([0.0, 16.0])}, {"a": torch.tensor([2.0, -4.0])}]
+    models = [
+        {"a": torch.tensor([8.0, 0.0])},
+        {"a": torch.tensor([0.0, 16.0])},
+        {"a": torch.tensor([2.0, -4.0])},
+    ]
     merged, _, _ = Average().apply({}, updates_of(models, [1, 3, 4]), {})
     assert merged["a"].tolist() == [2.0, 4.0]
     assert merged["a"].dtype == torch.float32
@@ -150,7 +189,10 @@ def test_size_weights():
 
 def test_whole_number_buffers_come_back_as_whole_numbers():
     """A batch counter: (1 * 4 + 3 * 8) / 4 = 7."""
-    models = [{"count": torch.tensor(4), "weight": torch.tensor([1.0])}, {"count": torch.tensor(8), "weight": torch.tensor([2.0])}]
+    models = [
+        {"count": torch.tensor(4), "weight": torch.tensor([1.0])},
+        {"count": torch.tensor(8), "weight": torch.tensor([2.0])},
+    ]
     merged, _, _ = Average().apply({}, updates_of(models, [1, 3]), {})
     assert merged["count"].dtype == torch.int64
     assert merged["count"].item() == 7
@@ -179,12 +221,19 @@ def test_the_global_model_is_evaluated_on_what_was_set_aside_at_the_planned_roun
     task = small_task(rounds=5, validation=(0, 1, 2, 3, 4), evaluate_every="1 until 2, 2")
     found = {}
     for state in Federated().rounds(task, Federated().begin(task)):
-        outputs = functional_call(task.model, state.weights, task.train_samples.inputs(torch.arange(5)))
+        outputs = functional_call(
+            task.model, state.weights, task.train_samples.inputs(torch.arange(5))
+        )
         right = outputs.argmax(dim=1) == task.train_samples.labels[:5]
-        found[state.round] = (float(cross_entropy(outputs, task.train_samples.labels[:5])), float(right.double().mean()))
+        found[state.round] = (
+            float(cross_entropy(outputs, task.train_samples.labels[:5])),
+            float(right.double().mean()),
+        )
     history = state.history.metrics
     assert [round for round, _ in history["test_loss"]] == [1, 2, 4, 5]
-    assert history["validation_loss"] == [(round, pytest.approx(found[round][0])) for round in (1, 2, 4, 5)]
+    assert history["validation_loss"] == [
+        (round, pytest.approx(found[round][0])) for round in (1, 2, 4, 5)
+    ]
     assert history["validation_accuracy"] == [(round, found[round][1]) for round in (1, 2, 4, 5)]
     assert len({value for _, value in history["validation_loss"]}) == 4
 

@@ -19,11 +19,19 @@ from cohort.training.updates import Updates, Weights
 from tests.training.small_task import small_task
 
 
-def updates(rows: list[list[float]], sizes: list[float], steps: list[int], momentum: float = 0.0, lr: float = 0.5) -> Updates:
+def updates(
+    rows: list[list[float]],
+    sizes: list[float],
+    steps: list[int],
+    momentum: float = 0.0,
+    lr: float = 0.5,
+) -> Updates:
     """Clients 0, 1, ... of four, with a weight of two numbers each."""
     stacked = {"w": torch.tensor(rows, dtype=torch.float64)}
     known = torch.tensor(sizes, dtype=torch.float64), torch.tensor(steps), torch.zeros(len(rows))
-    return Updates(stacked, *known, clients=tuple(range(len(rows))), total=4, lr=lr, momentum=momentum)
+    return Updates(
+        stacked, *known, clients=tuple(range(len(rows))), total=4, lr=lr, momentum=momentum
+    )
 
 
 def state_after(server: ServerRule, rounds: int, **settings) -> RunState:
@@ -47,7 +55,9 @@ def test_reach_is_how_far_steps_of_sgd_go_on_a_slope_of_one(momentum: float, ste
         optimizer.zero_grad()
         weight.sum().backward()
         optimizer.step()
-    assert updates([[0.0, 0.0]], [1.0], [steps], momentum).reach()[0].item() == pytest.approx(-weight.item(), abs=1e-12)
+    assert updates([[0.0, 0.0]], [1.0], [steps], momentum).reach()[0].item() == pytest.approx(
+        -weight.item(), abs=1e-12
+    )
 
 
 def test_fednova_by_hand():
@@ -56,13 +66,19 @@ def test_fednova_by_hand():
     start = {"w": torch.ones(2, dtype=torch.float64)}
     merged = FedNova().apply(start, updates([[-1.0, 1.0], [1.0, -3.0]], [3.0, 1.0], [2, 8]), {})
     steps = Fraction(3, 4) * 2 + Fraction(1, 4) * 8
-    assert merged.weights["w"].tolist() == pytest.approx([float(1 - Fraction(3, 4) * steps), float(1 - Fraction(1, 8) * steps)])
-    assert merged.measured["nova_factor"] == pytest.approx(float(Fraction(3, 4) * steps / 2 + Fraction(1, 4) * steps / 8))
+    assert merged.weights["w"].tolist() == pytest.approx(
+        [float(1 - Fraction(3, 4) * steps), float(1 - Fraction(1, 8) * steps)]
+    )
+    assert merged.measured["nova_factor"] == pytest.approx(
+        float(Fraction(3, 4) * steps / 2 + Fraction(1, 4) * steps / 8)
+    )
 
 
 def test_fednova_of_equal_steps_is_the_mean():
     settings = {"J": "J3", "rounds": 3, "momentum": 0.9}
-    assert_same(state_after(FedNova(), **settings).weights, state_after(Average(), **settings).weights)
+    assert_same(
+        state_after(FedNova(), **settings).weights, state_after(Average(), **settings).weights
+    )
     unequal = {"J": "J2e", "rounds": 3}
     nova, mean = (state_after(server, **unequal).weights for server in (FedNova(), Average()))
     assert any((tensor - mean[name]).abs().max() > 1e-6 for name, tensor in nova.items())
@@ -77,10 +93,16 @@ def test_scaffold_by_hand():
     assert rule.drift(memory, 0)["w"].tolist() == [0, 0]
     merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
     assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
-    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {"w/all": [0.25, 0.5], "w/0": [1, 0], "w/1": [0, 2]}
+    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
+        "w/all": [0.25, 0.5],
+        "w/0": [1, 0],
+        "w/1": [0, 2],
+    }
     assert rule.drift(merged.memory, 1)["w"].tolist() == [-0.25, 1.5]
     assert rule.drift(merged.memory, 3)["w"].tolist() == [-0.25, -0.5], "its own is still zero"
-    second = rule.apply(start, updates([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [1, 1]), merged.memory).memory
+    second = rule.apply(
+        start, updates([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [1, 1]), merged.memory
+    ).memory
     assert second["w/0"].tolist() == [1 - 0.25 + 2, 0 - 0.5 + 2]
     assert second["w/1"].tolist() == [0 - 0.25 + 2, 2 - 0.5 + 2]
     changes = np.array([[1.75, 1.5], [1.75, 1.5]])
@@ -91,14 +113,23 @@ def test_scaffold_of_reach_finds_the_gradient_that_momentum_hides():
     """A client whose gradient is [1, -2] at every step, with momentum and with a drift after every step."""
     gradient, lr, momentum, steps = torch.tensor([1.0, -2.0], dtype=torch.float64), 0.5, 0.9, 6
     rule, start = Scaffold(estimate="reach"), {"w": torch.ones(2, dtype=torch.float64)}
-    memory = {"w/all": torch.tensor([0.3, 0.1], dtype=torch.float64), "w/0": torch.tensor([-0.2, 0.7], dtype=torch.float64)}
+    memory = {
+        "w/all": torch.tensor([0.3, 0.1], dtype=torch.float64),
+        "w/0": torch.tensor([-0.2, 0.7], dtype=torch.float64),
+    }
     weight, velocity = start["w"].clone(), torch.zeros(2, dtype=torch.float64)
     for _ in range(steps):
         velocity = momentum * velocity + gradient
         weight = weight - lr * velocity + lr * rule.drift(memory, 0)["w"]
-    found = rule.apply(start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory).memory
+    found = rule.apply(
+        start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory
+    ).memory
     torch.testing.assert_close(found["w/0"], gradient)
-    wrong = Scaffold().apply(start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory).memory["w/0"]
+    wrong = (
+        Scaffold()
+        .apply(start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory)
+        .memory["w/0"]
+    )
     assert (wrong / gradient > 2).all()
 
 
@@ -124,23 +155,34 @@ def test_scaffold_in_a_run_is_the_algorithm_written_out():
         for client, indices in enumerate(task.shards.indices):
             local = [weight.clone().requires_grad_() for weight in weights]
             for _ in range(3):
-                gradients = torch.autograd.grad(_loss(task, local, torch.from_numpy(indices)), local)
+                gradients = torch.autograd.grad(
+                    _loss(task, local, torch.from_numpy(indices)), local
+                )
                 moves = zip(local, gradients, before, theirs[client], strict=True)
-                local = [(w - lr * (g + c - own)).detach().requires_grad_() for w, g, c, own in moves]
+                local = [
+                    (w - lr * (g + c - own)).detach().requires_grad_() for w, g, c, own in moves
+                ]
             ends = zip(theirs[client], before, weights, local, strict=True)
             new = [own - c + (w - end.detach()) / (3 * lr) for own, c, w, end in ends]
-            ours = [c + (n - own) / count for c, n, own in zip(ours, new, theirs[client], strict=True)]
+            ours = [
+                c + (n - own) / count for c, n, own in zip(ours, new, theirs[client], strict=True)
+            ]
             theirs[client] = new
             models.append([tensor.detach() for tensor in local])
         shares = task.sizes / task.sizes.sum()
-        weights = [sum(share * model[layer] for share, model in zip(shares, models, strict=True)) for layer in range(len(weights))]
+        weights = [
+            sum(share * model[layer] for share, model in zip(shares, models, strict=True))
+            for layer in range(len(weights))
+        ]
     found = state_after(Scaffold(), **settings).weights
     for (name, _), weight in zip(task.model.named_parameters(), weights, strict=True):
         torch.testing.assert_close(found[name], weight, rtol=1e-9, atol=1e-12)
 
 
 def _loss(task, local: list[Tensor], indices: Tensor) -> Tensor:
-    named = {name: tensor for (name, _), tensor in zip(task.model.named_parameters(), local, strict=True)}
+    named = {
+        name: tensor for (name, _), tensor in zip(task.model.named_parameters(), local, strict=True)
+    }
     outputs = torch.func.functional_call(task.model, named, task.train_samples.inputs(indices))
     return torch.nn.functional.cross_entropy(outputs, task.train_samples.labels[indices])
 

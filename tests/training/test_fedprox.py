@@ -10,14 +10,16 @@ from torch.nn.functional import cross_entropy
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.federated import Federated
-from cohort.training.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import small_task
 
 
 def local_model(objective: CrossEntropy, **settings) -> tuple[dict, dict, SerialTrainer]:
     """Global weights and the local model of client 1 after a round."""
     task = small_task(objective=objective, **settings)
-    trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+    trainer = SerialTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
     start = task.initial_weights()
     return start, trainer.train(start, np.array([1]), 1).of_client(0), trainer
 
@@ -29,12 +31,19 @@ def test_two_steps_by_autograd_on_the_printed_loss():
     weights = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
     indices = torch.from_numpy(trainer.shards[1])
     for _ in range(2):
-        outputs = torch.func.functional_call(trainer.model, weights, trainer.samples.inputs(indices))
+        outputs = torch.func.functional_call(
+            trainer.model, weights, trainer.samples.inputs(indices)
+        )
         loss = cross_entropy(outputs, trainer.samples.labels[indices])
-        loss = loss + mu / 2 * sum(((tensor - start[name]) ** 2).sum() for name, tensor in weights.items())
+        loss = loss + mu / 2 * sum(
+            ((tensor - start[name]) ** 2).sum() for name, tensor in weights.items()
+        )
         gradients = torch.autograd.grad(loss, list(weights.values()))
         pairs = zip(weights.items(), gradients, strict=True)
-        weights = {name: (tensor - lr * gradient).detach().requires_grad_() for (name, tensor), gradient in pairs}
+        weights = {
+            name: (tensor - lr * gradient).detach().requires_grad_()
+            for (name, tensor), gradient in pairs
+        }
     for name, tensor in weights.items():
         torch.testing.assert_close(found[name], tensor.detach(), rtol=1e-10, atol=1e-12)
 
@@ -49,7 +58,10 @@ def test_a_large_mu_stays_at_the_global_weights():
     """The step must shrink with mu to be stable: at lr = 1 / mu each step goes to within a gradient over mu of the start."""
     start, found, _ = local_model(FedProx(mu=1e6), J="J50", lr=1e-6)
     _, free, _ = local_model(CrossEntropy(), J="J50", lr=0.1)
-    gone, far = (max(float((model[name] - start[name]).abs().max()) for name in start) for model in (found, free))
+    gone, far = (
+        max(float((model[name] - start[name]).abs().max()) for name in start)
+        for model in (found, free)
+    )
     assert gone < 1e-5
     assert far > 1e-2
 
@@ -58,7 +70,10 @@ def test_a_large_mu_stays_at_the_global_weights():
 def test_it_stays_nearer_than_fedavg(mu: float):
     start, found, _ = local_model(FedProx(mu=mu), J="J30", lr=0.1)
     _, free, _ = local_model(CrossEntropy(), J="J30", lr=0.1)
-    gone, far = (sum(float((model[name] - start[name]).square().sum()) for name in start) for model in (found, free))
+    gone, far = (
+        sum(float((model[name] - start[name]).square().sum()) for name in start)
+        for model in (found, free)
+    )
     assert 0 < gone < far
 
 

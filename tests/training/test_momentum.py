@@ -14,13 +14,24 @@ from cohort.training.servers.momentum import Momentum
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import small_task
 
-START = {"a": torch.tensor([1.0, 2.0], dtype=torch.float64), "b": torch.tensor([[0.5]], dtype=torch.float64)}
+START = {
+    "a": torch.tensor([1.0, 2.0], dtype=torch.float64),
+    "b": torch.tensor([[0.5]], dtype=torch.float64),
+}
 
 
 def updates(*moves: tuple[float, float, float], sizes: tuple[float, ...] = (1, 3)) -> Updates:
     """Clients that went from the start by these amounts."""
-    clients = [{"a": START["a"] + torch.tensor(move[:2]).double(), "b": START["b"] + move[2]} for move in moves]
-    return Updates(stack(clients), torch.tensor(sizes, dtype=torch.float64), torch.tensor([1, 1]), torch.zeros(2))
+    clients = [
+        {"a": START["a"] + torch.tensor(move[:2]).double(), "b": START["b"] + move[2]}
+        for move in moves
+    ]
+    return Updates(
+        stack(clients),
+        torch.tensor(sizes, dtype=torch.float64),
+        torch.tensor([1, 1]),
+        torch.zeros(2),
+    )
 
 
 def values(weights: Weights) -> list[float]:
@@ -56,7 +67,9 @@ def test_without_momentum_it_is_fedavg_bit_for_bit(precision: str):
         list(Federated().rounds(task, state))
         results.append(state)
     for other in results[1:]:
-        assert all(torch.equal(results[0].weights[name], other.weights[name]) for name in other.weights)
+        assert all(
+            torch.equal(results[0].weights[name], other.weights[name]) for name in other.weights
+        )
         assert other.history.metrics["test_loss"] == results[0].history.metrics["test_loss"]
 
 

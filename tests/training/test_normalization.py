@@ -14,21 +14,21 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from cohort.by_hand import run_cell
-from cohort.cell import freeze, plan_file
+from cohort.cell.planned import freeze, plan_file
+from cohort.commands.run import run_cell
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.models.model import Shape
 from cohort.plan import load
 from cohort.records.record import read
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.lease import CHECKPOINT, state_folder
+from cohort.training.job.lease import CHECKPOINT, state_folder
 from cohort.training.procedures.federated import Federated
-from cohort.training.serial import SerialTrainer
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples, small_task
 
@@ -42,8 +42,12 @@ def network() -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 3)).double()
 
 
-def trained(task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None) -> Updates:
-    trainer = SerialTrainer(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
+def trained(
+    task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None
+) -> Updates:
+    trainer = SerialTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
     return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
 
 
@@ -60,14 +64,24 @@ def test_the_mean_of_statistics_by_hand():
     """One sample against three: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches are 7."""
 
     def client(mean: tuple[float, float], variance: tuple[float, float], count: int) -> Weights:
-        return {"mean": torch.tensor(mean).double(), "variance": torch.tensor(variance).double(), "count": torch.tensor(count)}
+        return {
+            "mean": torch.tensor(mean).double(),
+            "variance": torch.tensor(variance).double(),
+            "count": torch.tensor(count),
+        }
 
     models = [client((1, 2), (0.5, 4), 3), client((5, 6), (1.5, 0), 8)]
-    updates = Updates(stack(models), torch.tensor([1.0, 3.0]).double(), torch.tensor([1, 1]), torch.zeros(2))
+    updates = Updates(
+        stack(models), torch.tensor([1.0, 3.0]).double(), torch.tensor([1, 1]), torch.zeros(2)
+    )
     weights, _, _ = Average().apply(models[0], updates, {})
     assert weights["mean"].tolist() == [4, 5]
     assert weights["variance"].tolist() == [1.25, 1]
-    assert weights["count"].dtype == torch.int64 and weights["count"].shape == () and weights["count"] == 7
+    assert (
+        weights["count"].dtype == torch.int64
+        and weights["count"].shape == ()
+        and weights["count"] == 7
+    )
 
 
 def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
@@ -90,7 +104,9 @@ def test_evaluation_looks_at_statistics_and_leaves_them_alone():
     inputs = (task.test_samples.values[task.test].flatten(1) - 0.5) / np.sqrt(4 + 1e-5)
     scores = inputs @ weights["2.weight"].T + weights["2.bias"]
     found = evaluate(task.model, weights, task.test_samples, task.test)
-    assert found.loss == pytest.approx(cross_entropy(scores, task.test_samples.labels[task.test]).item(), rel=1e-12)
+    assert found.loss == pytest.approx(
+        cross_entropy(scores, task.test_samples.labels[task.test]).item(), rel=1e-12
+    )
     assert fingerprint(task.model.state_dict()) == fingerprint(weights)
 
 
@@ -100,8 +116,13 @@ def test_a_client_of_one_sample_is_normalized_as_in_evaluation():
     start = task.initial_weights()
     first = trained(small_task(model=network(), sizes=(1, 5), J="J1e"), [0])
     index = torch.from_numpy(task.shards.indices[0])
-    scores = torch.from_numpy(pixels(task, 0)) / np.sqrt(1 + 1e-5) @ start["2.weight"].T + start["2.bias"]
-    assert first.losses.item() == pytest.approx(cross_entropy(scores, task.train_samples.labels[index]).item(), rel=1e-12)
+    scores = (
+        torch.from_numpy(pixels(task, 0)) / np.sqrt(1 + 1e-5) @ start["2.weight"].T
+        + start["2.bias"]
+    )
+    assert first.losses.item() == pytest.approx(
+        cross_entropy(scores, task.train_samples.labels[index]).item(), rel=1e-12
+    )
     twice = trained(task, [0])
     assert twice.steps.tolist() == [2] and twice.losses.item() < first.losses.item()
     assert all(torch.equal(twice.weights[name][0], start[name]) for name in (MEAN, VARIANCE, COUNT))
@@ -109,7 +130,9 @@ def test_a_client_of_one_sample_is_normalized_as_in_evaluation():
 
 
 @pytest.mark.parametrize(("J", "steps", "batches"), [("J1e", 2, 1), ("J2e", 4, 2), ("J3", 3, 2)])
-def test_the_rest_of_an_epoch_of_one_sample_takes_a_step_and_gives_no_statistics(J: str, steps: int, batches: int):
+def test_the_rest_of_an_epoch_of_one_sample_takes_a_step_and_gives_no_statistics(
+    J: str, steps: int, batches: int
+):
     """Five samples in batches of four: after two epochs both batches of four have been counted, after every step all weights are finite."""
     updates = trained(small_task(model=network(), sizes=(5, 4), J=J, batch=4), [0])
     assert updates.steps.tolist() == [steps] and updates.weights[COUNT].tolist() == [batches]
@@ -131,7 +154,19 @@ def test_a_servers_momentum_leaves_statistics_alone():
     train_samples = plain_samples(values, torch.from_numpy(rng.integers(0, 3, 13)))
     states = []
     for server in (Average(), Momentum(beta=0.9)):
-        states.append(run(small_task(model=network(), train=train_samples, sizes=(4, 9), J="J5", batch=100, rounds=6, server=server)))
+        states.append(
+            run(
+                small_task(
+                    model=network(),
+                    train=train_samples,
+                    sizes=(4, 9),
+                    J="J5",
+                    batch=100,
+                    rounds=6,
+                    server=server,
+                )
+            )
+        )
     plain, moved = states
     assert set(moved.server) == {"1.weight", "1.bias", "2.weight", "2.bias"}
     assert not torch.equal(plain.weights["2.weight"], moved.weights["2.weight"])
@@ -145,17 +180,25 @@ def test_an_efficientnet_is_trained_the_same_twice(precision: str):
     """Blocks are left out and features dropped by chance: that of the client and the round, not of what ran before."""
     rng = np.random.default_rng(5)
     dtype = getattr(torch, precision)
-    values, labels = torch.from_numpy(rng.normal(size=(9, 3, 32, 32))).to(dtype), torch.from_numpy(rng.integers(0, 3, 9))
+    values, labels = (
+        torch.from_numpy(rng.normal(size=(9, 3, 32, 32))).to(dtype),
+        torch.from_numpy(rng.integers(0, 3, 9)),
+    )
     samples = Samples(values, labels, 1.0, torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype))
     model = MODELS["efficientnet-b0"]().build((3, 32, 32), 3)
     model = model.to(dtype=dtype, memory_format=torch.channels_last)
-    task = small_task(model=model, train=samples, sizes=(4, 5), batch=4, J="J1e", lr=0.01, precision=precision)
+    task = small_task(
+        model=model, train=samples, sizes=(4, 5), batch=4, J="J1e", lr=0.01, precision=precision
+    )
     start = task.initial_weights()
     once = trained(task, [0, 1], weights=start)
     torch.rand(5)
     again = trained(task, [1, 0], weights=start)
     later = trained(task, [0, 1], 2, start)
-    prints = [fingerprint(updates.of_client(row)) for updates, row in ((once, 0), (once, 1), (again, 1), (again, 0), (later, 0))]
+    prints = [
+        fingerprint(updates.of_client(row))
+        for updates, row in ((once, 0), (once, 1), (again, 1), (again, 0), (later, 0))
+    ]
     assert prints[0] == prints[2] and prints[1] == prints[3] and prints[4] != prints[0]
     assert all(bool(rows.isfinite().all()) for rows in once.weights.values())
 
@@ -170,13 +213,29 @@ class Normalized(Model):
         return 9 * 4 * 64 + 4 * 36 * classes
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, classes))
+        return nn.Sequential(
+            nn.Conv2d(1, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(4 * 36, classes),
+        )
 
 
-def test_a_cell_goes_on_from_its_checkpoint_and_leaves_a_record(project: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cell_goes_on_from_its_checkpoint_and_leaves_a_record(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Stopped after three rounds of six, then trained to the end, it is the cell that was never stopped; 1,437 samples leave one over."""
     monkeypatch.setitem(MODELS, "normalized", Normalized)
-    settings = {"dataset": "digits", "model": "normalized", "clients": 3, "cohort": 2, "rounds": 6, "batch": 239, "lr": 0.05}
+    settings = {
+        "dataset": "digits",
+        "model": "normalized",
+        "clients": 3,
+        "cohort": 2,
+        "rounds": 6,
+        "batch": 239,
+        "lr": 0.05,
+    }
     axes = {"partition": ["iid"], "J": ["J1e"], "strategy": ["fedavg"], "seed": [0]}
     study = {"title": "Normalized", "settings": settings, "experiments": {"main": {"axes": axes}}}
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
@@ -188,9 +247,14 @@ def test_a_cell_goes_on_from_its_checkpoint_and_leaves_a_record(project: Path, m
     Path(cell.path).unlink()
     run_cell(plan, plan_file(cell.digest), 3, "cpu")
     with safe_open(state_folder(cell.path) / CHECKPOINT, "np") as saved:
-        assert saved.get_tensor("weights/1.num_batches_tracked") == 3 * 2  # a batch of one is not counted
+        assert (
+            saved.get_tensor("weights/1.num_batches_tracked") == 3 * 2
+        )  # a batch of one is not counted
         assert saved.get_tensor("weights/1.running_mean").any()
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     continued = read(cell.path)
-    assert whole.header["status"] == "done" and continued.header["weights_sha256"] == whole.header["weights_sha256"]
+    assert (
+        whole.header["status"] == "done"
+        and continued.header["weights_sha256"] == whole.header["weights_sha256"]
+    )
     assert whole.history.metrics == continued.history.metrics

@@ -24,7 +24,9 @@ def test_plain_sgd_is_pytorchs(momentum: float, weight_decay: float):
             stepper.zero_grad()
             model(inputs).square().mean().backward()
             stepper.step()
-        torch.testing.assert_close(list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15)
+        torch.testing.assert_close(
+            list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15
+        )
 
 
 def test_a_parameter_without_a_gradient_stays():

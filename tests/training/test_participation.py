@@ -7,14 +7,14 @@ import pytest
 import torch
 from scipy import stats
 
-from cohort.errors import UserError
-from cohort.randomness import generator
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
 from cohort.selection.loss import HighestLoss
 from cohort.training.participation import parse_participation
 from cohort.training.procedures.federated import Federated, spread
-from cohort.training.serial import SerialTrainer
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import small_task
 
 
@@ -24,11 +24,16 @@ def run(task: Task) -> RunState:
     return state
 
 
-@pytest.mark.parametrize(("share", "cohort", "gone"), [("0.3", 10, 3), ("0.3", 9, 2), ("0.3", 5, 1), ("0.29", 100, 29), ("0", 4, 0)])
+@pytest.mark.parametrize(
+    ("share", "cohort", "gone"),
+    [("0.3", 10, 3), ("0.3", 9, 2), ("0.3", 5, 1), ("0.29", 100, 29), ("0", 4, 0)],
+)
 def test_dropout_is_exactly_the_share_rounded_down(share: str, cohort: int, gone: int):
     participation = parse_participation(f"dropout-{share}")
     for seed in range(20):
-        assert (~participation.answers(np.arange(cohort), np.random.default_rng(seed))).sum() == gone
+        assert (
+            ~participation.answers(np.arange(cohort), np.random.default_rng(seed))
+        ).sum() == gone
 
 
 def test_dropout_takes_each_client_alike():
@@ -43,26 +48,44 @@ def test_bernoulli_is_a_coin_for_each_client_and_leaves_one():
     expected = stats.binom(10, 0.3).pmf(np.arange(8)) * 2000
     observed = np.bincount(gone, minlength=8)[:8]
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 0.01
-    assert all(parse_participation("bernoulli-0.99").answers(np.arange(3), rng).any() for _ in range(500))
+    assert all(
+        parse_participation("bernoulli-0.99").answers(np.arange(3), rng).any() for _ in range(500)
+    )
 
 
 def test_half_of_the_clients_are_slow_for_the_whole_run():
     participation = parse_participation("stragglers-0.5")
-    rounds = [participation.efforts(1000, 5, np.random.default_rng(0), np.random.default_rng(round)) for round in range(3)]
+    rounds = [
+        participation.efforts(1000, 5, np.random.default_rng(0), np.random.default_rng(round))
+        for round in range(3)
+    ]
     assert (rounds[0] == rounds[1]).all() and (rounds[0] == rounds[2]).all()
     slow = np.bincount(rounds[0], minlength=6)
-    assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(400, abs=40)  # a fifth of the 500 manages everything after all
+    assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(
+        400, abs=40
+    )  # a fifth of the 500 manages everything after all
     assert stats.chisquare(slow[1:5]).pvalue > 0.01
 
 
 def test_redrawn_stragglers_are_the_same_clients_with_other_epochs():
     participation = parse_participation("stragglers-0.5-redrawn1")
-    one, two = (participation.efforts(100, 100, np.random.default_rng(0), np.random.default_rng(round)) for round in range(2))
+    one, two = (
+        participation.efforts(100, 100, np.random.default_rng(0), np.random.default_rng(round))
+        for round in range(2)
+    )
     assert (one != two).sum() > 40
     assert ((one < 100) | (two < 100)).sum() <= 50
 
 
-WRONG = ["dropout", "dropout-1", "dropout--0.1", "bernoulli-1.5", "stragglers-1.1", "stragglers-0.5-redrawn2", "late"]
+WRONG = [
+    "dropout",
+    "dropout-1",
+    "dropout--0.1",
+    "bernoulli-1.5",
+    "stragglers-1.1",
+    "stragglers-0.5-redrawn2",
+    "late",
+]
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -75,11 +98,15 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(text: str):
 def test_who_drops_out_does_not_train_and_is_drawn_from_an_address_of_its_own():
     """The round with the others alone, merged by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
-    there = parse_participation("dropout-0.5").answers(np.arange(4), generator(0, "answers", round=1))
+    there = parse_participation("dropout-0.5").answers(
+        np.arange(4), generator(0, "answers", round=1)
+    )
     state = run(task)
     cohort = state.history.cohorts[0]
     again = small_task(J="J2e")
-    trainer = SerialTrainer(again.model, again.settings, again.objective, again.train_samples, again.shards.indices)
+    trainer = SerialTrainer(
+        again.model, again.settings, again.objective, again.train_samples, again.shards.indices
+    )
     updates = trainer.train(again.initial_weights(), cohort[there], 1)
     for name, tensor in updates.mean(updates.sizes / updates.sizes.sum()).items():
         assert torch.equal(state.weights[name], tensor)
@@ -90,13 +117,17 @@ def test_who_drops_out_does_not_train_and_is_drawn_from_an_address_of_its_own():
 
 def test_faults_are_the_same_for_every_selector():
     """A selector that looks at losses still chooses by those it knows."""
-    task = small_task(participation="dropout-0.5", rounds=3, selector=HighestLoss(), clients=4, cohort=2)
+    task = small_task(
+        participation="dropout-0.5", rounds=3, selector=HighestLoss(), clients=4, cohort=2
+    )
     state = run(task)
     assert np.isfinite(state.selector["loss"]).sum() == 3, "one client of two answers in each round"
 
 
 def test_what_nobody_reported_is_nan():
-    found = spread({"reserved_loss": np.array([1.0, 2.0])}, np.array([True, False, True]))["reserved_loss"]
+    found = spread({"reserved_loss": np.array([1.0, 2.0])}, np.array([True, False, True]))[
+        "reserved_loss"
+    ]
     np.testing.assert_array_equal(found, [1.0, np.nan, 2.0])
 
 
@@ -105,15 +136,24 @@ def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
     """The steps of each client, counted by hand; what it did until then is what a run of fewer epochs does."""
     task = small_task(participation="stragglers-1", J=J, batch=batch)
     most = int(J.strip("Je"))
-    managed = parse_participation("stragglers-1").efforts(4, most, generator(0, "stragglers"), generator(0, "stragglers", round=1))
-    per_epoch = [-(-len(indices) // batch) if J.endswith("e") else 1 for indices in task.shards.indices]
+    managed = parse_participation("stragglers-1").efforts(
+        4, most, generator(0, "stragglers"), generator(0, "stragglers", round=1)
+    )
+    per_epoch = [
+        -(-len(indices) // batch) if J.endswith("e") else 1 for indices in task.shards.indices
+    ]
     state = run(task)
     assert state.history.cost["client_steps"] == [(1, sum(managed * per_epoch))]
     models = []
     for client, epochs in enumerate(managed):
         alone = small_task(J=f"J{epochs}" + "e" * J.endswith("e"), batch=batch)
-        trainer = SerialTrainer(alone.model, alone.settings, alone.objective, alone.train_samples, alone.shards.indices)
+        trainer = SerialTrainer(
+            alone.model, alone.settings, alone.objective, alone.train_samples, alone.shards.indices
+        )
         models.append(trainer.train(alone.initial_weights(), np.array([client]), 1).of_client(0))
     for name, tensor in state.weights.items():
-        mean = sum(size / task.sizes.sum() * model[name] for size, model in zip(task.sizes, models, strict=True))
+        mean = sum(
+            size / task.sizes.sum() * model[name]
+            for size, model in zip(task.sizes, models, strict=True)
+        )
         torch.testing.assert_close(tensor, mean, rtol=1e-12, atol=1e-14)

@@ -10,10 +10,17 @@ import sys
 
 from tests.workflow.conftest import Project
 
-NOT_OURS = ("logs", "plan", ".snakemake", "workflow")  # what may be written also where a command fails
+NOT_OURS = (
+    "logs",
+    "plan",
+    ".snakemake",
+    "workflow",
+)  # what may be written also where a command fails
 
 
-def cohort(project: Project, *arguments: str, limit: int | None = None) -> subprocess.CompletedProcess[str]:
+def cohort(
+    project: Project, *arguments: str, limit: int | None = None
+) -> subprocess.CompletedProcess[str]:
     """The command line, perhaps under a limit to the size of files, which is a full disk for whoever may not make one."""
 
     def begin() -> None:
@@ -21,24 +28,49 @@ def cohort(project: Project, *arguments: str, limit: int | None = None) -> subpr
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     command = [sys.executable, "-m", "cohort", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(project.root / "workflow"), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, cwd=project.root, env=environment, text=True, capture_output=True, preexec_fn=begin, timeout=300)
+    environment = os.environ | {
+        "PYTHONPATH": str(project.root / "workflow"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return subprocess.run(
+        command,
+        cwd=project.root,
+        env=environment,
+        text=True,
+        capture_output=True,
+        preexec_fn=begin,
+        timeout=300,
+    )
 
 
-def fails(project: Project, sentence: str, *arguments: str, limit: int | None = None, makes: str = "nothing") -> None:
+def fails(
+    project: Project,
+    sentence: str,
+    *arguments: str,
+    limit: int | None = None,
+    makes: str = "nothing",
+) -> None:
     """A command ends in one sentence and leaves every file as it was; it makes no other file than those whose paths begin so."""
     before = files(project)
     done = cohort(project, *arguments, limit=limit)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stdout + done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, (
+        done.stdout + done.stderr
+    )
     assert sentence in done.stderr, done.stderr
     after = files(project)
-    assert {path: after[path] for path in after if path in before or not path.startswith(makes)} == before
+    assert {
+        path: after[path] for path in after if path in before or not path.startswith(makes)
+    } == before
 
 
 def files(project: Project) -> dict[str, str]:
     """Every file that a command is to make or to leave alone, and what is in it."""
-    found = (path for path in project.root.rglob("*") if path.is_file() and not set(path.relative_to(project.root).parts) & set(NOT_OURS))
+    found = (
+        path
+        for path in project.root.rglob("*")
+        if path.is_file() and not set(path.relative_to(project.root).parts) & set(NOT_OURS)
+    )
     return {
         str(path.relative_to(project.root)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in found

@@ -32,14 +32,41 @@ TINY = {
         "evaluate_every": 2,
     },
     "experiments": {
-        "one": {"axes": {"partition": ["iid", "classes-2"], "J": ["J2"], "strategy": ["fedavg", "fedentopt"], "seed": [0]}},
-        "two": {"axes": {"partition": ["iid"], "J": ["J3"], "strategy": ["fedavg"], "seed": [0, 1]}},
+        "one": {
+            "axes": {
+                "partition": ["iid", "classes-2"],
+                "J": ["J2"],
+                "strategy": ["fedavg", "fedentopt"],
+                "seed": [0],
+            }
+        },
+        "two": {
+            "axes": {"partition": ["iid"], "J": ["J3"], "strategy": ["fedavg"], "seed": [0, 1]}
+        },
     },
     "figures": {
-        "fig1": {"experiment": "one", "kind": "curves", "metric": "test_accuracy", "columns": "partition"},
-        "fig2": {"experiment": "two", "kind": "bars", "metric": "cohort_entropy", "at": "mean", "x": "partition"},
+        "fig1": {
+            "experiment": "one",
+            "kind": "curves",
+            "metric": "test_accuracy",
+            "columns": "partition",
+        },
+        "fig2": {
+            "experiment": "two",
+            "kind": "bars",
+            "metric": "cohort_entropy",
+            "at": "mean",
+            "x": "partition",
+        },
     },
-    "tables": {"tab1": {"experiment": "one", "metric": "test_accuracy", "rows": ["partition"], "columns": "strategy"}},
+    "tables": {
+        "tab1": {
+            "experiment": "one",
+            "metric": "test_accuracy",
+            "rows": ["partition"],
+            "columns": "strategy",
+        }
+    },
 }
 CELLS = {"one": 4, "two": 2}
 
@@ -84,7 +111,11 @@ class Project:
         (self.root / "config/studies/tiny.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
 
     def records(self) -> list[Path]:
-        return sorted(path for path in (self.root / "results/cells").rglob("*.h5") if ".state" not in str(path) and path.name[0] != ".")
+        return sorted(
+            path
+            for path in (self.root / "results/cells").rglob("*.h5")
+            if ".state" not in str(path) and path.name[0] != "."
+        )
 
     def replace(self, file: str, old: str, new: str) -> None:
         text = (self.root / file).read_text()

@@ -7,12 +7,20 @@ import pytest
 from tests.workflow.conftest import Project
 
 STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
-CLAIM = (
-    "  better: {{kind: order, says: x, where: y, experiment: one, metric: test_accuracy, along: {along}, values: {values}, way: falls}}\n"
-)
+CLAIM = "  better: {{kind: order, says: x, where: y, experiment: one, metric: test_accuracy, along: {along}, values: {values}, way: falls}}\n"
 EDITS = {
-    "wrong type": (STUDY, "clients: 10", "clients: ten", "tiny.yaml: settings.clients is 'ten', but must be a whole number"),
-    "unknown key": (STUDY, "lr: 0.05", "lr: 0.05\n  learning_rate: 1", "tiny.yaml: settings has an unknown key 'learning_rate'"),
+    "wrong type": (
+        STUDY,
+        "clients: 10",
+        "clients: ten",
+        "tiny.yaml: settings.clients is 'ten', but must be a whole number",
+    ),
+    "unknown key": (
+        STUDY,
+        "lr: 0.05",
+        "lr: 0.05\n  learning_rate: 1",
+        "tiny.yaml: settings has an unknown key 'learning_rate'",
+    ),
     "misspelt strategy": (
         STUDY,
         "- fedentopt",
@@ -20,8 +28,18 @@ EDITS = {
         "experiments.one.axes.strategy[1] is 'fedentop', which is not known; did you mean 'fedentopt'?",
     ),
     "negative lr": (STUDY, "lr: 0.05", "lr: -0.05", "settings.lr is -0.05, but must be above 0"),
-    "empty axis": (STUDY, "seed:\n      - 0\n      - 1", "seed: []", "experiments.two.axes.seed is empty, but must hold at least 1"),
-    "duplicate key": (STUDY, "lr: 0.05", "lr: 0.05\n  lr: 0.5", "tiny.yaml, line 9: key 'lr' stands twice in one mapping"),
+    "empty axis": (
+        STUDY,
+        "seed:\n      - 0\n      - 1",
+        "seed: []",
+        "experiments.two.axes.seed is empty, but must hold at least 1",
+    ),
+    "duplicate key": (
+        STUDY,
+        "lr: 0.05",
+        "lr: 0.05\n  lr: 0.5",
+        "tiny.yaml, line 9: key 'lr' stands twice in one mapping",
+    ),
     "number that YAML reads as text": (
         STUDY,
         "lr: 0.05",
@@ -34,26 +52,61 @@ EDITS = {
         "- classes-20",
         "partition 'classes-20' of digits is impossible: a client cannot hold 20 classes where there are only 10",
     ),
-    "unknown partition": (STUDY, "- classes-2", "- class-2", "partition 'class-2' is not known; did you mean 'classes-K'?"),
+    "unknown partition": (
+        STUDY,
+        "- classes-2",
+        "- class-2",
+        "partition 'class-2' is not known; did you mean 'classes-K'?",
+    ),
     "selector's parameter": (
         STRATEGIES,
         "buffer: 0.5",
         "bufer: 0.5",
         "strategies.yaml: fedentopt.selector has an unknown key 'bufer'; did you mean 'buffer'?",
     ),
-    "selector's bound": (STRATEGIES, "buffer: 0.5", "buffer: 1.5", "fedentopt.selector.buffer is 1.5, but must be below 1"),
+    "selector's bound": (
+        STRATEGIES,
+        "buffer: 0.5",
+        "buffer: 1.5",
+        "fedentopt.selector.buffer is 1.5, but must be below 1",
+    ),
     "too small for the selector": (
         STRATEGIES,
         "buffer: 0.5",
         "buffer: 0.9",
         "strategy 'fedentopt' is impossible: a buffer of 0.9 of 10 clients leaves fewer than the 3 of a cohort",
     ),
-    "figure of no experiment": (STUDY, "experiment: two", "experiment: too", "fig2.experiment is 'too'; did you mean 'two'?"),
-    "figure of no axis": (STUDY, "columns: partition", "columns: partitions", "fig1 names 'partitions', which is no axis"),
-    "average of more than seeds": (STUDY, "columns: partition", "smoothing: 1", "fig1 would average runs with partition iid and classes-2"),
+    "figure of no experiment": (
+        STUDY,
+        "experiment: two",
+        "experiment: too",
+        "fig2.experiment is 'too'; did you mean 'two'?",
+    ),
+    "figure of no axis": (
+        STUDY,
+        "columns: partition",
+        "columns: partitions",
+        "fig1 names 'partitions', which is no axis",
+    ),
+    "average of more than seeds": (
+        STUDY,
+        "columns: partition",
+        "smoothing: 1",
+        "fig1 would average runs with partition iid and classes-2",
+    ),
     "missing setting": (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
-    "reserved samples": (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
-    "validation samples": (STUDY, "reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 training samples"),
+    "reserved samples": (
+        STUDY,
+        "reserve: 60",
+        "reserve: 400",
+        "reserve is 400, but digits has only 360 test samples",
+    ),
+    "validation samples": (
+        STUDY,
+        "reserve: 60",
+        "validation: 1437",
+        "validation is 1437, but digits has only 1437 training samples",
+    ),
     "schedule of a federated run": (
         STUDY,
         "lr: 0.05",
@@ -87,11 +140,17 @@ EDITS = {
     "broken YAML": (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line"),
 }
 OVERRIDES = {
-    "unknown study": ("studies=tinny", "studies is 'tinny', which is not known; did you mean 'tiny'?"),
+    "unknown study": (
+        "studies=tinny",
+        "studies is 'tinny', which is not known; did you mean 'tiny'?",
+    ),
     "unknown study in a list": ("studies=[tiny,demo]", "studies[1] is 'demo', which is not known"),
     "list for a word": ("scale=[full]", "scale is ['full'], but must be a word"),
     "unknown scale": ("scale=ful", "scale is 'ful', which is not known; did you mean 'full'?"),
-    "unknown label": ("only=strategi=fedavg", "'strategi' is no label of these cells; did you mean 'strategy'?"),
+    "unknown label": (
+        "only=strategi=fedavg",
+        "'strategi' is no label of these cells; did you mean 'strategy'?",
+    ),
     "unknown value": ("only=strategy=fedprox", "no cell has strategy 'fedprox'"),
     "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
 }
@@ -99,8 +158,13 @@ OVERRIDES = {
 
 def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
     assert sentence in output, output
-    assert "Traceback" not in output and "cohort/" not in output.replace("workflow/cohort/models", ""), output
-    assert not (project.root / "results/cells").exists() and not (project.root / "results/plan").exists()
+    assert "Traceback" not in output and "cohort/" not in output.replace(
+        "workflow/cohort/models", ""
+    ), output
+    assert (
+        not (project.root / "results/cells").exists()
+        and not (project.root / "results/plan").exists()
+    )
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -126,6 +190,8 @@ def test_a_mistake_in_a_study_that_only_a_target_names(fresh: Project):
     text = (fresh.root / STUDY).read_text()
     (fresh.root / "config/studies/other.yaml").write_text(text.replace("lr: 0.05", "lr: -0.05"))
     output = fresh.snakemake("other", fails=True)
-    assert output.endswith("\nerror: config/studies/other.yaml: settings.lr is -0.05, but must be above 0\n")
+    assert output.endswith(
+        "\nerror: config/studies/other.yaml: settings.lr is -0.05, but must be above 0\n"
+    )
     assert "Traceback" not in output and "Exception" not in output
     assert not (fresh.root / "results/logs").exists()

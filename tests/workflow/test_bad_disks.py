@@ -22,10 +22,17 @@ FULL = "the disk is full; make room and start again"
 def test_no_room_for_what_a_stage_makes(fresh: Project):
     """What stages before it made stays; with room again the command goes on from there, and from the checkpoint of before."""
     cell, record = one_cell(fresh)
-    raw, data, shards = "resources/raw/digits/digits.csv.gz", "resources/data/digits-k", "results/shards/digits/classes-2/clients10-seed0-k"
+    raw, data, shards = (
+        "resources/raw/digits/digits.csv.gz",
+        "resources/data/digits-k",
+        "results/shards/digits/classes-2/clients10-seed0-k",
+    )
     fails(fresh, f"{raw}: {GROWS}", "run", cell, limit=20_000)
     fails(fresh, f".h5: {GROWS}", "run", cell, limit=80_000, makes=raw)
-    assert cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode == 0  # makes the data
+    assert (
+        cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode
+        == 0
+    )  # makes the data
     fails(fresh, f".h5: {GROWS}", "run", cell, limit=8_000)
     assert not list(fresh.root.glob(f"{shards}*")) and len(list(fresh.root.glob(f"{data}*"))) == 1
     state = str(Path(cell).with_suffix(".state"))
@@ -44,9 +51,15 @@ def mounted() -> Iterator[Callable[..., Path]]:
     folders = []
 
     def mount(*arguments: str, folder: Path) -> Path:
-        done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True) if shutil.which("mount") else None
+        done = (
+            subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True)
+            if shutil.which("mount")
+            else None
+        )
         if done is None or done.returncode:
-            pytest.skip(f"nothing can be mounted here ({done.stderr.strip() if done else 'no mount'})")
+            pytest.skip(
+                f"nothing can be mounted here ({done.stderr.strip() if done else 'no mount'})"
+            )
         folders.append(folder)
         return folder
 
@@ -58,7 +71,10 @@ def mounted() -> Iterator[Callable[..., Path]]:
 def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Callable[..., Path]):
     """Also for the log, and for what is drawn after a failure."""
     cell, record = one_cell(fresh)
-    assert cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode == 0
+    assert (
+        cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode
+        == 0
+    )
     results = fresh.root / "results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir()
@@ -81,7 +97,9 @@ def by_mode(results: Path, mounted: Callable[..., Path]) -> str:
         pytest.skip("root may write everywhere")
     for folder in [results, *(path for path in results.rglob("*") if path.is_dir())]:
         folder.chmod(0o555)
-    return "permission is denied; change the permissions, or work in another folder, and start again"
+    return (
+        "permission is denied; change the permissions, or work in another folder, and start again"
+    )
 
 
 def by_system(results: Path, mounted: Callable[..., Path]) -> str:
@@ -100,8 +118,12 @@ def by_file(results: Path, mounted: Callable[..., Path]) -> str:
     return "results: a file stands where a folder is needed; move it away and start again"
 
 
-@pytest.mark.parametrize("means", [by_mount, by_mode, by_system, by_file], ids=lambda means: means.__name__)
-def test_results_that_cannot_be_written(finished: Project, means: Callable[..., str], mounted: Callable[..., Path]):
+@pytest.mark.parametrize(
+    "means", [by_mount, by_mode, by_system, by_file], ids=lambda means: means.__name__
+)
+def test_results_that_cannot_be_written(
+    finished: Project, means: Callable[..., str], mounted: Callable[..., Path]
+):
     record = finished.records()[0]
     record.unlink()
     digest = record.stem.rpartition("-")[2]

@@ -22,7 +22,13 @@ from tests.workflow.test_kill import assert_same_numbers
 PAGE = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>"
 
 
-def declare(project: Project, dataset: str, contents: dict[str, bytes], packed: dict[str, bytes], **facts: Any) -> None:
+def declare(
+    project: Project,
+    dataset: str,
+    contents: dict[str, bytes],
+    packed: dict[str, bytes],
+    **facts: Any,
+) -> None:
     """A set whose files are these, packed or not, in the mirror and nowhere else."""
     file = project.root / "config/datasets.yaml"
     declared = yaml.safe_load(file.read_text())
@@ -30,7 +36,11 @@ def declare(project: Project, dataset: str, contents: dict[str, bytes], packed: 
     for name, content in contents.items():
         raw = declared[dataset]["files"][name]
         source = raw["source"].rpartition("/")[2] if packed else name
-        raw |= {"source": f"http://127.0.0.1:9/{source}", "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        raw |= {
+            "source": f"http://127.0.0.1:9/{source}",
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "bytes": len(content),
+        }
         if packed:
             raw["md5"] = hashlib.md5(packed[source]).hexdigest()
     file.write_text(yaml.safe_dump(declared, sort_keys=False))
@@ -42,17 +52,29 @@ def declare(project: Project, dataset: str, contents: dict[str, bytes], packed: 
 @pytest.fixture
 def offline(fresh: Project) -> Project:
     """The tiny project where a publisher that does not answer is asked once."""
-    fresh.replace("workflow/cohort/data/fetch.py", "WAITS = (2.0, 8.0, 30.0)", "WAITS: tuple[float, ...] = ()")
+    fresh.replace(
+        "workflow/cohort/data/fetch.py", "WAITS = (2.0, 8.0, 30.0)", "WAITS: tuple[float, ...] = ()"
+    )
     return fresh
 
 
-def images(project: Project, dataset: str, bad: dict[str, bytes] | None = None, archive: dict[str, Any] | None = None) -> None:
+def images(
+    project: Project,
+    dataset: str,
+    bad: dict[str, bytes] | None = None,
+    archive: dict[str, Any] | None = None,
+) -> None:
     """A generated set of images, with members or a whole archive that are not as they should be."""
     contents = publishers.contents(dataset) | (bad or {})
     packed = publishers.packed(dataset)
     if bad or archive:
         folder = publishers.CIFAR_FOLDERS[dataset]
-        packed = {name: publishers.tar_gz((archive or {}) | {f"{folder}/{key}": each for key, each in contents.items()}) for name in packed}
+        packed = {
+            name: publishers.tar_gz(
+                (archive or {}) | {f"{folder}/{key}": each for key, each in contents.items()}
+            )
+            for name in packed
+        }
     declare(project, dataset, contents, packed, **publishers.counts(dataset))
 
 
@@ -106,7 +128,14 @@ def bomb(project: Project) -> str:
 
 def broken_row(project: Project) -> str:
     rows = lines(forest(3, 4))
-    declare(project, "covtype", {"covtype.data.gz": publishers.gz("".join([*rows[:4], "1,2\n", *rows[4:]]).encode())}, {}, train=6, test=1)
+    declare(
+        project,
+        "covtype",
+        {"covtype.data.gz": publishers.gz("".join([*rows[:4], "1,2\n", *rows[4:]]).encode())},
+        {},
+        train=6,
+        test=1,
+    )
     return "covtype resources/raw/covtype/covtype.data.gz: line 5 is broken (54 whole numbers and a kind of forest"
 
 
@@ -114,9 +143,7 @@ def broken_sample(project: Project) -> str:
     rows = samples({"CYMBELINE_SON": 'He says "no", and no one more than he says it ' * 3})
     content = table([*rows[:6], (*rows[6][:2], "no"), *rows[7:]]).encode()
     declare(project, "shakespeare-csv", {"shakespeare.csv": content}, {}, train=50, test=3)
-    return (
-        "shakespeare-csv resources/raw/shakespeare-csv/shakespeare.csv: line 8 is broken (a user, 80 characters and one more are expected)"
-    )
+    return "shakespeare-csv resources/raw/shakespeare-csv/shakespeare.csv: line 8 is broken (a user, 80 characters and one more are expected)"
 
 
 def absent(project: Project) -> str:
@@ -154,14 +181,31 @@ def test_a_file_that_is_not_what_it_should_be(offline: Project, mistake: Any):
     good.parent.mkdir(parents=True)
     good.write_bytes(b"of before")
     before = files(offline)
-    done = cohort(offline, "shards", "iid", "--dataset", dataset, "--clients", "2", "--config", "data_mirror=mirror")
+    done = cohort(
+        offline,
+        "shards",
+        "iid",
+        "--dataset",
+        dataset,
+        "--clients",
+        "2",
+        "--config",
+        "data_mirror=mirror",
+    )
     assert done.returncode == 1 and sentence in done.stderr, done.stdout + done.stderr
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     after = files(offline)
     assert {path: after.get(path) for path in before} == before
-    declared = {raw["sha256"] for raw in yaml.safe_load((offline.root / "config/datasets.yaml").read_text())[dataset]["files"].values()}
+    declared = {
+        raw["sha256"]
+        for raw in yaml.safe_load((offline.root / "config/datasets.yaml").read_text())[dataset][
+            "files"
+        ].values()
+    }
     assert {after[path] for path in set(after) - set(before)} <= declared
-    assert not (offline.root / "written").exists() and not (offline.root.parent / "written").exists()
+    assert (
+        not (offline.root / "written").exists() and not (offline.root.parent / "written").exists()
+    )
 
 
 def test_two_bad_sets_do_not_keep_the_third_from_its_figures(offline: Project):
@@ -171,7 +215,13 @@ def test_two_bad_sets_do_not_keep_the_third_from_its_figures(offline: Project):
     del study["experiments"]["one"], study["figures"]["fig1"], study["tables"]
     study["experiments"]["two"]["axes"] |= {"seed": [0]}
     study["experiments"]["bad"] = {
-        "axes": {"dataset": ["mnist", "cifar10"], "partition": ["iid"], "J": ["J1"], "strategy": ["fedavg"], "seed": [0]},
+        "axes": {
+            "dataset": ["mnist", "cifar10"],
+            "partition": ["iid"],
+            "J": ["J1"],
+            "strategy": ["fedavg"],
+            "seed": [0],
+        },
         "settings": {"clients": 4, "cohort": 2, "reserve": 1},
     }
     offline.write(study)
@@ -179,7 +229,10 @@ def test_two_bad_sets_do_not_keep_the_third_from_its_figures(offline: Project):
     for dataset, _, sentence in (text.partition(" ") for text in sentences):
         assert f"{sentence}" in output and f"(log: results/logs/download/{dataset}/" in output
     assert "Traceback" not in output, output
-    assert len(offline.records()) == 1 and (offline.root / "results/full/figures/tiny/fig2.png").exists()
+    assert (
+        len(offline.records()) == 1
+        and (offline.root / "results/full/figures/tiny/fig2.png").exists()
+    )
     left = {Path(path).name for path in files(offline) if path.startswith("resources/raw")}
     assert left == {"digits.csv.gz", *publishers.contents("mnist")} - {"train-images-idx3-ubyte"}
 
@@ -190,7 +243,9 @@ def halve(path: Path) -> None:
 
 def of_cell(project: Project, record: Path) -> tuple[Path, Path]:
     """Its prepared data and its shards."""
-    planned = yaml.safe_load((project.root / "results/plan" / f"{record.stem.rpartition('-')[2]}.json").read_text())
+    planned = yaml.safe_load(
+        (project.root / "results/plan" / f"{record.stem.rpartition('-')[2]}.json").read_text()
+    )
     return project.root / planned["inputs"]["data"], project.root / planned["inputs"]["shards"]
 
 
@@ -198,7 +253,9 @@ def of_cell(project: Project, record: Path) -> tuple[Path, Path]:
     ("which", "sentence"),
     [("data", "cannot be read as prepared data ("), ("shards", "cannot be read as shards (")],
 )
-def test_half_an_input_is_named_and_made_anew_once_it_is_deleted(finished: Project, which: str, sentence: str):
+def test_half_an_input_is_named_and_made_anew_once_it_is_deleted(
+    finished: Project, which: str, sentence: str
+):
     record = finished.records()[0]
     undisturbed = read(record)
     record.unlink()
@@ -218,11 +275,20 @@ def test_half_a_record_is_named_and_trained_again_once_it_is_deleted(finished: P
     before = files(finished)
     output = finished.snakemake(fails=True)
     path = record.relative_to(finished.root)
-    assert f"error: {path} is not a valid record (" in output and "delete it and run snakemake again" in output
+    assert (
+        f"error: {path} is not a valid record (" in output
+        and "delete it and run snakemake again" in output
+    )
     assert "Traceback" not in output
     kept = {file: content for file, content in files(finished).items() if "partial/" not in file}
-    assert {file: kept.get(file) for file in before if file.startswith(("resources", "results/cells", "results/shards"))} == {
-        file: content for file, content in before.items() if file.startswith(("resources", "results/cells", "results/shards"))
+    assert {
+        file: kept.get(file)
+        for file in before
+        if file.startswith(("resources", "results/cells", "results/shards"))
+    } == {
+        file: content
+        for file, content in before.items()
+        if file.startswith(("resources", "results/cells", "results/shards"))
     }
     record.unlink()
     finished.snakemake()

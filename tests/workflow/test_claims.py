@@ -44,30 +44,58 @@ def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: P
     finished.snakemake()
     found = rows(finished)
     assert [row["measured"] in VERDICTS for row in found.values()] == [True, True]
-    assert [(row["n"], row["planned"], row["paper"]) for row in found.values()] == [("4", "4", "no value"), ("3", "3", "no value")]
+    assert [(row["n"], row["planned"], row["paper"]) for row in found.values()] == [
+        ("4", "4", "no value"),
+        ("3", "3", "no value"),
+    ]
     page = (finished.root / "results/full/report/index.html").read_text()
-    assert "Clients of two classes &lt;give&gt; lower accuracy." in page and "../tables/tiny/claims.tex" in page
+    assert (
+        "Clients of two classes &lt;give&gt; lower accuracy." in page
+        and "../tables/tiny/claims.tex" in page
+    )
     assert finished.planned() == {}
 
-    study["claims"]["few_classes"]["says"] = "Clients of two classes learn less."  # another sentence
+    study["claims"]["few_classes"]["says"] = (
+        "Clients of two classes learn less."  # another sentence
+    )
     finished.write(study)
     assert finished.planned() == {"judge": 1, "report": 1}
     finished.snakemake()
     assert rows(finished)["few_classes"]["says"] == "Clients of two classes learn less."
     assert "learn less" in (finished.root / "results/full/report/index.html").read_text()
 
-    next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()  # a record that they need
-    assert finished.planned("tiny_claims") == {"train": 1, "collect": 1, "judge": 1, "tiny_claims": 1}
+    next(
+        path for path in finished.records() if "/classes-2/" in str(path)
+    ).unlink()  # a record that they need
+    assert finished.planned("tiny_claims") == {
+        "train": 1,
+        "collect": 1,
+        "judge": 1,
+        "tiny_claims": 1,
+    }
     done = cohort(finished, "draw")
     assert done.returncode == 0, done.stderr
     partial = rows(finished, "partial")
-    assert (partial["few_classes"]["measured"], partial["few_classes"]["n"]) == ("not enough runs", "3")
+    assert (partial["few_classes"]["measured"], partial["few_classes"]["n"]) == (
+        "not enough runs",
+        "3",
+    )
     assert partial["few_classes"]["measured_evidence"].endswith(
         ("lacks runs of classes-2, FedAvg (random)", "lacks runs of classes-2, FedEntOpt")
     )
     assert partial["more_steps"]["measured"] in VERDICTS
-    assert "lacks runs of classes-2" in (finished.root / "results/full/partial/report/tiny.html").read_text()
-    assert "claims was drawn, but 1 of its records are not there" in cohort(finished, "status").stdout.replace("fig1, tab1, ", "")
+    assert (
+        "lacks runs of classes-2"
+        in (finished.root / "results/full/partial/report/tiny.html").read_text()
+    )
+    assert "claims was drawn, but 1 of its records are not there" in cohort(
+        finished, "status"
+    ).stdout.replace("fig1, tab1, ", "")
 
     (finished.root / "results/full/tables/tiny/claims.md").unlink()
-    assert finished.planned("tiny_tab1") == {"train": 1, "collect": 1, "tabulate": 1, "tiny_tab1": 1}
+    assert finished.planned("tiny_tab1") == {
+        "train": 1,
+        "collect": 1,
+        "tabulate": 1,
+        "tiny_tab1": 1,
+    }

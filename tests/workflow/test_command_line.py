@@ -10,15 +10,17 @@ import sys
 import pandas as pd
 import pytest
 
+from cohort.partition.deal import read as read_shards
 from cohort.records.record import read
-from cohort.shards import read as read_shards
 from tests.workflow.conftest import Project
 
 
 def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
     command = [sys.executable, "-m", "cohort", *arguments]
-    done = subprocess.run(command, cwd=project.root, env=environment, text=True, capture_output=True)
+    done = subprocess.run(
+        command, cwd=project.root, env=environment, text=True, capture_output=True
+    )
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
@@ -27,7 +29,11 @@ def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
 def counts(project: Project, experiment: str) -> dict[str, int]:
     lines = [line.split() for line in cohort(project, "status").splitlines()]
     values = next(line for line in lines if line and line[0] == f"tiny.{experiment}")
-    return {name: int(value) for name, value in zip(lines[0][1:], values[1:], strict=True) if value != "0"}
+    return {
+        name: int(value)
+        for name, value in zip(lines[0][1:], values[1:], strict=True)
+        if value != "0"
+    }
 
 
 def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
@@ -35,7 +41,9 @@ def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
     record = next(path for path in finished.records() if "/J3/" in str(path))
     record.unlink()
     assert counts(finished, "two") == {"done": 1, "missing": 1}
-    assert "fig2 was drawn, but 1 of its records are not there: run snakemake again" in cohort(finished, "status")
+    assert "fig2 was drawn, but 1 of its records are not there: run snakemake again" in cohort(
+        finished, "status"
+    )
 
 
 def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
@@ -43,12 +51,23 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     record.unlink()
     shutil.rmtree(finished.root / "results/shards")
     finished.replace(
-        "workflow/cohort/partition/iid.py", "return np.array_split", "raise OSError('no space left')\n        return np.array_split"
+        "workflow/cohort/partition/schemes/iid.py",
+        "return np.array_split",
+        "raise OSError('no space left')\n        return np.array_split",
     )
     finished.snakemake(fails=True)
-    assert counts(finished, "two") == {"done": 1, "missing": 1}  # dealing failed, so its training never began
-    finished.replace("workflow/cohort/partition/iid.py", "raise OSError('no space left')", "pass")
-    finished.replace("workflow/cohort/training/servers/average.py", "return Merged", "raise OSError('no memory')\n        return Merged")
+    assert counts(finished, "two") == {
+        "done": 1,
+        "missing": 1,
+    }  # dealing failed, so its training never began
+    finished.replace(
+        "workflow/cohort/partition/schemes/iid.py", "raise OSError('no space left')", "pass"
+    )
+    finished.replace(
+        "workflow/cohort/training/servers/average.py",
+        "return Merged",
+        "raise OSError('no memory')\n        return Merged",
+    )
     output = finished.snakemake(fails=True)
     assert "error: OSError('no memory')" in output
     assert counts(finished, "two") == {"done": 1, "failed": 1}
@@ -60,7 +79,9 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     )
     page = finished.root / "results/full/partial/report/tiny.html"
     assert "n = 1 of 2 runs (1 missing)" in page.read_text()
-    finished.replace("workflow/cohort/training/servers/average.py", "raise OSError('no memory')", "pass")
+    finished.replace(
+        "workflow/cohort/training/servers/average.py", "raise OSError('no memory')", "pass"
+    )
     finished.snakemake()
     assert counts(finished, "two") == {"done": 2}
     assert not page.exists()
@@ -90,10 +111,16 @@ def test_cost_is_near_what_was_measured():
     }
     facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
     assert client_steps(settings, facts) == 80
-    assert client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5  # 71.9 samples are five batches
-    assert client_steps(settings | {"J": "J1e", "clients": 4}, facts | {"train": 320}) == 10 * 2 * 5  # 80 samples are five whole batches
+    assert (
+        client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5
+    )  # 71.9 samples are five batches
+    assert (
+        client_steps(settings | {"J": "J1e", "clients": 4}, facts | {"train": 320}) == 10 * 2 * 5
+    )  # 80 samples are five whole batches
     step = STEP_SECONDS + 6 * (64 * 64 + 64 * 10) * 16 / OPERATIONS_PER_SECOND
-    assert round_seconds(settings, facts) == pytest.approx(80 * step + 359 * 2 * (64 * 64 + 64 * 10) / OPERATIONS_PER_SECOND)
+    assert round_seconds(settings, facts) == pytest.approx(
+        80 * step + 359 * 2 * (64 * 64 + 64 * 10) / OPERATIONS_PER_SECOND
+    )
 
 
 def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):
@@ -102,13 +129,19 @@ def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Projec
     one.unlink()
     two.unlink()
     cohort(fresh, "run", str(one.relative_to(fresh.root)), "--until", "2")
-    before = {path: path.read_bytes() for path in (fresh.root / "results/full/figures").rglob("*") if path.is_file()}
+    before = {
+        path: path.read_bytes()
+        for path in (fresh.root / "results/full/figures").rglob("*")
+        if path.is_file()
+    }
     page = fresh.root / cohort(fresh, "draw").strip()
     metrics = pd.read_parquet(fresh.root / "results/full/partial/metrics/tiny/two.parquet")
     assert metrics.drop_duplicates("digest")["status"].tolist() == ["unfinished", "missing"]
     assert metrics.loc[metrics["metric"] == "test_accuracy", "round"].tolist() == [2]
     assert "1 unfinished, 1 missing" in page.read_text()
-    assert before == {path: path.read_bytes() for path in before}, "the workflow's own figures must not change"
+    assert before == {path: path.read_bytes() for path in before}, (
+        "the workflow's own figures must not change"
+    )
     assert counts(fresh, "two") == {"missing": 2}
 
 
@@ -130,7 +163,10 @@ def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
     study["experiments"]["two"]["axes"]["seed"] = [0]
     finished.write(study)
     listed = cohort(finished, "prune")
-    assert "in 2 records, shards and checkpoints could be deleted" in listed and len(finished.records()) == 6
+    assert (
+        "in 2 records, shards and checkpoints could be deleted" in listed
+        and len(finished.records()) == 6
+    )
     cohort(finished, "prune", "--delete")
     assert len(finished.records()) == 5
     assert "in 0 records" in cohort(finished, "prune")
@@ -151,19 +187,28 @@ def test_shards_shows_what_the_workflow_dealt(finished: Project):
     rows = [line.split() for line in text.splitlines()[-10:]]
     assert [row[3:] for row in rows] == [[str(count or ".") for count in line] for line in counts]
     assert [int(row[1]) for row in rows] == counts.sum(axis=1).tolist()
-    assert "classes per client         2       2       2" in text and "overlapping clients: 0" in text
+    assert (
+        "classes per client         2       2       2" in text and "overlapping clients: 0" in text
+    )
 
 
 def test_shards_of_data_that_is_not_there_yet(fresh: Project):
     """1,437 samples for 5 clients, 287 or 288 each; a fifth of what one holds in the end is 72 more, of which four lend 18 each."""
-    text = cohort(fresh, "shards", "iid-overlap0.2x1", "--dataset", "digits", "--clients", "5", "--seed", "1")
+    text = cohort(
+        fresh, "shards", "iid-overlap0.2x1", "--dataset", "digits", "--clients", "5", "--seed", "1"
+    )
     sizes = sorted(int(line.split()[1]) for line in text.splitlines()[-5:])
     assert set(sizes[:4]) <= {287, 288} and sizes[4] in (287 + 72, 288 + 72)
     share = f"{72 / sizes[4]:.1%}"
     assert f"overlapping clients: 1, borrowing {share} to {share} of their samples" in text
     assert not (fresh.root / "results/shards").exists()
-    many = cohort(fresh, "shards", "iid", "--dataset", "digits", "--clients", "100", "--samples", "0.5")
-    assert "printed for up to 30 clients" in many and "\nsamples per client         7       7       8\n" in many
+    many = cohort(
+        fresh, "shards", "iid", "--dataset", "digits", "--clients", "100", "--samples", "0.5"
+    )
+    assert (
+        "printed for up to 30 clients" in many
+        and "\nsamples per client         7       7       8\n" in many
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +230,9 @@ def test_shards_of_data_that_is_not_there_yet(fresh: Project):
     ],
 )
 def test_shards_that_cannot_be(fresh: Project, partition: str, options: list[str], message: str):
-    assert message in cohort(fresh, "shards", partition, "--dataset", "digits", "--clients", "5", *options, fails=True)
+    assert message in cohort(
+        fresh, "shards", partition, "--dataset", "digits", "--clients", "5", *options, fails=True
+    )
 
 
 def test_shards_say_what_nobody_holds_and_what_is_set_aside(fresh: Project):
@@ -195,9 +242,14 @@ def test_shards_say_what_nobody_holds_and_what_is_set_aside(fresh: Project):
     assert "overlapping clients: 1, borrowing 20.0% to 20.0% of their samples\n" in text
     assert "samples that nobody holds: 52\nsamples set aside for validation: 137\n" in text
     held_out = cohort(fresh, "shards", "iid", *options, "--holdout", "0.1")
-    assert f"samples set aside for validation: {137 + 5 * 26}\n" in held_out and "nobody holds" not in held_out
+    assert (
+        f"samples set aside for validation: {137 + 5 * 26}\n" in held_out
+        and "nobody holds" not in held_out
+    )
     assert "\nsamples per client       234     234     234\n" in held_out
-    empty = cohort(fresh, "shards", "dirplain-0.01-minimum0", "--dataset", "digits", "--clients", "25")
+    empty = cohort(
+        fresh, "shards", "dirplain-0.01-minimum0", "--dataset", "digits", "--clients", "25"
+    )
     assert "\nsamples per client         0  " in empty
 
 

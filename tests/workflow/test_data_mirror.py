@@ -23,11 +23,23 @@ def mirrored(fresh: Project) -> Project:
     facts = yaml.safe_load(file.read_text())
     facts["cifar10"] |= publishers.counts("cifar10")
     for name, content in publishers.contents("cifar10").items():
-        found = {"sha256": hashlib.sha256(content).hexdigest(), "md5": hashlib.md5(archive).hexdigest(), "bytes": len(content)}
-        facts["cifar10"]["files"][name] |= found | {"source": "http://127.0.0.1:9/cifar-10-python.tar.gz"}
+        found = {
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "md5": hashlib.md5(archive).hexdigest(),
+            "bytes": len(content),
+        }
+        facts["cifar10"]["files"][name] |= found | {
+            "source": "http://127.0.0.1:9/cifar-10-python.tar.gz"
+        }
     file.write_text(yaml.safe_dump(facts, sort_keys=False))
     study = fresh.study()
-    study["settings"] |= {"dataset": "cifar10", "clients": 4, "cohort": 2, "reserve": 1, "rounds": 2}
+    study["settings"] |= {
+        "dataset": "cifar10",
+        "clients": 4,
+        "cohort": 2,
+        "reserve": 1,
+        "rounds": 2,
+    }
     study["experiments"]["one"]["axes"]["partition"] = ["iid"]
     fresh.write(study)
     return fresh
@@ -37,7 +49,10 @@ def test_a_mirror_is_how_and_not_what(mirrored: Project):
     mirrored.snakemake("--config", "data_mirror=mirror")
     assert len(list((mirrored.root / "resources/raw/cifar10").iterdir())) == 6
     assert not (mirrored.root / "resources/raw/packed").exists()
-    assert json.loads((mirrored.root / "results/plan/run.json").read_text())["download"] == {"mirror": "mirror", "paths": {}}
+    assert json.loads((mirrored.root / "results/plan/run.json").read_text())["download"] == {
+        "mirror": "mirror",
+        "paths": {},
+    }
     log = (mirrored.root / "results/logs/download/cifar10/test_batch.log").read_text()
     assert "taken from the mirror: mirror/cifar-10-python.tar.gz" in log
     assert mirrored.planned() == {}
@@ -47,6 +62,9 @@ def test_a_mirror_is_how_and_not_what(mirrored: Project):
     assert not {"download", "prepare"} & set(mirrored.planned("--config", "data_mirror=elsewhere"))
     shutil.rmtree(mirrored.root / "resources")
     output = mirrored.snakemake("--config", "data_mirror=elsewhere", fails=True)
-    assert "error: data_mirror is 'elsewhere', which is no folder (log: results/logs/download/cifar10/" in output
+    assert (
+        "error: data_mirror is 'elsewhere', which is no folder (log: results/logs/download/cifar10/"
+        in output
+    )
     assert "Traceback" not in output
     assert not list(mirrored.root.glob("resources/raw/cifar10/*"))

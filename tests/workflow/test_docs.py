@@ -16,7 +16,11 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     (fresh.root / "workflow/cohort/selection/turns.py").write_text(code)
     strategies = fresh.root / "config/strategies.yaml"
     entries = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    strategies.write_text(strategies.read_text() + "\nturns:\n  title: Turns\n  selector: {name: turns, stride: 2}\n\n" + entries[0])
+    strategies.write_text(
+        strategies.read_text()
+        + "\nturns:\n  title: Turns\n  selector: {name: turns, stride: 2}\n\n"
+        + entries[0]
+    )
     study = fresh.study()
     study["experiments"]["one"]["axes"]["strategy"] = ["turns", "mine"]
     fresh.write(study)

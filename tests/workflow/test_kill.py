@@ -25,8 +25,14 @@ def assert_same_numbers(one: Record, other: Record) -> None:
     assert one.header["weights_sha256"] == other.header["weights_sha256"]
     assert dict(one.history.metrics) == dict(other.history.metrics)
     assert np.array_equal(one.history.cohorts, other.history.cohorts)
-    assert all(np.array_equal(one.clients[name], other.clients[name]) for name in one.clients | other.clients)
-    costs = [{name: pairs for name, pairs in record.history.cost.items() if name != "seconds"} for record in (one, other)]
+    assert all(
+        np.array_equal(one.clients[name], other.clients[name])
+        for name in one.clients | other.clients
+    )
+    costs = [
+        {name: pairs for name, pairs in record.history.cost.items() if name != "seconds"}
+        for record in (one, other)
+    ]
     assert costs[0] == costs[1]
 
 
@@ -38,7 +44,16 @@ def lengthen(project: Project, rounds: int, **settings) -> None:
 
 def run_by_hand(project: Project, cell: str, *arguments: str) -> subprocess.Popen:
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
-    command = [sys.executable, "-m", "cohort", "run", "--config", "checkpoint_seconds=0.05", "--", cell]
+    command = [
+        sys.executable,
+        "-m",
+        "cohort",
+        "run",
+        "--config",
+        "checkpoint_seconds=0.05",
+        "--",
+        cell,
+    ]
     return subprocess.Popen(
         [*command[:4], *arguments, *command[4:]],
         cwd=project.root,
@@ -51,8 +66,12 @@ def run_by_hand(project: Project, cell: str, *arguments: str) -> subprocess.Pope
 
 def one_cell(project: Project) -> tuple[str, Path]:
     """The first entropy cell, which has a selector with memory, and its record's path."""
-    output = project.snakemake("-n", "--quiet", "host", "--config", "only=strategy=fedentopt,partition=classes-2")
-    path = next(word for word in output.split() if word.startswith("results/cells") and word.endswith(".h5"))
+    output = project.snakemake(
+        "-n", "--quiet", "host", "--config", "only=strategy=fedentopt,partition=classes-2"
+    )
+    path = next(
+        word for word in output.split() if word.startswith("results/cells") and word.endswith(".h5")
+    )
     return path, project.root / path
 
 
@@ -80,7 +99,9 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
         process.kill()
         process.wait()
         assert not record.exists(), "the cell was over before it could be killed"
-    (state / ".checkpoint.dead.safetensors").write_bytes(b"half a file")  # what a kill in the middle of saving leaves
+    (state / ".checkpoint.dead.safetensors").write_bytes(
+        b"half a file"
+    )  # what a kill in the middle of saving leaves
     last = run_by_hand(fresh, cell)
     output, _ = last.communicate()
     assert last.returncode == 0, output
@@ -108,7 +129,11 @@ def test_a_damaged_checkpoint_is_told_and_costs_no_number(damaged: int, fresh: P
     output, _ = run_by_hand(fresh, cell).communicate()
     (told,) = (line for line in output.splitlines() if "is not used" in line)
     assert all(f"{file.relative_to(fresh.root)} is not used, because " in told for file in files)
-    assert told.endswith("the run begins anew") if damaged == 2 else "; the checkpoint before it is, of round 1" in told
+    assert (
+        told.endswith("the run begins anew")
+        if damaged == 2
+        else "; the checkpoint before it is, of round 1" in told
+    )
     assert_same_numbers(undisturbed, read(record))
     assert not state.exists()
 
@@ -120,7 +145,10 @@ def test_stopping_on_request_keeps_the_full_cell(fresh: Project):
     assert process.returncode == 0 and "stopped at a checkpoint: round 3/4" in output, output
     assert not record.exists() and not (record.with_suffix(".state") / "lease").exists()
     assert run_by_hand(fresh, cell).wait() == 0
-    assert [session["from_round"] for session in read(record).header["provenance"]["sessions"]] == [0, 3]
+    assert [session["from_round"] for session in read(record).header["provenance"]["sessions"]] == [
+        0,
+        3,
+    ]
 
 
 def test_interrupted_cell_saves_the_round_in_hand(fresh: Project):
@@ -155,7 +183,9 @@ def test_killed_driver_is_started_again_at_once(fresh: Project):
         sessions = read(path).header["provenance"]["sessions"]
         assert len(sessions) == 1
         if path in running:
-            assert datetime.fromisoformat(sessions[0]["started"]) <= killed_at, "an orphan's cell was trained again"
+            assert datetime.fromisoformat(sessions[0]["started"]) <= killed_at, (
+                "an orphan's cell was trained again"
+            )
     assert not list(leases.rglob("*.state"))
     assert "Nothing to be done" in fresh.snakemake()
     fresh.records()[0].unlink()
@@ -167,7 +197,10 @@ def test_second_driver_says_so_and_stops(fresh: Project):
     first = fresh.start(start_new_session=True)
     wait_for(lambda: list((fresh.root / "results/cells").rglob("lease")))
     output = fresh.snakemake(fails=True)
-    assert "another snakemake is at work in this directory" in output and "lock_directory" not in output
+    assert (
+        "another snakemake is at work in this directory" in output
+        and "lock_directory" not in output
+    )
     assert fresh.planned()["train"] > 0  # a dry run needs no lock
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()

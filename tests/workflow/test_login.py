@@ -26,7 +26,10 @@ def mixed(fresh: Project) -> Project:
     file.write_text(yaml.safe_dump(facts, sort_keys=False))
     study = fresh.study()
     study["settings"] |= {"clients": 4, "cohort": 2, "reserve": 2, "rounds": 2}
-    study["experiments"]["one"]["axes"] |= {"partition": ["iid"], "dataset": ["digits", "digits-dg"]}
+    study["experiments"]["one"]["axes"] |= {
+        "partition": ["iid"],
+        "dataset": ["digits", "digits-dg"],
+    }
     study["figures"]["fig1"]["rows"] = "dataset"
     study["tables"]["tab1"]["rows"] = ["dataset"]
     fresh.write(study)
@@ -37,7 +40,9 @@ def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     output = mixed.snakemake("-n")
     assert NOTE in output and "set data_paths" in output
     assert mixed.planned()["train"] == 4
-    assert NOTE in mixed.snakemake("-n", "tiny", "--config", "studies=aml")  # a study that only a target names
+    assert NOTE in mixed.snakemake(
+        "-n", "tiny", "--config", "studies=aml"
+    )  # a study that only a target names
     with zipfile.ZipFile(io.BytesIO(publishers.contents("digits-dg")["digits_dg.zip"])) as archive:
         archive.extractall(mixed.root / "mine")
     paths = ("--config", "data_paths={digits-dg: mine/digits_dg}")
@@ -49,9 +54,15 @@ def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     assert all(read(path).header["settings"]["generated"] is True for path in records)
     metrics = pd.read_parquet(mixed.root / "results/full/metrics/tiny/one.parquet")
     assert metrics["generated"].dtype == bool
-    assert set(metrics.groupby("dataset")["generated"].unique().map(tuple).items()) == {("digits", (False,)), ("digits-dg", (True,))}
+    assert set(metrics.groupby("dataset")["generated"].unique().map(tuple).items()) == {
+        ("digits", (False,)),
+        ("digits-dg", (True,)),
+    }
     page = (mixed.root / "results/full/report/index.html").read_text()
-    assert "tiny.one: 2 of 4 cells are of generated stand-in data (digits-dg)" in page and "skipped" not in page
+    assert (
+        "tiny.one: 2 of 4 cells are of generated stand-in data (digits-dg)" in page
+        and "skipped" not in page
+    )
     assert mixed.planned(*paths) == {}
     assert mixed.planned() == {}  # what was made stays, wherever the data went
     records[0].unlink()
@@ -68,5 +79,8 @@ def test_without_the_data_it_runs_to_the_end_and_says_so_on_the_page(mixed: Proj
 
 def test_a_wrong_path_is_one_sentence_before_any_job(mixed: Project):
     output = mixed.snakemake("--config", "data_paths={digits-dg: nowhere.zip}", fails=True)
-    assert "data_paths.digits-dg is 'nowhere.zip', which does not exist; name the publisher's zip or the folder" in output
+    assert (
+        "data_paths.digits-dg is 'nowhere.zip', which does not exist; name the publisher's zip or the folder"
+        in output
+    )
     assert "Traceback" not in output and not (mixed.root / "results/cells").exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cohort.driver import MEMORY_SHARE, Driver
+from cohort.pipeline.driver import MEMORY_SHARE, Driver
 
 
 class Workflow:
@@ -36,7 +36,10 @@ def resources(plan: Any, nodes: int | None = None, **given: int) -> dict[str, in
 
 def test_cells_of_one_machine_take_what_it_has_but_for_a_tenth(plan: Any):
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
-    assert resources(plan, _cores=2) == {"_cores": 2, "mem_mb": pytest.approx(MEMORY_SHARE * memory, abs=1)}
+    assert resources(plan, _cores=2) == {
+        "_cores": 2,
+        "mem_mb": pytest.approx(MEMORY_SHARE * memory, abs=1),
+    }
 
 
 def test_the_users_word_stands(plan: Any):

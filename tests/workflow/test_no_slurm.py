@@ -39,7 +39,14 @@ def slurm(project: Project, programs: Path, *arguments: str) -> tuple[int, list[
         (project.root / "slurm").symlink_to("profiles/slurm")
     command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *arguments]
     environment = os.environ | {"PATH": str(programs)}
-    done = subprocess.run(command, cwd=project.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command,
+        cwd=project.root,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     return done.returncode, done.stdout.splitlines()
 
 
@@ -52,17 +59,21 @@ def test_without_its_commands(fresh: Project, programs: Path):
 
 def test_a_file_as_target_is_refused_too_before_any_job(fresh: Project, programs: Path):
     status, lines = slurm(fresh, programs, "results/full/figures/tiny/fig1.png")
-    assert status == 1 and any(line.startswith(ABSENT.removeprefix("error: ")) for line in lines), lines
+    assert status == 1 and any(line.startswith(ABSENT.removeprefix("error: ")) for line in lines), (
+        lines
+    )
     assert not (fresh.root / "results").exists()
 
 
-@pytest.mark.parametrize("lines", [["echo 'Slurmctld(primary) at head is DOWN'", "exit 1"], ["exec sleep 60"]])
+@pytest.mark.parametrize(
+    "lines", [["echo 'Slurmctld(primary) at head is DOWN'", "exit 1"], ["exec sleep 60"]]
+)
 def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
     for name in ("sbatch", "scancel"):
         program(programs / name, "touch submitted")
     program(programs / "scontrol", *lines)
     (programs / "sleep").symlink_to(shutil.which("sleep"))
-    fresh.replace("workflow/cohort/driver.py", "PING_SECONDS = 15", "PING_SECONDS = 0.5")
+    fresh.replace("workflow/cohort/pipeline/driver.py", "PING_SECONDS = 15", "PING_SECONDS = 0.5")
     status, said = slurm(fresh, programs)
     assert status == 1 and said[-1].startswith(SILENT) and len(said) <= 3, said
     assert not (fresh.root / "submitted").exists()
@@ -80,5 +91,15 @@ def trained(lines: list[str]) -> list[str]:
 def test_what_a_job_asks_for_and_how_a_user_overrules_it(fresh: Project, programs: Path):
     _, lines = slurm(fresh, programs, "-n", "--quiet", "host", "--", "tiny_fig2")
     assert ["mem_mb=2000" in job and "runtime=30" in job for job in trained(lines)] == [True, True]
-    _, lines = slurm(fresh, programs, "-n", "--quiet", "host", "--set-resources", "train:mem_mb=9000", "--", "tiny_fig2")
+    _, lines = slurm(
+        fresh,
+        programs,
+        "-n",
+        "--quiet",
+        "host",
+        "--set-resources",
+        "train:mem_mb=9000",
+        "--",
+        "tiny_fig2",
+    )
     assert ["mem_mb=9000" in job and "runtime=30" in job for job in trained(lines)] == [True, True]

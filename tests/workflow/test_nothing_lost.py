@@ -38,7 +38,12 @@ def without_times(source: Path, target: Path) -> None:
 def laptop_once(finished_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project that trained and drew experiment two alone; the finished one is the cluster that trained all."""
     root = tmp_path_factory.mktemp("laptop") / "project"
-    shutil.copytree(finished_once.root, root, symlinks=True, ignore=shutil.ignore_patterns("results", "resources/data", ".snakemake"))
+    shutil.copytree(
+        finished_once.root,
+        root,
+        symlinks=True,
+        ignore=shutil.ignore_patterns("results", "resources/data", ".snakemake"),
+    )
     project = Project(root)
     project.snakemake("tiny_fig2")
     return project
@@ -50,7 +55,11 @@ def laptop_once(finished_once: Project, tmp_path_factory: pytest.TempPathFactory
     ids=["times kept", "new times", "new times and no .snakemake"],
 )
 def test_results_of_a_laptop_and_of_a_cluster(
-    copy: Callable[[Path, Path], None], notes: bool, laptop_once: Project, finished_once: Project, tmp_path: Path
+    copy: Callable[[Path, Path], None],
+    notes: bool,
+    laptop_once: Project,
+    finished_once: Project,
+    tmp_path: Path,
 ):
     """Their cells are put together: nothing is trained again, the rest is drawn, and then there is nothing to do."""
     laptop = Project(Path(shutil.copytree(laptop_once.root, tmp_path / "laptop", symlinks=True)))
@@ -76,7 +85,9 @@ def test_training_on_request_without_shards_and_data(finished: Project):
     shutil.rmtree(finished.root / "results/shards")
     shutil.rmtree(finished.root / "resources/data")
     output = finished.snakemake("-R", "train", fails=True)
-    said = {line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")}
+    said = {
+        line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")
+    }
     assert len(said) == 1 and "Traceback" not in output
     assert said.pop().endswith(" is not there; start again: it is prepared anew")
     jobs = finished.planned()
@@ -89,26 +100,43 @@ def test_training_on_request_without_shards_and_data(finished: Project):
 
 def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPatch):
     """Snakemake removes what a job is to make before it runs; the records, figures and tables stay, and with room all is as before."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # CPython would keep what it could write of a longer file, and fail on it
+    monkeypatch.setenv(
+        "PYTHONDONTWRITEBYTECODE", "1"
+    )  # CPython would keep what it could write of a longer file, and fail on it
     metrics = finished.root / "results/full/metrics/tiny"
     before = files(finished)
-    finished.replace("workflow/cohort/records/collect.py", "from __future__", "# changed\nfrom __future__")
+    finished.replace(
+        "workflow/cohort/metrics/collect.py", "from __future__", "# changed\nfrom __future__"
+    )
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 
     assert min(path.stat().st_size for path in metrics.iterdir()) > 6000
-    process = finished.start("--", *(str(path.relative_to(finished.root)) for path in sorted(metrics.iterdir())), preexec_fn=limit)
+    process = finished.start(
+        "--",
+        *(str(path.relative_to(finished.root)) for path in sorted(metrics.iterdir())),
+        preexec_fn=limit,
+    )
     output, _ = process.communicate(timeout=300)
     assert process.returncode != 0 and "Traceback" not in output, output
-    assert "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again" in output
+    assert (
+        "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+        in output
+    )
     after = files(finished)
-    assert {path: after.get(path) for path in before if "/metrics/" not in path and ".py" not in path} == {
-        path: content for path, content in before.items() if "/metrics/" not in path and ".py" not in path
+    assert {
+        path: after.get(path) for path in before if "/metrics/" not in path and ".py" not in path
+    } == {
+        path: content
+        for path, content in before.items()
+        if "/metrics/" not in path and ".py" not in path
     }
     finished.snakemake()
     after = files(finished)
-    assert {path: after[path] for path in before if "/metrics/" in path} == {path: before[path] for path in before if "/metrics/" in path}
+    assert {path: after[path] for path in before if "/metrics/" in path} == {
+        path: before[path] for path in before if "/metrics/" in path
+    }
 
 
 def test_a_record_that_shows_up_late(finished: Project):
@@ -117,10 +145,14 @@ def test_a_record_that_shows_up_late(finished: Project):
     undisturbed = read(record)
     record.unlink()
     begin = "    with replacing(record) as temporary:\n"
-    finished.replace("workflow/cohort/training/lease.py", begin, LATE + begin)
+    finished.replace("workflow/cohort/training/job/lease.py", begin, LATE + begin)
     output = finished.snakemake("--latency-wait", "10")
     assert output.count("(Rule: train)") == 1, output
-    log = finished.root / "results/logs/train" / record.relative_to(finished.root / "results/cells").with_suffix(".log")
+    log = (
+        finished.root
+        / "results/logs/train"
+        / record.relative_to(finished.root / "results/cells").with_suffix(".log")
+    )
     assert record.stat().st_ctime - log.stat().st_mtime > 2, "it was not late"
     assert_same_numbers(undisturbed, read(record))
     assert not record.with_suffix(".state").exists()

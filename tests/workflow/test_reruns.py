@@ -10,7 +10,11 @@ from tests.workflow.conftest import CELLS, Project, wait_for
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {str(file): (file.stat().st_mtime_ns, file.read_bytes()) for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        str(file): (file.stat().st_mtime_ns, file.read_bytes())
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 def test_second_run_finds_nothing_to_do(finished: Project):
@@ -56,7 +60,12 @@ def test_deleted_metrics_are_made_again(finished: Project):
     assert finished.planned() == again
     next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
     assert finished.planned() == again | {"train": 1}
-    assert finished.planned("tiny_tab1") == {"train": 1, "collect": 1, "tabulate": 1, "tiny_tab1": 1}
+    assert finished.planned("tiny_tab1") == {
+        "train": 1,
+        "collect": 1,
+        "tabulate": 1,
+        "tiny_tab1": 1,
+    }
     assert finished.planned("tiny_fig2") == {}
 
 
@@ -69,13 +78,17 @@ def test_comments_in_all_code_train_nothing(finished: Project):
 
 
 def test_figure_code_redraws_and_trains_nothing(finished: Project):
-    finished.replace("workflow/cohort/figures/look.py", "from __future__", "# changed\nfrom __future__")
+    finished.replace(
+        "workflow/cohort/figures/look.py", "from __future__", "# changed\nfrom __future__"
+    )
     assert finished.planned() == {"draw": 2, "report": 1}
 
 
 def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finished: Project):
     values = finished.root / "resources/paper_values/tiny.csv"
-    head = "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"
+    head = (
+        "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"
+    )
     values.write_text(head + "TableI,printed,,digits,,iid,J2,fedavg,,test_accuracy,last,,0.5,\n")
     study = finished.study()
     study["tables"]["tab1"] |= {"paper": "TableI", "tolerance": 100}
@@ -83,7 +96,10 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     assert finished.planned() == {"tabulate": 1, "report": 1}
     finished.snakemake()
     table = finished.root / "results/full/tables/tiny/tab1.md"
-    assert "| iid | FedAvg (random) | 50.00 |" in table.read_text() and "| agrees |" in table.read_text()
+    assert (
+        "| iid | FedAvg (random) | 50.00 |" in table.read_text()
+        and "| agrees |" in table.read_text()
+    )
     assert finished.planned() == {}
     values.write_text(values.read_text().replace("0.5,", "0.625,"))
     assert finished.planned() == {"tabulate": 1, "report": 1}
@@ -121,7 +137,9 @@ def test_new_strategy_trains_only_its_cells_even_without_shards(finished: Projec
     assert (jobs["train"], jobs["deal"], jobs["prepare"]) == (2, 2, 1)
     records = {path: path.stat().st_mtime_ns for path in finished.records()}
     finished.snakemake()
-    assert {path: path.stat().st_mtime_ns for path in finished.records() if path in records} == records
+    assert {
+        path: path.stat().st_mtime_ns for path in finished.records() if path in records
+    } == records
 
 
 def test_same_number_written_otherwise_changes_nothing(finished: Project):
@@ -160,8 +178,17 @@ def test_study_broken_while_its_jobs_wait(fresh: Project, where: str):
     submit = fresh.root / "submit.sh"
     submit.write_text('#!/bin/bash\nnohup bash "$1" > /dev/null 2>&1 &\necho $!\n')
     submit.chmod(0o755)
-    cluster = ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2"]
-    process = fresh.start(*([*cluster, "--seconds-between-status-checks", "1"] if where == "cluster" else []))
+    cluster = [
+        "--executor",
+        "cluster-generic",
+        "--cluster-generic-submit-cmd",
+        "./submit.sh",
+        "--jobs",
+        "2",
+    ]
+    process = fresh.start(
+        *([*cluster, "--seconds-between-status-checks", "1"] if where == "cluster" else [])
+    )
     wait_for(lambda: list((fresh.root / "results/cells").rglob("*.state")))
     (fresh.root / "config/studies/tiny.yaml").write_text("title: [broken")
     output, _ = process.communicate(timeout=300)

@@ -12,8 +12,15 @@ import pytest
 from tests.workflow.conftest import Project
 
 PACKAGES = {"cohort", "torch", "numpy", "h5py", "safetensors"}
-FOREIGN = ("cohort.plan", "cohort.figures", "cohort.tables", "cohort.claims", "cohort.partition", "cohort.data.parsers")
-BY_HAND = "from cohort.cli import main; main(['run', '{plan}', '--until', '1'])"
+FOREIGN = (
+    "cohort.plan",
+    "cohort.figures",
+    "cohort.tables",
+    "cohort.claims",
+    "cohort.partition",
+    "cohort.data.parsers",
+)
+BY_HAND = "from cohort.commands.cli import main; main(['run', '{plan}', '--until', '1'])"
 BY_SNAKEMAKE = """
 import runpy, types
 job = types.SimpleNamespace(log=["log"], output=["{record}"], wildcards=types.SimpleNamespace(digest="{digest}"))
@@ -25,14 +32,20 @@ def printed(project: Project, *code: str) -> str:
     """The last line of a process that runs these lines."""
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
     command = [sys.executable, "-c", "\n".join(code)]
-    done = subprocess.run(command, cwd=project.root, env=environment, text=True, capture_output=True, check=True)
+    done = subprocess.run(
+        command, cwd=project.root, env=environment, text=True, capture_output=True, check=True
+    )
     return done.stdout.splitlines()[-1]
 
 
 def imported(project: Project, *code: str) -> set[str]:
     """The modules that these lines import, beside the standard library."""
     modules = printed(project, *code, "import sys; print(*sys.modules)").split()
-    return {name for name in modules if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("_")}
+    return {
+        name
+        for name in modules
+        if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("_")
+    }
 
 
 def packages(modules: set[str]) -> set[str]:
@@ -50,15 +63,19 @@ def missing(finished: Project) -> tuple[Path, str]:
 def test_a_cell_imports_only_what_it_uses(finished: Project, missing: tuple[Path, str]):
     record, digest = missing
     found = imported(finished, BY_HAND.format(plan=f"results/plan/{digest}.json"))
-    assert record.with_suffix(".state").exists() and not record.exists()  # it has trained, and has not written its record
+    assert (
+        record.with_suffix(".state").exists() and not record.exists()
+    )  # it has trained, and has not written its record
     alone = imported(finished, "import torch")
     assert packages(found) - packages(alone) == PACKAGES - packages(alone)
-    assert "cohort.training.serial" in found
+    assert "cohort.training.trainers.serial" in found
     assert [name for name in found if name.startswith(FOREIGN)] == []
     assert [name for name in found - alone if name.startswith("torch.")] == []
 
 
-def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(finished: Project, missing: tuple[Path, str]):
+def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(
+    finished: Project, missing: tuple[Path, str]
+):
     record, digest = missing
     found = imported(finished, BY_SNAKEMAKE.format(record=record, digest=digest))
     assert record.exists() and "jsonschema" in found
@@ -77,7 +94,12 @@ def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(finished: P
     assert [name for name in found if name.startswith((*FOREIGN, "torch._dynamo"))] == []
 
 
-def test_what_was_imported_is_not_looked_through_for_garbage(finished: Project, missing: tuple[Path, str]):
+def test_what_was_imported_is_not_looked_through_for_garbage(
+    finished: Project, missing: tuple[Path, str]
+):
     """PyTorch makes hundreds of thousands of objects, all of which stay."""
     run = BY_HAND.format(plan=f"results/plan/{missing[1]}.json")
-    assert printed(finished, run, "import gc; print(gc.isenabled(), gc.get_freeze_count() > 100_000)") == "True True"
+    assert (
+        printed(finished, run, "import gc; print(gc.isenabled(), gc.get_freeze_count() > 100_000)")
+        == "True True"
+    )

@@ -14,7 +14,9 @@ LAST = "slurmstepd: error: *** JOB 7 ON node3 CANCELLED DUE TO NODE FAILURE ***"
 
 def a_cell(project: Project) -> tuple[Path, Path]:
     """A record of experiment two, and its log, both relative to the project."""
-    record = next(path for path in project.records() if "/J3/" in str(path)).relative_to(project.root)
+    record = next(path for path in project.records() if "/J3/" in str(path)).relative_to(
+        project.root
+    )
     return record, Path("results/logs/train", *record.parts[2:]).with_suffix(".log")
 
 
@@ -36,7 +38,9 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
     slurm_log(finished, record, 6, "the first attempt\n", age=500)
     last = slurm_log(finished, record, 7, f"host: node3\n{LAST}\n\n", age=300)
     assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n")
+    assert cohort(finished, "status").endswith(
+        f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n"
+    )
     assert "tiny.two" in cohort(finished, "cost")
     (finished.root / last).unlink()
     slurm_log(finished, record, 6, "host: node1\n", age=1)  # a job that is about to begin
@@ -49,18 +53,26 @@ def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
     slurm_log(finished, record, 7, LAST, age=100_000)
     assert counts(finished, "two") == {"done": 1, "missing": 1}  # trained to the end, then deleted
     with open(finished.root / log, "a") as file:
-        file.write("--- 2026-01-01 00:00:00\nerror: OSError('no torch') \n")  # before it could take the cell's lease
+        file.write(
+            "--- 2026-01-01 00:00:00\nerror: OSError('no torch') \n"
+        )  # before it could take the cell's lease
     assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert f"failed: {record}\n  error: OSError('no torch') \n  more: less {log}\n" in cohort(finished, "status")
+    assert f"failed: {record}\n  error: OSError('no torch') \n  more: less {log}\n" in cohort(
+        finished, "status"
+    )
 
 
 def test_a_job_that_died_before_the_cell_began_again(finished: Project):
     record, log = a_cell(finished)
     (finished.root / record).unlink()
-    os.utime(finished.root / log, (time.time() - 1000, time.time() - 1000))  # that of an attempt before
+    os.utime(
+        finished.root / log, (time.time() - 1000, time.time() - 1000)
+    )  # that of an attempt before
     last = slurm_log(finished, record, 7, LAST, age=1)
     assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n")
+    assert cohort(finished, "status").endswith(
+        f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n"
+    )
 
 
 def test_killed_without_any_log(finished: Project):
@@ -76,10 +88,16 @@ def test_killed_without_any_log(finished: Project):
 def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
     """Three seeds, of which one has broken shards. The figure itself says what stands behind it, not only the page."""
     study = fresh.study()
-    study["experiments"] = {"two": {"axes": study["experiments"]["two"]["axes"] | {"seed": [0, 1, 2]}}}
+    study["experiments"] = {
+        "two": {"axes": study["experiments"]["two"]["axes"] | {"seed": [0, 1, 2]}}
+    }
     study["figures"], study["tables"] = {"fig2": study["figures"]["fig2"]}, {}
     fresh.write(study)
-    shards = next(word for word in fresh.snakemake("-n", "--quiet", "host").split() if "results/shards/" in word and "seed1" in word)
+    shards = next(
+        word
+        for word in fresh.snakemake("-n", "--quiet", "host").split()
+        if "results/shards/" in word and "seed1" in word
+    )
     fresh.snakemake(shards)
     (fresh.root / shards).write_bytes((fresh.root / shards).read_bytes()[:1000])
     output = fresh.snakemake("--cores", "1", fails=True)
@@ -91,4 +109,7 @@ def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Projec
         assert "n = 2 of 3 runs (1 missing)" in drawn.read_text()
     (fresh.root / shards).unlink()
     fresh.snakemake()
-    assert not partial.exists() and "n = 3 seeds per bar" in (fresh.root / "results/full/figures/tiny/fig2.svg").read_text()
+    assert (
+        not partial.exists()
+        and "n = 3 seeds per bar" in (fresh.root / "results/full/figures/tiny/fig2.svg").read_text()
+    )

@@ -1,6 +1,6 @@
 """`python -m cohort`."""
 
-from cohort.cli import main
+from cohort.commands.cli import main
 
 if __name__ == "__main__":
     main()

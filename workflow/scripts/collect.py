@@ -1,5 +1,5 @@
-from cohort.log import logged
-from cohort.records.collect import collect
+from cohort.core.log import logged
+from cohort.metrics.collect import collect
 
 with logged(snakemake.log[0]):
     collect(snakemake.params.plan, snakemake.output[0])

@@ -1,6 +1,6 @@
 import json
 
-from cohort.log import logged
+from cohort.core.log import logged
 from cohort.report.page import write_page
 
 with logged(snakemake.log[0]):

@@ -1,7 +1,9 @@
 import json
 
-from cohort.log import logged
+from cohort.core.log import logged
 from cohort.tables.tabulate import tabulate
 
 with logged(snakemake.log[0]):
-    tabulate(json.loads(snakemake.params.spec), next(iter(snakemake.input), ""), list(snakemake.output))
+    tabulate(
+        json.loads(snakemake.params.spec), next(iter(snakemake.input), ""), list(snakemake.output)
+    )

@@ -1,9 +1,9 @@
-from cohort.cell import plan_file, run_options
-from cohort.log import logged
-from cohort.training.memory import lasting
+from cohort.cell.planned import plan_file, run_options
+from cohort.core.log import logged
+from cohort.training.job.memory import lasting
 
 with logged(snakemake.log[0]):
     with lasting():
-        from cohort.training.job import train
+        from cohort.training.job.run import train
 
     train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))

@@ -2,8 +2,8 @@
 
 from cohort.claims.claim import Claim
 from cohort.claims.matrix import Comparison, Matrix, Point
-from cohort.components import catalog
+from cohort.core.components import catalog
 
-CLAIMS = catalog("cohort.claims", Claim)
+CLAIMS = catalog("cohort.claims.kinds", Claim)
 
 __all__ = ["CLAIMS", "Claim", "Comparison", "Matrix", "Point"]

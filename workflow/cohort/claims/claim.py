@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cohort.claims.matrix import Comparison, Matrix, Point
-from cohort.components import Component, parameter
-from cohort.records.names import BY_ROUND, METRICS, Names, word
-from cohort.records.summary import NO_VALUE
+from cohort.core.components import Component, parameter
+from cohort.metrics.names import BY_ROUND, METRICS, Names, word
+from cohort.metrics.summary import NO_VALUE
 
 FIRST = "first "
 NUMBER = re.compile(r"[-+.e0-9]+")
@@ -30,8 +30,15 @@ class Claim(Component):
     where: str = parameter(help="where the paper says it")
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
-    at: int | str = parameter("last", help=AT_SCHEMA["description"], minimum=AT_SCHEMA["minimum"], pattern=AT_SCHEMA["pattern"])
-    given: dict[str, Any] | None = parameter(None, help="labels with the value, or the values, that count")
+    at: int | str = parameter(
+        "last",
+        help=AT_SCHEMA["description"],
+        minimum=AT_SCHEMA["minimum"],
+        pattern=AT_SCHEMA["pattern"],
+    )
+    given: dict[str, Any] | None = parameter(
+        None, help="labels with the value, or the values, that count"
+    )
     paper: str = parameter("", help="the items of the paper whose values are judged as well")
 
     def check(self) -> None:
@@ -43,7 +50,10 @@ class Claim(Component):
         def told(point: Point) -> Point:
             return replace(point, metric=point.metric or self.metric, at=point.at or self.at)
 
-        return [replace(one, points=[told(point) for point in one.points]) for one in self.comparisons(matrix)]
+        return [
+            replace(one, points=[told(point) for point in one.points])
+            for one in self.comparisons(matrix)
+        ]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """What is compared; UserError where the study has no such cells."""
@@ -69,7 +79,9 @@ class Claim(Component):
         """A value as it is shown."""
         if not abs(value) < float("inf"):
             return "never" if value == float("inf") else NO_VALUE
-        return f"{value:.6g}" if self.counts_rounds() else f"{value:.{METRICS[self.metric].digits}f}"
+        return (
+            f"{value:.6g}" if self.counts_rounds() else f"{value:.{METRICS[self.metric].digits}f}"
+        )
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value with what its point is called."""
@@ -94,7 +106,10 @@ def counts_rounds(at: int | str) -> bool:
 
 def called(point: Point, names: Names) -> str:
     """What a point is called."""
-    return ", ".join(short(label, point.labels[label], names) for label in point.called) or point.experiment
+    return (
+        ", ".join(short(label, point.labels[label], names) for label in point.called)
+        or point.experiment
+    )
 
 
 def short(label: str, value: str, names: Names) -> str:

@@ -18,8 +18,17 @@ def lay_out(claims: DataFrame, scale: str) -> Layout:
     rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
     for claim in rows:
         count = f"{claim['n']} of {claim['planned']} runs"
-        runs = Entry(claim["measured"], count, mark=DAGGER if claim["diverged"] else "", more=claim["measured_evidence"])
-        paper = Entry(claim["paper"], mark=DOUBLE_DAGGER if claim["doubtful"] else "", more=claim["paper_evidence"])
+        runs = Entry(
+            claim["measured"],
+            count,
+            mark=DAGGER if claim["diverged"] else "",
+            more=claim["measured_evidence"],
+        )
+        paper = Entry(
+            claim["paper"],
+            mark=DOUBLE_DAGGER if claim["doubtful"] else "",
+            more=claim["paper_evidence"],
+        )
         layout.lines.append(([claim["says"], claim["where"]], [runs, paper]))
     layout.notes.extend(_notes(rows, scale))
     return layout
@@ -36,5 +45,7 @@ def _notes(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
     doubts = dict.fromkeys(claim["doubtful"] for claim in claims if claim["doubtful"])
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
     if scale != "full":
-        notes.append(f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves nothing about the paper.")
+        notes.append(
+            f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves nothing about the paper."
+        )
     return notes

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cohort.errors import UserError, suggest
-from cohort.records.summary import NO_VALUE, label_text
+from cohort.core.errors import UserError, suggest
+from cohort.metrics.summary import NO_VALUE, label_text
 
 Labels = dict[str, str]
 Given = Mapping[str, Any]
@@ -41,7 +41,9 @@ class Matrix:
         self._cells: dict[str, list[Labels]] = {}
         self._rounds: dict[tuple[str, ...], int] = {}
 
-    def add(self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]) -> None:
+    def add(
+        self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Take in an experiment."""
         kept = [axis for axis in axes if axis != "seed"]
         self._axes[experiment] = {axis: [text(value) for value in axes[axis]] for axis in kept}
@@ -61,8 +63,12 @@ class Matrix:
         """The points along a label, one chain for each combination of the labels that do not move with it."""
         cells = self._select(experiment, given)
         if along not in self._axes[experiment]:
-            raise UserError(f"along is '{along}', which is no axis of {experiment}{suggest(along, self._axes[experiment])}")
-        apart = [label for label in self._varying(experiment, cells) if not _follows(label, along, cells)]
+            raise UserError(
+                f"along is '{along}', which is no axis of {experiment}{suggest(along, self._axes[experiment])}"
+            )
+        apart = [
+            label for label in self._varying(experiment, cells) if not _follows(label, along, cells)
+        ]
         chains: dict[tuple[str, ...], list[Labels]] = {}
         for cell in cells:
             chains.setdefault(tuple(cell[label] for label in apart), []).append(cell)
@@ -70,7 +76,10 @@ class Matrix:
         places = {value: place for place, value in enumerate(self._axes[experiment][along])}
         return [
             Comparison(
-                [Point(experiment, cell, [along]) for cell in sorted(chain, key=lambda cell: places[cell[along]])],
+                [
+                    Point(experiment, cell, [along])
+                    for cell in sorted(chain, key=lambda cell: places[cell[along]])
+                ],
                 {label: chain[0][label] for label in names},
             )
             for chain in chains.values()
@@ -96,29 +105,48 @@ class Matrix:
         names = _fewest(self._varying(experiment, cells), cells)
         return [Point(experiment, cell, names) for cell in cells]
 
-    def check_values(self, experiment: str, label: str, values: Iterable[Any], where: str) -> list[str]:
+    def check_values(
+        self, experiment: str, label: str, values: Iterable[Any], where: str
+    ) -> list[str]:
         """Values of a label as text; raise where one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
         texts = [text(value) for value in values]
         for value in texts:
             if value not in axis:
-                raise UserError(f"{where} names {label} {value}, which is not on the axis of {experiment}{suggest(value, axis)}")
+                raise UserError(
+                    f"{where} names {label} {value}, which is not on the axis of {experiment}{suggest(value, axis)}"
+                )
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Labels]:
         if experiment not in self._cells:
-            raise UserError(f"experiment is '{experiment}', which is not known{suggest(experiment, self._cells)}")
+            raise UserError(
+                f"experiment is '{experiment}', which is not known{suggest(experiment, self._cells)}"
+            )
         for label in given:
             if label not in self._axes[experiment]:
-                raise UserError(f"given names '{label}', which is no axis of {experiment}{suggest(label, self._axes[experiment])}")
-        wanted = {label: self.check_values(experiment, label, listed(value), "given") for label, value in given.items()}
-        cells = [cell for cell in self._cells[experiment] if all(cell[label] in values for label, values in wanted.items())]
+                raise UserError(
+                    f"given names '{label}', which is no axis of {experiment}{suggest(label, self._axes[experiment])}"
+                )
+        wanted = {
+            label: self.check_values(experiment, label, listed(value), "given")
+            for label, value in given.items()
+        }
+        cells = [
+            cell
+            for cell in self._cells[experiment]
+            if all(cell[label] in values for label, values in wanted.items())
+        ]
         if not cells:
-            raise UserError(f"{experiment} has no cell with {', '.join(f'{label} {value}' for label, value in given.items())}")
+            raise UserError(
+                f"{experiment} has no cell with {', '.join(f'{label} {value}' for label, value in given.items())}"
+            )
         return cells
 
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
-        return [label for label in self._axes[experiment] if len({cell[label] for cell in cells}) > 1]
+        return [
+            label for label in self._axes[experiment] if len({cell[label] for cell in cells}) > 1
+        ]
 
 
 def text(value: Any) -> str:
@@ -133,14 +161,19 @@ def listed(value: Any) -> list[Any]:
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
     """Whether a label moves with another one, as rounds do with J where they are paired."""
-    return len({(cell[along], cell[label]) for cell in cells}) == len({cell[along] for cell in cells})
+    return len({(cell[along], cell[label]) for cell in cells}) == len(
+        {cell[along] for cell in cells}
+    )
 
 
 def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
     """The first labels that tell the cells apart as well as all of them do."""
     kept: list[str] = []
     for label in labels:
-        without, with_it = (len({tuple(cell[name] for name in names) for cell in cells}) for names in (kept, [*kept, label]))
+        without, with_it = (
+            len({tuple(cell[name] for name in names) for cell in cells})
+            for names in (kept, [*kept, label])
+        )
         if with_it > without:
             kept.append(label)
     return kept

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cohort.claims.matrix import Point
-from cohort.errors import UserError, suggest
-from cohort.records.beside import beside
-from cohort.records.paper import FOLDER, PaperValue, Rows, held, parts_of, pick, read_rows
-from cohort.records.summary import NO_VALUE
+from cohort.core.errors import UserError, suggest
+from cohort.metrics.paper import FOLDER, PaperValue, Rows, held, parts_of, pick, read_rows
+from cohort.metrics.paper_match import beside
+from cohort.metrics.summary import NO_VALUE
 
 
 def paper_files(study: str) -> tuple[Path, Path]:
@@ -31,17 +31,26 @@ class Paper:
 
     def __init__(self, study: str):
         self._files = paper_files(study)
-        self._rows: list[Rows] = [read_rows(file, "") if file.exists() else {} for file in self._files]
+        self._rows: list[Rows] = [
+            read_rows(file, "") if file.exists() else {} for file in self._files
+        ]
 
     def of(self, points: Sequence[Point], item: str) -> list[Said]:
         """What these items say of each point; UserError where an item is not known, or says two things of one point."""
         found: dict[int, Said] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
-            places = [place for place, point in enumerate(points) if (point.metric, str(point.at)) == (metric, at)]
+            places = [
+                place
+                for place, point in enumerate(points)
+                if (point.metric, str(point.at)) == (metric, at)
+            ]
             alike = [points[place] for place in places]
             single, curves = self._values(item, metric)
             values = self._beside([value for value in single if value.at == at], alike, at)
-            said = [Said(next(iter(one), None), curve) for one, curve in zip(values, self._beside(curves, alike, ""), strict=True)]
+            said = [
+                Said(next(iter(one), None), curve)
+                for one, curve in zip(values, self._beside(curves, alike, ""), strict=True)
+            ]
             found |= dict(zip(places, said, strict=True))
         return [found[place] for place in range(len(points))]
 
@@ -51,15 +60,25 @@ class Paper:
         for one in parts_of(item):
             if not any(held(rows, one) for rows in self._rows):
                 files = " nor ".join(map(str, self._files))
-                raise UserError(f"paper is '{one}', which neither {files} holds{suggest(one, known)}")
+                raise UserError(
+                    f"paper is '{one}', which neither {files} holds{suggest(one, known)}"
+                )
         found = []
         for file, rows in zip(self._files, self._rows, strict=True):
             mine = [one for one in parts_of(item) if held(rows, one)]
             found.append(pick(rows, file, ",".join(mine), metric) if mine else [])
         return found
 
-    def _beside(self, values: list[PaperValue], points: Sequence[Point], at: str) -> list[list[PaperValue]]:
+    def _beside(
+        self, values: list[PaperValue], points: Sequence[Point], at: str
+    ) -> list[list[PaperValue]]:
         labels = list(dict.fromkeys(label for point in points for label in point.labels))
-        found = {tuple(one.labels.items()): one.values for one in beside(values, [point.labels for point in points], labels, labels, at=at)}
-        texts = [tuple((label, point.labels.get(label, NO_VALUE)) for label in labels) for point in points]
+        found = {
+            tuple(one.labels.items()): one.values
+            for one in beside(values, [point.labels for point in points], labels, labels, at=at)
+        }
+        texts = [
+            tuple((label, point.labels.get(label, NO_VALUE)) for label in labels)
+            for point in points
+        ]
         return [found[text] for text in texts]

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, get_args
 from cohort.claims.claim import FIRST, counts_rounds
 from cohort.claims.matrix import Point
 from cohort.claims.paper import Paper, Said
-from cohort.records.names import METRICS
-from cohort.records.summary import At, cells_of, finite_rows, label_columns, value_per_cell
+from cohort.metrics.names import METRICS
+from cohort.metrics.summary import At, cells_of, finite_rows, label_columns, value_per_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 NOTHING = float("nan")
-ENDED_EARLY = 0.9  # a run that was last evaluated before this share of a round says nothing of that round
+ENDED_EARLY = (
+    0.9  # a run that was last evaluated before this share of a round says nothing of that round
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,16 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
     planned at this scale, or whose data set is absent.
     """
     looked_at = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
-    found = {(name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in looked_at}
-    return [found[point.experiment, point.metric, point.at].get(tuple(sorted(point.labels.items())), Value(NOTHING)) for point in points]
+    found = {
+        (name, metric, at): _by_labels(read(name, metric), metric, at)
+        for name, metric, at in looked_at
+    }
+    return [
+        found[point.experiment, point.metric, point.at].get(
+            tuple(sorted(point.labels.items())), Value(NOTHING)
+        )
+        for point in points
+    ]
 
 
 def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
@@ -52,13 +62,16 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
     cells = value_at(metrics, metric, str(at))
     labels = [label for label in label_columns(metrics) if label != "seed"]
     counted = cells.assign(
-        value=cells["value"].where(cells["status"].isin(["done", "diverged"])) * _scale(metric, at), diverged=cells["status"].eq("diverged")
+        value=cells["value"].where(cells["status"].isin(["done", "diverged"])) * _scale(metric, at),
+        diverged=cells["status"].eq("diverged"),
     )
     found = {}
     for key, group in counted.groupby(labels, sort=False):
         n = int(group["value"].count())
         mean = float(group["value"].mean()) if n else NOTHING
-        found[tuple(sorted(zip(labels, key, strict=True)))] = Value(round(mean, 9), n, len(group), int(group["diverged"].sum()))
+        found[tuple(sorted(zip(labels, key, strict=True)))] = Value(
+            round(mean, 9), n, len(group), int(group["diverged"].sum())
+        )
     return found
 
 
@@ -73,8 +86,15 @@ def _said(point: Point, said: Said) -> Value:
     used = [said.value] if said.value else said.curve
     if not used:
         return Value(NOTHING)
-    value = (said.value.value if said.value else _of_curve(point, said)) * _scale(point.metric, point.at)
-    return Value(round(value, 9), 1, 1, doubtful="; ".join(dict.fromkeys(one.doubtful for one in used if one.doubtful)))
+    value = (said.value.value if said.value else _of_curve(point, said)) * _scale(
+        point.metric, point.at
+    )
+    return Value(
+        round(value, 9),
+        1,
+        1,
+        doubtful="; ".join(dict.fromkeys(one.doubtful for one in used if one.doubtful)),
+    )
 
 
 def _scale(metric: str, at: int | str) -> float:
@@ -85,7 +105,12 @@ def _scale(metric: str, at: int | str) -> float:
 def _of_curve(point: Point, said: Said) -> float:
     import pandas as pd
 
-    rows = {"digest": "paper", "status": "done", "metric": point.metric, "round": [value.round for value in said.curve]}
+    rows = {
+        "digest": "paper",
+        "status": "done",
+        "metric": point.metric,
+        "round": [value.round for value in said.curve],
+    }
     frame = pd.DataFrame(rows | {"value": [value.value for value in said.curve]})
     return float(value_at(frame, point.metric, str(point.at))["value"].iloc[0])
 
@@ -102,7 +127,9 @@ def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
     if not at.startswith(FIRST):
         return cells.assign(value=cells["digest"].map(_at_round(rows, int(at))).astype(float))
     rounds = _first_round(rows, float(at.removeprefix(FIRST)), METRICS[metric].better == "low")
-    ended = cells["status"].isin(["done", "diverged"]) & cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
+    ended = cells["status"].isin(["done", "diverged"]) & cells["digest"].isin(
+        metrics.loc[metrics["metric"] == metric, "digest"]
+    )
     values = cells["digest"].map(rounds).astype(float)
     return cells.assign(value=values.where(values.notna() | ~ended, float("inf")))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cohort.claims.claim import Claim, called, short
 from cohort.claims.matrix import Comparison, Point
 from cohort.claims.values import Value
-from cohort.records.names import Names
+from cohort.metrics.names import Names
 
 HELD, NOT_HELD = "held", "not held"
 NOT_ENOUGH, NO_PAPER = "not enough runs", "no value"
@@ -34,28 +34,45 @@ class Found:
     whole: bool
 
 
-def judge_runs(claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> Verdict:
+def judge_runs(
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> Verdict:
     """The verdict on our own runs: none before all of them are there. `values` are those of all comparisons' points, in order."""
-    found = [Found(one, mine, all(value.known for value in mine)) for one, mine in _each(comparisons, values)]
+    found = [
+        Found(one, mine, all(value.known for value in mine))
+        for one, mine in _each(comparisons, values)
+    ]
     points = _once(comparisons, values)
     lacking = _lacking(comparisons, values, names)
     unplanned = sum(not value.planned for value in points.values())
     said = f"lacks runs of {_named(lacking)}" if lacking else ""
     said += f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else ""
-    return Verdict(_word(claim, found, NOT_ENOUGH), _evidence(claim, found, names, said), list(points.values()))
+    return Verdict(
+        _word(claim, found, NOT_ENOUGH), _evidence(claim, found, names, said), list(points.values())
+    )
 
 
-def judge_paper(claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> Verdict:
+def judge_paper(
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> Verdict:
     """The verdict on the paper's own values, where it has enough of them."""
     found = [_spared(claim, one, mine) for one, mine in _each(comparisons, values)]
     lacking = _lacking(comparisons, values, names)
     some = any(value.known for value in values)
     said = f"no value for {_named(lacking)}" if lacking and some else ""
-    return Verdict(_word(claim, found, NO_PAPER), _evidence(claim, found, names, said), list(_once(comparisons, values).values()))
+    return Verdict(
+        _word(claim, found, NO_PAPER),
+        _evidence(claim, found, names, said),
+        list(_once(comparisons, values).values()),
+    )
 
 
 def _spared(claim: Claim, comparison: Comparison, values: list[Value]) -> Found:
-    known = [(point, value) for point, value in zip(comparison.points, values, strict=True) if value.known]
+    known = [
+        (point, value)
+        for point, value in zip(comparison.points, values, strict=True)
+        if value.known
+    ]
     points = [point for point, _ in known]
     if len(known) == len(values) or not claim.enough(points):
         return Found(comparison, values, len(known) == len(values))
@@ -74,9 +91,17 @@ def _evidence(claim: Claim, found: Sequence[Found], names: Names, lacking: str) 
     for one in whole:
         name = ", ".join(short(label, value, names) for label, value in one.comparison.name.items())
         numbers = claim.shown(one.comparison, _numbers(one), names)
-        lines.append(("" if _holds(claim, one) else f"{CROSS} ") + (f"{name}: " if name and len(found) > 1 else "") + numbers)
+        lines.append(
+            ("" if _holds(claim, one) else f"{CROSS} ")
+            + (f"{name}: " if name and len(found) > 1 else "")
+            + numbers
+        )
     heads = [claim.opening(whole[0].comparison, names)] if whole else []
-    heads += [f"{sum(_holds(claim, one) for one in whole)} of {len(whole)} hold"] if len(whole) > 1 else []
+    heads += (
+        [f"{sum(_holds(claim, one) for one in whole)} of {len(whole)} hold"]
+        if len(whole) > 1
+        else []
+    )
     opening = "".join(f"{head}: " for head in heads if head)
     return "; ".join(part for part in (opening + "; ".join(lines), lacking) if part)
 
@@ -89,13 +114,17 @@ def _numbers(found: Found) -> list[float]:
     return [value.value for value in found.values]
 
 
-def _each(comparisons: Sequence[Comparison], values: Sequence[Value]) -> Iterator[tuple[Comparison, list[Value]]]:
+def _each(
+    comparisons: Sequence[Comparison], values: Sequence[Value]
+) -> Iterator[tuple[Comparison, list[Value]]]:
     rest = iter(values)
     for comparison in comparisons:
         yield comparison, [next(rest) for _ in comparison.points]
 
 
-def _once(comparisons: Sequence[Comparison], values: Sequence[Value]) -> dict[tuple[str, ...], Value]:
+def _once(
+    comparisons: Sequence[Comparison], values: Sequence[Value]
+) -> dict[tuple[str, ...], Value]:
     """The values by setting, for several comparisons may have one in common; the one of fewest runs where it is looked at twice."""
     points = [point for comparison in comparisons for point in comparison.points]
     found: dict[tuple[str, ...], Value] = {}
@@ -108,8 +137,14 @@ def _lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: 
     """What the points without a value are called."""
     found: dict[tuple[str, ...], str] = {}
     for comparison, mine in _each(comparisons, values):
-        name = "".join(f", {short(label, value, names)}" for label, value in comparison.name.items())
-        found |= {_key(point): called(point, names) + name for point, value in zip(comparison.points, mine, strict=True) if not value.known}
+        name = "".join(
+            f", {short(label, value, names)}" for label, value in comparison.name.items()
+        )
+        found |= {
+            _key(point): called(point, names) + name
+            for point, value in zip(comparison.points, mine, strict=True)
+            if not value.known
+        }
     return list(found.values())
 
 

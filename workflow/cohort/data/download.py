@@ -14,17 +14,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort import files
+from cohort.core import files
+from cohort.core.errors import Refused, UserError
 from cohort.data.fetch import fetch
 from cohort.data.places import in_mirror, take_given
 from cohort.data.raw import RawFile, check_content, check_packed
 from cohort.data.unpack import unpack
-from cohort.errors import Refused, UserError
 
 PACKED = Path("resources/raw/packed")
 
 
-def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "", paths: Mapping[str, str] | None = None) -> None:
+def download(
+    raw: Mapping[str, Any],
+    target: str | Path,
+    mirror: str = "",
+    paths: Mapping[str, str] | None = None,
+) -> None:
     """Make one raw file, declared as in config/datasets.yaml. `package:NAME/PATH` is a file that an installed Python package bundles.
 
     `paths` says for data sets behind a login where the user has them.
@@ -81,7 +86,9 @@ def _from_publisher(file: RawFile, target: Path) -> None:
     """From the source, else from the first of its mirrors that has the file."""
     if file.login:
         dataset = target.parent.name
-        raise UserError(f"{dataset} is behind a login ({file.login}); fetch it by hand and name its zip or folder in data_paths.{dataset}")
+        raise UserError(
+            f"{dataset} is behind a login ({file.login}); fetch it by hand and name its zip or folder in data_paths.{dataset}"
+        )
     failures = []
     for url in (file.source, *file.mirrors):
         try:
@@ -103,7 +110,9 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
 
 def _fetched(file: RawFile, url: str) -> Path:
     """What a URL holds, fetched by one job while the jobs for other files of the same archive wait."""
-    folder = PACKED / (file.md5 or file.sha256)  # MNIST's and Fashion-MNIST's files are called the same
+    folder = PACKED / (
+        file.md5 or file.sha256
+    )  # MNIST's and Fashion-MNIST's files are called the same
     path = folder / file.source_name
     with _locked(folder.with_suffix(".lock")):
         if not _is_whole(file, path):

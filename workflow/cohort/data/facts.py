@@ -3,7 +3,9 @@
 from typing import Any
 
 USUAL: dict[str, Any] = {
-    **dict.fromkeys(("shape", "classes", "groups", "train", "test", "scale", "mean", "std", "standardized")),
+    **dict.fromkeys(
+        ("shape", "classes", "groups", "train", "test", "scale", "mean", "std", "standardized")
+    ),
     "kind": "images",
     "generated": False,
 }

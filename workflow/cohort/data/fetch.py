@@ -8,14 +8,20 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from cohort.errors import UserError, refusal
+from cohort.core.errors import UserError, refusal
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before the second and each later try
 TIMEOUT = 30.0  # seconds without a byte
 PROGRESS_SECONDS = 5.0
-LIMIT = 20 << 30  # bytes, more than the largest data set has; a server that never stops shall not fill the disk
+LIMIT = (
+    20 << 30
+)  # bytes, more than the largest data set has; a server that never stops shall not fill the disk
 BLOCK = 1 << 20
-WORTH_ANOTHER_TRY = (408, 425, 429)  # of the statuses below 500, which otherwise say that asking again is of no use
+WORTH_ANOTHER_TRY = (
+    408,
+    425,
+    429,
+)  # of the statuses below 500, which otherwise say that asking again is of no use
 
 
 def fetch(url: str, target: Path) -> None:
@@ -26,11 +32,17 @@ def fetch(url: str, target: Path) -> None:
         except (OSError, HTTPException) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
-            final = isinstance(error, HTTPError) and error.code < 500 and error.code not in WORTH_ANOTHER_TRY
+            final = (
+                isinstance(error, HTTPError)
+                and error.code < 500
+                and error.code not in WORTH_ANOTHER_TRY
+            )
             if final or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"
                 advice = "check the network, or fetch it by hand and name its folder as data_mirror"
-                raise UserError(f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}") from None
+                raise UserError(
+                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}"
+                ) from None
             print(f"{url}: {_reason(error)}; next try in {WAITS[number]:g} s")
             time.sleep(WAITS[number])
     raise AssertionError("the last try returns or raises")

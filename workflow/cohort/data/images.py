@@ -40,7 +40,9 @@ def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
     """Brightness, contrast or saturation, each image its own: a blend with black, with the mean of its gray, or with its gray."""
     kind, factor = kind.view(-1, 1, 1, 1), factor.to(images.dtype).view(-1, 1, 1, 1)
     shades = gray(images)
-    partner = shades * (kind == SATURATION) + shades.mean(dim=(1, 2, 3), keepdim=True) * (kind == CONTRAST)
+    partner = shades * (kind == SATURATION) + shades.mean(dim=(1, 2, 3), keepdim=True) * (
+        kind == CONTRAST
+    )
     return torch.lerp(partner, images, factor).clamp_(0, 1)
 
 
@@ -53,9 +55,15 @@ def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
     is_green = _equal(brightest, green) * (1 - is_red)
     is_blue = 1 - is_red - is_green
     sixths = (is_red * (green - blue)).addcmul_(is_green, blue - red).addcmul_(is_blue, red - green)
-    sixths = sixths.div_(spread + _equal(spread, torch.zeros_like(spread))).add_(is_green, alpha=2).add_(is_blue, alpha=4)
+    sixths = (
+        sixths.div_(spread + _equal(spread, torch.zeros_like(spread)))
+        .add_(is_green, alpha=2)
+        .add_(is_blue, alpha=4)
+    )
     places = sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)
-    turns = (places[:, None] + places.new_tensor([3, 1, -1]).view(-1, 1, 1)).div_(6)  # from where it is darkest
+    turns = (places[:, None] + places.new_tensor([3, 1, -1]).view(-1, 1, 1)).div_(
+        6
+    )  # from where it is darkest
     darkness = turns.sub_(turns.round()).abs_().mul_(-6).add_(2).clamp_(0, 1)
     return torch.addcmul(brightest[:, None], darkness, spread[:, None], value=-1)
 

@@ -9,11 +9,14 @@ from typing import IO, Any
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.data.zips import TOTAL_LIMIT, Zip
-from cohort.errors import UserError
 
 BLOCK = 16 << 20  # bytes of the rows that are read at once
-HEADS: dict[tuple[int, int], Any] = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+HEADS: dict[tuple[int, int], Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,12 @@ class StoredArray:
         """What its head says."""
         with Zip(path, TOTAL_LIMIT) as archive, archive.open(f"{name}.npy") as stream:
             shape, dtype = _head(stream, f"{path}: {name}")
-            if archive.size(f"{name}.npy") != stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object)):
-                raise UserError(f"{path}: {name} is not as long as its head says ({' x '.join(map(str, shape))})")
+            if archive.size(f"{name}.npy") != stream.tell() + dtype.itemsize * int(
+                np.prod(shape, dtype=object)
+            ):
+                raise UserError(
+                    f"{path}: {name} is not as long as its head says ({' x '.join(map(str, shape))})"
+                )
         return cls(path, name, shape, dtype)
 
     def blocks(self) -> Iterator[np.ndarray]:
@@ -44,7 +51,9 @@ class StoredArray:
                 count = min(rows, self.shape[0] - begin)
                 content = stream.read(count * row)
                 if len(content) != count * row:
-                    raise UserError(f"{self.path}: {self.name} ends in the middle of row {begin + len(content) // row}")
+                    raise UserError(
+                        f"{self.path}: {self.name} ends in the middle of row {begin + len(content) // row}"
+                    )
                 yield np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
             stream.read(1)  # its checksum is looked at
 
@@ -59,5 +68,7 @@ def _head(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any
     except (KeyError, ValueError, SyntaxError, TypeError) as error:
         raise UserError(f"{called} is no array of NumPy ({' '.join(str(error).split())})") from None
     if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 0:
-        raise UserError(f"{called} is of {dtype}{' by columns' if by_columns else ''}, not a list of whole numbers")
+        raise UserError(
+            f"{called} is of {dtype}{' by columns' if by_columns else ''}, not a list of whole numbers"
+        )
     return shape, dtype

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 
 _reconstruct: Any = np.empty(0).__reduce__()[0]
 ALLOWED: dict[tuple[str, str], Any] = {
@@ -33,7 +33,9 @@ def read_pickle(path: Path) -> dict[Any, Any]:
         with open(path, "rb") as file:
             content = _Unpickler(file, encoding="bytes").load()
     except Exception as error:  # a broken pickle may raise anything
-        raise UserError(f"{path}: is not read, because it is no pickle of arrays ({' '.join(str(error).split())})") from None
+        raise UserError(
+            f"{path}: is not read, because it is no pickle of arrays ({' '.join(str(error).split())})"
+        ) from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: holds no mapping of names to arrays")
     return content

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 
 BEGINNING = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can say
 
@@ -20,16 +20,27 @@ def in_mirror(mirror: str, names: set[str]) -> list[Path]:
     root = Path(mirror).expanduser()
     if not root.is_dir():
         raise UserError(f"data_mirror is '{mirror}', which is no folder")
-    return sorted(Path(folder, name) for folder, _, found in os.walk(root) for name in names.intersection(found))
+    return sorted(
+        Path(folder, name)
+        for folder, _, found in os.walk(root)
+        for name in names.intersection(found)
+    )
 
 
 def check_given(dataset: str, path: str) -> None:
     """Raise where the path that a user names for a data set is neither a zip nor a folder."""
-    where, wanted = Path(path).expanduser(), "name the publisher's zip or the folder that it unpacks to"
+    where, wanted = (
+        Path(path).expanduser(),
+        "name the publisher's zip or the folder that it unpacks to",
+    )
     if not where.exists():
-        raise UserError(f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which does not exist; {wanted}")
+        raise UserError(
+            f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which does not exist; {wanted}"
+        )
     if not where.is_dir() and not zipfile.is_zipfile(where):
-        raise UserError(f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which is neither a zip nor a folder; {wanted}")
+        raise UserError(
+            f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which is neither a zip nor a folder; {wanted}"
+        )
 
 
 def take_given(path: Path, target: Path) -> None:
@@ -45,7 +56,10 @@ def pack(folder: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, path in sorted(_files(folder)):
             info = zipfile.ZipInfo(name, BEGINNING)
-            info.create_system, info.external_attr = 3, 0o100644 << 16  # a plain file of Unix, whatever it was
+            info.create_system, info.external_attr = (
+                3,
+                0o100644 << 16,
+            )  # a plain file of Unix, whatever it was
             info.file_size = path.stat().st_size
             with open(path, "rb") as source, archive.open(info, "w") as member:
                 shutil.copyfileobj(source, member, 1 << 20)

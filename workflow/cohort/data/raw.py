@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,11 @@ class Samples:
 
     def inputs(self, indices: Tensor) -> Tensor:
         """Values divided by the scale, then standardized channel by channel; characters as numbers."""
-        return self._at(indices).long() if self.scale is None else self.standardized(self.scaled(indices))
+        return (
+            self._at(indices).long()
+            if self.scale is None
+            else self.standardized(self.scaled(indices))
+        )
 
     def scaled(self, indices: Tensor) -> Tensor:
         """Images with values in [0, 1]."""
@@ -48,5 +52,8 @@ def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype)
     if device.type == "cuda" and values.nbytes < torch.cuda.mem_get_info(device)[0] / 2:
         values = values.to(device)
     each = (-1, *[1] * (values.ndim - 2))  # one number for a channel of an image, or for a column
-    mean, std = (torch.tensor(facts.get(key, []), dtype=dtype, device=device).view(each) for key in ("mean", "std"))
+    mean, std = (
+        torch.tensor(facts.get(key, []), dtype=dtype, device=device).view(each)
+        for key in ("mean", "std")
+    )
     return Samples(values, labels, facts.get("scale"), mean, std)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cohort.randomness import generator
+from cohort.core.randomness import generator
 
 
 def scaled_count(count: int, share: float) -> int:
@@ -26,5 +26,8 @@ def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
     take = np.floor(exact).astype(np.int64)
     take[np.argsort(take - exact, kind="stable")[: count - take.sum()]] += 1
     rng = generator(0, purpose)
-    chosen = [rng.permutation(np.flatnonzero(labels == label))[:amount] for label, amount in enumerate(take)]
+    chosen = [
+        rng.permutation(np.flatnonzero(labels == label))[:amount]
+        for label, amount in enumerate(take)
+    ]
     return np.sort(np.concatenate(chosen))

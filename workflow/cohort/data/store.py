@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from cohort.core.errors import UserError
+from cohort.core.hdf5 import Sealed, sealed_hdf5
 from cohort.data.split import Split
-from cohort.errors import UserError
-from cohort.hdf5 import Sealed, sealed_hdf5
 
 FORMAT = 2
 
@@ -25,13 +25,19 @@ def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
     with _opened(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
-        return Split(mapped, file[f"{split}/labels"][:].astype(np.int64), _groups(file, split)), dict(file.attrs)
+        return Split(
+            mapped, file[f"{split}/labels"][:].astype(np.int64), _groups(file, split)
+        ), dict(file.attrs)
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
     """The training labels, the groups where there are any, and the number of classes: all that dealing needs."""
     with _opened(path) as file:
-        return file["train/labels"][:].astype(np.int64), _groups(file, "train"), int(file.attrs["classes"])
+        return (
+            file["train/labels"][:].astype(np.int64),
+            _groups(file, "train"),
+            int(file.attrs["classes"]),
+        )
 
 
 @contextmanager
@@ -45,7 +51,9 @@ def _opened(path: str | Path) -> Iterator[Sealed]:
         raise UserError(f"{path} is not there; start again: it is prepared anew") from None
     except Exception as error:  # a file that was not written here may raise anything
         reason = " ".join(str(error).split())
-        raise UserError(f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew") from None
+        raise UserError(
+            f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew"
+        ) from None
 
 
 def _groups(file: Sealed, split: str) -> np.ndarray | None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from cohort.core.errors import UserError, refusal
 from cohort.data.zips import Zip
-from cohort.errors import UserError, refusal
 
 LIMIT = 4 << 30  # bytes of a whole archive once unpacked: a small file can hold endless zeros
 BLOCK = 1 << 20
@@ -40,7 +40,9 @@ def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
         for info, content in _trusted(stream, str(packed)):
             if info.isfile():
                 if info.size > largest:
-                    raise UserError(f"{packed}: {info.name!r} has {info.size} bytes, more than the {largest} that are believed")
+                    raise UserError(
+                        f"{packed}: {info.name!r} has {info.size} bytes, more than the {largest} that are believed"
+                    )
                 yield info.name, content.read()
 
 
@@ -62,9 +64,13 @@ def _trusted(stream: gzip.GzipFile, called: str) -> Iterator[tuple[tarfile.TarIn
             archive.members = []  # type: ignore[attr-defined]  # or the heads of a hundred thousand files pile up
             path = PurePosixPath(info.name)
             if path.is_absolute() or ".." in path.parts:
-                raise UserError(f"{called}: is not trusted, because it holds {info.name!r}, a path that leads out of it")
+                raise UserError(
+                    f"{called}: is not trusted, because it holds {info.name!r}, a path that leads out of it"
+                )
             if not (info.isfile() or info.isdir()):
-                raise UserError(f"{called}: is not trusted, because it holds {info.name!r}, which is neither a file nor a folder")
+                raise UserError(
+                    f"{called}: is not trusted, because it holds {info.name!r}, which is neither a file nor a folder"
+                )
             yield info, archive.extractfile(info) or io.BytesIO()
 
 
@@ -75,9 +81,13 @@ def _copy(stream: Any, size: int, target: Path, called: str) -> None:
             file.write(block)
             left -= len(block)
     if left:
-        raise UserError(f"{called}: unpacks to {size - left} bytes, config/datasets.yaml expects {size}")
+        raise UserError(
+            f"{called}: unpacks to {size - left} bytes, config/datasets.yaml expects {size}"
+        )
     if stream.read(1):
-        raise UserError(f"{called}: unpacks to more than the {size} bytes that config/datasets.yaml expects")
+        raise UserError(
+            f"{called}: unpacks to more than the {size} bytes that config/datasets.yaml expects"
+        )
 
 
 class _Limited:
@@ -90,5 +100,7 @@ class _Limited:
         data = self.stream.read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise UserError(f"{self.called}: unpacks to more than {LIMIT} bytes, which no data set here has")
+            raise UserError(
+                f"{self.called}: unpacks to more than {LIMIT} bytes, which no data set here has"
+            )
         return data

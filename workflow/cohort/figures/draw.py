@@ -8,18 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.files import replacing
 from cohort.figures.kind import Kind
 from cohort.figures.look import STYLE, Look
 from cohort.figures.sheet import Part, sheet
-from cohort.files import replacing
-from cohort.records.beside import Beside, read_beside
-from cohort.records.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
+from cohort.metrics.paper_match import Beside, read_beside
+from cohort.metrics.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-NO_DATES: dict[str, dict[str, None]] = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+NO_DATES: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+}
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
@@ -44,7 +48,9 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     if is_generated(parts[0].metrics):
         return sheet(parts, Look.of(spec["look"]), [GENERATED])
     parts = [replace(part, beside=_beside(part.kind, spec, part.metrics)) for part in parts]
-    return sheet(parts, Look.of(spec["look"]), _remarks(spec, [one for part in parts for one in part.beside]))
+    return sheet(
+        parts, Look.of(spec["look"]), _remarks(spec, [one for part in parts for one in part.beside])
+    )
 
 
 def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Beside]:
@@ -54,13 +60,22 @@ def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Bes
     cells = cells_of(metrics)
     at = getattr(kind, "at", "")
     found = read_beside(
-        spec["paper_values"], spec["paper"], kind.metric, cells.to_dict("records"), kind.shown(), label_columns(cells), at=at
+        spec["paper_values"],
+        spec["paper"],
+        kind.metric,
+        cells.to_dict("records"),
+        kind.shown(),
+        label_columns(cells),
+        at=at,
     )
     rounds = metrics["round"].dropna()
     if at or spec.get("scale", "full") == "full" or not len(rounds):
         return found
     last = rounds.max()
-    return [Beside(one.labels, [value for value in one.values if (value.round or 0) <= last]) for one in found]
+    return [
+        Beside(one.labels, [value for value in one.values if (value.round or 0) <= last])
+        for one in found
+    ]
 
 
 def _remarks(spec: Mapping[str, Any], beside: list[Beside]) -> list[str]:
@@ -68,7 +83,9 @@ def _remarks(spec: Mapping[str, Any], beside: list[Beside]) -> list[str]:
     doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
     scale = spec.get("scale", "full")
     cheaper = [f"scale {scale}: a cheaper version of the study"] if scale != "full" else []
-    return cheaper + ([f"some of the paper's values are doubtful: {'; '.join(doubts)}"] if doubts else [])
+    return cheaper + (
+        [f"some of the paper's values are doubtful: {'; '.join(doubts)}"] if doubts else []
+    )
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:
@@ -76,4 +93,6 @@ def kind_of(spec: Mapping[str, Any]) -> Kind:
     from cohort.figures import KINDS  # the catalog imports this module
 
     kind = KINDS[spec["kind"]]
-    return kind(**{field.name: spec[field.name] for field in dataclasses.fields(kind) if field.name in spec})
+    return kind(
+        **{field.name: spec[field.name] for field in dataclasses.fields(kind) if field.name in spec}
+    )

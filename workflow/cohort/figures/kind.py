@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cohort.components import Component, parameter
-from cohort.records.names import BY_ROUND, METRICS
+from cohort.core.components import Component, parameter
+from cohort.metrics.names import BY_ROUND, METRICS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -19,22 +19,34 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.look import Look
-    from cohort.records.beside import Beside
+    from cohort.metrics.paper_match import Beside
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Component):
     """Base of every kind of figure. Every kind also has a field `metric`, whose choice depends on the kind."""
 
-    shared_y: ClassVar[bool | Literal["row"]] = True  # whether all panels have one y axis, or those of a row
+    shared_y: ClassVar[bool | Literal["row"]] = (
+        True  # whether all panels have one y axis, or those of a row
+    )
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
-    also: str = parameter("", enum=["", *BY_ROUND], help="a second metric, whose panels lie to the right of the first one's")
+    also: str = parameter(
+        "",
+        enum=["", *BY_ROUND],
+        help="a second metric, whose panels lie to the right of the first one's",
+    )
     columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
-    rows: str | None = parameter(None, help="the label whose values lie one below the other as panels")
+    rows: str | None = parameter(
+        None, help="the label whose values lie one below the other as panels"
+    )
     limits: list[float] | None = parameter(
-        None, items={"type": "number"}, minItems=2, maxItems=2, help="lowest and highest value of the y axis, in its unit"
+        None,
+        items={"type": "number"},
+        minItems=2,
+        maxItems=2,
+        help="lowest and highest value of the y axis, in its unit",
     )
 
     def check(self) -> None:
@@ -42,7 +54,14 @@ class Kind(Component):
 
     def parts(self) -> list[Kind]:
         """The figure's metrics, each as a figure of its own; the limits are those of the first."""
-        return [self, *([dataclasses.replace(self, metric=self.also, also="", limits=None)] if self.also else [])]
+        return [
+            self,
+            *(
+                [dataclasses.replace(self, metric=self.also, also="", limits=None)]
+                if self.also
+                else []
+            ),
+        ]
 
     def panels(self) -> tuple[str, ...]:
         """The labels that make the panels."""
@@ -113,18 +132,36 @@ class Averaging(Kind):
     """Base of the kinds that average runs: the seeds always, runs that differ in more only where the study says so."""
 
     pooled: list[str] | None = parameter(
-        None, items={"type": "string"}, minItems=1, help="labels whose runs are averaged too, as a paper did that mixed them"
+        None,
+        items={"type": "string"},
+        minItems=1,
+        help="labels whose runs are averaged too, as a paper did that mixed them",
     )
-    reference: float | None = parameter(None, help="where to draw a thin dashed horizontal line, in the unit of the axis")
+    reference: float | None = parameter(
+        None, help="where to draw a thin dashed horizontal line, in the unit of the axis"
+    )
     reference_label: str = parameter("", help="what that line is called")
 
     def parts(self) -> list[Kind]:
-        return [self, *([dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)] if self.also else [])]
+        return [
+            self,
+            *(
+                [dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)]
+                if self.also
+                else []
+            ),
+        ]
 
     def refer(self, axes: Axes) -> None:
         """Draw the line of reference, if there is one."""
         if self.reference is not None:
-            axes.axhline(self.reference, color="#333333", linestyle=(0, (4, 2)), linewidth=0.8, label=self.reference_label)
+            axes.axhline(
+                self.reference,
+                color="#333333",
+                linestyle=(0, (4, 2)),
+                linewidth=0.8,
+                label=self.reference_label,
+            )
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()

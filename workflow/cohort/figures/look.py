@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cohort.records.names import SERIES, Names, text_orders
+from cohort.metrics.names import SERIES, Names, text_orders
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,13 @@ DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 HATCHES = ("", "////", "....", "xxxx")
 POINTS = ("o", "s", "^", "v")
 STOPPED = (0, (1, 1.2))
-NOMINAL = ("strategy", SERIES, "schedule", "dataset", "model")  # labels whose values are names, with no order to be shown by shades
+NOMINAL = (
+    "strategy",
+    SERIES,
+    "schedule",
+    "dataset",
+    "model",
+)  # labels whose values are names, with no order to be shown by shades
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
 PAPER_GRAY = "#666666"
 UNKNOWN = "#999999"
@@ -75,13 +81,18 @@ class Look(Names):
     def of(cls, look: Mapping[str, Any]) -> Look:
         """The `look` of a resolved figure."""
         names = {"orders": text_orders(look), "titles": dict(look.get("titles", {}))}
-        return cls(**names, styles=dict(look.get("styles", {})), round_name=look.get("round", "Round"))
+        return cls(
+            **names, styles=dict(look.get("styles", {})), round_name=look.get("round", "Round")
+        )
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: a strategy's own, another for each of the names of a label, or shades in the order of the values."""
         if hue in NOMINAL:
             places = self._places(hue)
-            return {value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN for value in values}
+            return {
+                value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN
+                for value in values
+            }
         import seaborn
 
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
@@ -112,7 +123,11 @@ class Look(Names):
     def _places(self, hue: str) -> dict[str, int]:
         if hue == "strategy":
             return self.styles
-        return {value: place for place, value in enumerate(self.orders.get(hue, []))} if hue in NOMINAL else {}
+        return (
+            {value: place for place, value in enumerate(self.orders.get(hue, []))}
+            if hue in NOMINAL
+            else {}
+        )
 
 
 def paper_name(source: str) -> str:

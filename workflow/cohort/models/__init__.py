@@ -1,6 +1,6 @@
 """The networks: one file per family."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.models.model import Model
 
 MODELS = catalog("cohort.models", Model)

@@ -48,7 +48,13 @@ class CharLstm(Model):
             def __init__(self, model: CharLstm):
                 super().__init__()
                 self.embedding = nn.Embedding(classes, model.embedding, padding_idx=model.padding)
-                self.lstm = nn.LSTM(model.embedding, model.hidden, model.layers, batch_first=True, dropout=model.dropout)
+                self.lstm = nn.LSTM(
+                    model.embedding,
+                    model.hidden,
+                    model.layers,
+                    batch_first=True,
+                    dropout=model.dropout,
+                )
                 self.linear = nn.Linear(model.hidden, classes)
 
             def forward(self, characters: Tensor) -> Tensor:

@@ -32,7 +32,10 @@ STAGES = (
     Stage(6, 5, 2, 192, 4),
     Stage(6, 3, 1, 320, 1),
 )
-STEM, HEAD = 32, 4  # channels of the first convolution, and how many times as many as the last stage the last one has
+STEM, HEAD = (
+    32,
+    4,
+)  # channels of the first convolution, and how many times as many as the last stage the last one has
 NORMALIZED, BIAS = 2, 1  # weights of a channel beside those of its convolution
 
 
@@ -54,17 +57,27 @@ class EfficientNetB0(Model):
     name: ClassVar[str] = "efficientnet-b0"
     width: ClassVar[float] = 1.0
     depth: ClassVar[float] = 1.0
-    kept: ClassVar[float] = 1.25  # of so many layers one after another's gradients are there at once
+    kept: ClassVar[float] = (
+        1.25  # of so many layers one after another's gradients are there at once
+    )
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
-            raise ValueError(f"needs images with three color channels, not samples of shape {shape}")
+            raise ValueError(
+                f"needs images with three color channels, not samples of shape {shape}"
+            )
 
     def multiply_adds(self, shape: Shape, classes: int) -> int:
-        return sum(layer.inputs * layer.channels * layer.pixels for layer in self._layers(shape)) + self._features * classes
+        return (
+            sum(layer.inputs * layer.channels * layer.pixels for layer in self._layers(shape))
+            + self._features * classes
+        )
 
     def weights(self, shape: Shape, classes: int) -> int:
-        return sum((layer.inputs + layer.beside) * layer.channels for layer in self._layers(shape)) + (self._features + 1) * classes
+        return (
+            sum((layer.inputs + layer.beside) * layer.channels for layer in self._layers(shape))
+            + (self._features + 1) * classes
+        )
 
     def outputs(self, shape: Shape) -> int:
         return sum(layer.kept * layer.channels * layer.pixels for layer in self._layers(shape))
@@ -72,7 +85,9 @@ class EfficientNetB0(Model):
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from cohort.models.vision import from_torchvision
 
-        network: nn.Module = from_torchvision("models").get_model(self.name.replace("-", "_"), weights=None, num_classes=classes)
+        network: nn.Module = from_torchvision("models").get_model(
+            self.name.replace("-", "_"), weights=None, num_classes=classes
+        )
         return network
 
     @property
@@ -94,7 +109,14 @@ class EfficientNetB0(Model):
         for stage in STAGES:
             for number in range(math.ceil(stage.blocks * self.depth)):
                 after = _halved(sides) if number == 0 and stage.stride == 2 else sides
-                yield from _block(stage, channels, self._scaled(stage.channels), math.prod(sides), math.prod(after), number > 0)
+                yield from _block(
+                    stage,
+                    channels,
+                    self._scaled(stage.channels),
+                    math.prod(sides),
+                    math.prod(after),
+                    number > 0,
+                )
                 channels, sides = self._scaled(stage.channels), after
         yield Layer(channels, NORMALIZED, self._features, math.prod(sides), 3)
 
@@ -112,12 +134,22 @@ def _halved(sides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(-(-side // 2) for side in sides)
 
 
-def _block(stage: Stage, before: int, after: int, pixels: int, left: int, added: bool) -> Iterator[Layer]:
+def _block(
+    stage: Stage, before: int, after: int, pixels: int, left: int, added: bool
+) -> Iterator[Layer]:
     """What takes so many channels and pixels to others. Its output is added to its input in all blocks of a stage but the first."""
     wide, squeezed = before * stage.expansion, before // 4
     if stage.expansion > 1:
-        yield Layer(before, NORMALIZED, wide, pixels, 3)  # the convolution, its normalization, its nonlinearity
-    yield Layer(stage.kernel**2, NORMALIZED, wide, left, 4)  # these, and what excitation makes of them
+        yield Layer(
+            before, NORMALIZED, wide, pixels, 3
+        )  # the convolution, its normalization, its nonlinearity
+    yield Layer(
+        stage.kernel**2, NORMALIZED, wide, left, 4
+    )  # these, and what excitation makes of them
     yield Layer(wide, BIAS, squeezed, 1, 2)
-    yield Layer(squeezed, BIAS, wide, 1, 3)  # with the means of all channels, which squeezing begins with
-    yield Layer(wide, NORMALIZED, after, left, 3 if added else 2)  # a whole block is sometimes left out where it is added to its input
+    yield Layer(
+        squeezed, BIAS, wide, 1, 3
+    )  # with the means of all channels, which squeezing begins with
+    yield Layer(
+        wide, NORMALIZED, after, left, 3 if added else 2
+    )  # a whole block is sometimes left out where it is added to its input

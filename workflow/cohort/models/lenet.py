@@ -26,21 +26,36 @@ class LeNet(Model):
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or min(self._sizes(shape)[-1]) < 2:
             least = 4 if self.padding else 16
-            raise ValueError(f"needs images of at least {least}x{least} pixels, not samples of shape {shape}")
+            raise ValueError(
+                f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
+            )
 
     def multiply_adds(self, shape: Shape, classes: int) -> int:
         depths = pairwise((shape[0], *self.channels))
         pixels = map(math.prod, self._sizes(shape))
-        convolutions = sum(KERNEL**2 * before * after * size for (before, after), size in zip(depths, pixels, strict=True))
-        return convolutions + sum(before * after for before, after in pairwise(self._widths(shape, classes)))
+        convolutions = sum(
+            KERNEL**2 * before * after * size
+            for (before, after), size in zip(depths, pixels, strict=True)
+        )
+        return convolutions + sum(
+            before * after for before, after in pairwise(self._widths(shape, classes))
+        )
 
     def weights(self, shape: Shape, classes: int) -> int:
-        convolutions = sum((KERNEL**2 * before + 1) * after for before, after in pairwise((shape[0], *self.channels)))
-        return convolutions + sum((before + 1) * after for before, after in pairwise(self._widths(shape, classes)))
+        convolutions = sum(
+            (KERNEL**2 * before + 1) * after
+            for before, after in pairwise((shape[0], *self.channels))
+        )
+        return convolutions + sum(
+            (before + 1) * after for before, after in pairwise(self._widths(shape, classes))
+        )
 
     def outputs(self, shape: Shape) -> int:
         convolutions = zip(self.channels, self._sizes(shape), strict=True)
-        convolved = sum(depth * (height * width + 2 * (height // 2) * (width // 2)) for depth, (height, width) in convolutions)
+        convolved = sum(
+            depth * (height * width + 2 * (height // 2) * (width // 2))
+            for depth, (height, width) in convolutions
+        )
         return convolved + 2 * sum(self.hidden)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -48,7 +63,11 @@ class LeNet(Model):
 
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
-            layers += [nn.Conv2d(before, after, KERNEL, padding=self.padding), nn.MaxPool2d(2), nn.ReLU()]
+            layers += [
+                nn.Conv2d(before, after, KERNEL, padding=self.padding),
+                nn.MaxPool2d(2),
+                nn.ReLU(),
+            ]
         layers.append(nn.Flatten())
         for before, after in pairwise(self._widths(shape, classes)):
             layers += [nn.Linear(before, after), nn.ReLU()]

@@ -32,7 +32,12 @@ class SmallMLP(Model):
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn
 
-        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), self.hidden), nn.ReLU(), nn.Linear(self.hidden, classes))
+        return nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(math.prod(shape), self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, classes),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,9 @@ class SmallCNN(Model):
     def multiply_adds(self, shape: Shape, classes: int) -> int:
         depth, height, width = shape
         first, second = self.channels
-        convolutions = 9 * depth * first * height * width + 9 * first * second * (height // 2) * (width // 2)
+        convolutions = 9 * depth * first * height * width + 9 * first * second * (height // 2) * (
+            width // 2
+        )
         return convolutions + second * (height // 4) * (width // 4) * classes
 
     def weights(self, shape: Shape, classes: int) -> int:

@@ -40,16 +40,25 @@ class Vgg11(Model):
             )
 
     def multiply_adds(self, shape: Shape, classes: int) -> int:
-        return sum(9 * before * after * pixels for before, after, pixels, _ in _convolutions(shape)) + FEATURES * classes
+        return (
+            sum(9 * before * after * pixels for before, after, pixels, _ in _convolutions(shape))
+            + FEATURES * classes
+        )
 
     def weights(self, shape: Shape, classes: int) -> int:
         of_channel = 1 + 2 * self.normalized
-        return sum((9 * before + of_channel) * after for before, after, _, _ in _convolutions(shape)) + (FEATURES + 1) * classes
+        return (
+            sum((9 * before + of_channel) * after for before, after, _, _ in _convolutions(shape))
+            + (FEATURES + 1) * classes
+        )
 
     def outputs(self, shape: Shape) -> int:
         """Of each convolution, of its normalization, of its pooling and of its ReLU, which comes last."""
         whole = 1 + self.normalized
-        return sum(after * (whole * pixels + (2 * pooled or pixels)) for _, after, pixels, pooled in _convolutions(shape))
+        return sum(
+            after * (whole * pixels + (2 * pooled or pixels))
+            for _, after, pixels, pooled in _convolutions(shape)
+        )
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         from torch import nn
@@ -81,6 +90,11 @@ def _convolutions(shape: Shape) -> Iterator[Convolution]:
     depth, height, width = shape
     for block in BLOCKS:
         for place, channels in enumerate(block, start=1):
-            yield Convolution(depth, channels, height * width, (height // 2) * (width // 2) if place == len(block) else 0)
+            yield Convolution(
+                depth,
+                channels,
+                height * width,
+                (height // 2) * (width // 2) if place == len(block) else 0,
+            )
             depth = channels
         height, width = height // 2, width // 2

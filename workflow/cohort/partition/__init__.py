@@ -1,11 +1,11 @@
 """How samples are dealt to clients: one file per scheme, each a pure function of a pool of samples, clients and a generator."""
 
-from cohort.components import catalog
-from cohort.named import parse
-from cohort.partition.overlap import read_overlap
+from cohort.core.component_names import parse
+from cohort.core.components import catalog
 from cohort.partition.scheme import Pool, Scheme
+from cohort.partition.schemes.overlap import read_overlap
 
-SCHEMES = catalog("cohort.partition", Scheme)
+SCHEMES = catalog("cohort.partition.schemes", Scheme)
 
 __all__ = ["SCHEMES", "Pool", "Scheme", "parse_name"]
 

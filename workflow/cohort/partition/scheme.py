@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.named import Named
+from cohort.core.component_names import Named
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
@@ -31,7 +31,9 @@ class Pool:
 class Scheme(Named):
     """A rule that deals samples to clients."""
 
-    exact: ClassVar[bool] = True  # every sample is dealt to one client; a scheme that is not exact shares samples or leaves some out
+    exact: ClassVar[bool] = (
+        True  # every sample is dealt to one client; a scheme that is not exact shares samples or leaves some out
+    )
 
     def versions(self) -> dict[str, int]:
         """The science versions that its numbers depend on."""

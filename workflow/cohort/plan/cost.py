@@ -12,8 +12,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.cell import evaluated_at_once, is_evaluated, local_work
-from cohort.components import build
+from cohort.cell.evaluations import evaluated_at_once, is_evaluated
+from cohort.cell.settings import local_work
+from cohort.core.components import build
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
 from cohort.training.procedures import parse_procedure
@@ -50,32 +51,61 @@ def evaluations(every: int | str, rounds: int) -> int:
 
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimated time of all rounds of a cell on one core: local steps and evaluations. A training step costs three forward passes."""
-    multiply_adds = MODELS[settings["model"]]().multiply_adds(tuple(facts["shape"]), facts["classes"])
-    forward = 2 * multiply_adds * min(settings["batch"], _client_size(settings, facts)) / OPERATIONS_PER_SECOND
+    multiply_adds = MODELS[settings["model"]]().multiply_adds(
+        tuple(facts["shape"]), facts["classes"]
+    )
+    forward = (
+        2
+        * multiply_adds
+        * min(settings["batch"], _client_size(settings, facts))
+        / OPERATIONS_PER_SECOND
+    )
     load = _load(settings)
     passes = load.passes * settings["cohort"] * (STEP_SECONDS / 3 + forward)
-    tests = evaluations(settings["evaluate_every"], settings["rounds"]) * (facts["test"] + settings["validation"]) * settings["samples"]
+    tests = (
+        evaluations(settings["evaluate_every"], settings["rounds"])
+        * (facts["test"] + settings["validation"])
+        * settings["samples"]
+    )
     test = 2 * multiply_adds / OPERATIONS_PER_SECOND * load.networks
     return client_steps(settings, facts) * (STEP_SECONDS + 3 * forward) + passes + tests * test
 
 
 def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimated peak memory of a cell's process on a CPU: the data set, the largest client, its batch, the models of a round."""
-    model, shape, kind = MODELS[settings["model"]](), tuple(facts["shape"]), facts.get("kind", "images")
+    model, shape, kind = (
+        MODELS[settings["model"]](),
+        tuple(facts["shape"]),
+        facts.get("kind", "images"),
+    )
     number = 8 if settings["precision"] == "float64" else 4
     size = _client_size(settings, facts)
-    stored = (facts["train"] + facts["test"]) * (math.prod(shape) * (2 if kind == "table" else 1) + 16)  # a label and an index
+    stored = (facts["train"] + facts["test"]) * (
+        math.prod(shape) * (2 if kind == "table" else 1) + 16
+    )  # a label and an index
     largest = min(LARGEST, settings["clients"]) * size
     inputs = largest * math.prod(shape) * UNPACKED * (8 if kind == "text" else number)
-    outputs = model.outputs(shape) * max(model.kept * min(settings["batch"], largest), evaluated_at_once(shape)) * number
-    held = HELD * (_load(settings).networks - 1) + build(SERVERS, settings["server"]).models_held(settings["clients"])
-    models = (COPIES * (settings["cohort"] + _probes(settings)[0]) + held) * model.weights(shape, facts["classes"]) * number
+    outputs = (
+        model.outputs(shape)
+        * max(model.kept * min(settings["batch"], largest), evaluated_at_once(shape))
+        * number
+    )
+    held = HELD * (_load(settings).networks - 1) + build(SERVERS, settings["server"]).models_held(
+        settings["clients"]
+    )
+    models = (
+        (COPIES * (settings["cohort"] + _probes(settings)[0]) + held)
+        * model.weights(shape, facts["classes"])
+        * number
+    )
     return START_MB + (stored + inputs + outputs + models) / 1e6
 
 
 def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """How many samples a client holds in the mean."""
-    return float((facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"])
+    return float(
+        (facts["train"] - settings["validation"]) * settings["samples"] / settings["clients"]
+    )
 
 
 def _load(settings: Mapping[str, Any]) -> Load:
@@ -87,4 +117,8 @@ def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:
     """How many clients are probed in a round, with how many batches each."""
     selector = build(SELECTORS, settings["selector"])
     batches = selector.probing()
-    return (selector.pool_size(settings["clients"], settings["cohort"]), batches) if batches else (0, 0)
+    return (
+        (selector.pool_size(settings["clients"], settings["cohort"]), batches)
+        if batches
+        else (0, 0)
+    )

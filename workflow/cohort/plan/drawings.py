@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cohort.errors import UserError, suggest
+from cohort.core.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
+from cohort.metrics.paper import paper_file
+from cohort.metrics.paper_match import read_beside
+from cohort.metrics.summary import label_text
 from cohort.plan.expand import Values
 from cohort.plan.sizes import check_sizes
-from cohort.records.beside import read_beside
-from cohort.records.paper import paper_file
-from cohort.records.summary import label_text
 from cohort.tables.sizes import needs_no_runs
 from cohort.tables.spec import Table
 
@@ -22,7 +22,9 @@ FRAME = ("kind", "experiment", "title", "caption")
 Labels = tuple[str, ...]
 
 
-def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str) -> list[Labels]:
+def facets(
+    spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str
+) -> list[Labels]:
     """The labels that make the panels of a figure, and its hues; for a table, which may have holes, what it subtracts along."""
     if needs_no_runs(spec):
         check_sizes(spec, where, study)
@@ -35,9 +37,15 @@ def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values],
         raise UserError(f"{where}: {error}") from None
     for column in drawn.shown():
         if column not in axes:
-            raise UserError(f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}")
+            raise UserError(
+                f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}"
+            )
     _check_named(drawn, axes, where)
-    told_apart = {axis: values for axis, values in axes.items() if not (isinstance(drawn, Kind) and drawn.ignores(axis))}
+    told_apart = {
+        axis: values
+        for axis, values in axes.items()
+        if not (isinstance(drawn, Kind) and drawn.ignores(axis))
+    }
     _check_averages(drawn.shown(), told_apart, cells, where)
     _check_paper(drawn, spec, axes, cells, where, study)
     if isinstance(drawn, Table):
@@ -45,13 +53,22 @@ def facets(spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values],
     return [drawn.panels(), drawn.facets()[len(drawn.panels()) :]]
 
 
-def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Mapping[str, list[Any]]], file: Path) -> None:
+def check_titles(
+    titles: Mapping[str, Mapping[str, str]],
+    experiments: Sequence[Mapping[str, list[Any]]],
+    file: Path,
+) -> None:
     """Refuse a title for a value that no experiment has."""
-    known = {label: {label_text(value) for axes in experiments for value in axes.get(label, [])} for label in titles}
+    known = {
+        label: {label_text(value) for axes in experiments for value in axes.get(label, [])}
+        for label in titles
+    }
     for label, values in titles.items():
         for value in values:
             if value not in known[label]:
-                raise UserError(f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}")
+                raise UserError(
+                    f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}"
+                )
 
 
 def _check_named(drawn: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
@@ -60,17 +77,27 @@ def _check_named(drawn: Kind | Table, axes: Mapping[str, list[Any]], where: str)
         known = [label_text(value) for value in axes[label]]
         for value in values:
             if value not in known:
-                raise UserError(f"{where} names '{value}', which {label} does not have in its experiment{suggest(value, known)}")
+                raise UserError(
+                    f"{where} names '{value}', which {label} does not have in its experiment{suggest(value, known)}"
+                )
     for label in drawn.averaged() if isinstance(drawn, Kind) else ():
         if label not in axes:
-            raise UserError(f"{where}.pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}")
+            raise UserError(
+                f"{where}.pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}"
+            )
         if label in drawn.shown():
-            raise UserError(f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; it can do one of them only")
+            raise UserError(
+                f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; it can do one of them only"
+            )
 
 
-def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str) -> None:
+def _check_averages(
+    shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str
+) -> None:
     """Refuse to average runs that differ in more than their seed."""
-    others = [axis for axis, values in axes.items() if len(values) > 1 and axis not in (*shown, "seed")]
+    others = [
+        axis for axis, values in axes.items() if len(values) > 1 and axis not in (*shown, "seed")
+    ]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
         first = seen.setdefault(tuple(cell.get(column) for column in shown), cell)
@@ -84,7 +111,12 @@ def _check_averages(shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells
 
 
 def _check_paper(
-    drawn: Kind | Table, spec: Mapping[str, Any], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str
+    drawn: Kind | Table,
+    spec: Mapping[str, Any],
+    axes: Mapping[str, list[Any]],
+    cells: Iterable[Values],
+    where: str,
+    study: str,
 ) -> None:
     """Refuse an item of the paper that is not known, that fits nothing shown, or that says two things of one result."""
     file = paper_file(study, spec)
@@ -95,7 +127,9 @@ def _check_paper(
         measures: Sequence[Kind | Table] = drawn.measures() if isinstance(drawn, Table) else [drawn]
         metrics = [one.measured() if isinstance(one, Table) else one.metric for one in measures]
         found, *_ = [
-            read_beside(file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", ""))
+            read_beside(
+                file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", "")
+            )
             for one, metric in zip(measures, metrics, strict=True)
         ]
     except UserError as error:

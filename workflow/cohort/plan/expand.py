@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.errors import UserError, suggest
+from cohort.core.errors import UserError, suggest
 
 Values = dict[str, Any]
 
@@ -31,25 +31,42 @@ def combinations(experiment: Mapping[str, Any], where: str) -> Iterator[Values]:
 def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Every axis with its values in the order in which the study names them."""
     found: dict[str, list[Any]] = {}
-    for part in (experiment["axes"], *experiment.get("paired", []), *map(_lists, experiment.get("include", []))):
+    for part in (
+        experiment["axes"],
+        *experiment.get("paired", []),
+        *map(_lists, experiment.get("include", [])),
+    ):
         for key, values in part.items():
-            found[key] = list(dict.fromkeys([*found.get(key, []), *(value for value in values if value is not None)]))
+            found[key] = list(
+                dict.fromkeys(
+                    [*found.get(key, []), *(value for value in values if value is not None)]
+                )
+            )
     return found
 
 
 def overridden(settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]) -> Values:
     """A cell's values: a study's settings, then what its overrides say of such cells (the later ones first), then the cell's `own`."""
     values = settings | own
-    said = {key: value for entry in overrides if fits(values, entry["given"]) for key, value in entry["settings"].items()}
+    said = {
+        key: value
+        for entry in overrides
+        if fits(values, entry["given"])
+        for key, value in entry["settings"].items()
+    }
     return settings | said | own
 
 
-def check_overrides(overrides: Iterable[Mapping[str, Any]], cells: Iterable[Values], file: Path) -> None:
+def check_overrides(
+    overrides: Iterable[Mapping[str, Any]], cells: Iterable[Values], file: Path
+) -> None:
     """Refuse one that is about no cell of a study."""
     cells = list(cells)
     for place, entry in enumerate(overrides):
         if not any(fits(values, entry["given"]) for values in cells):
-            raise UserError(f"{file}: overrides[{place}]: no cell has {_phrase(_lists(entry['given']))}")
+            raise UserError(
+                f"{file}: overrides[{place}]: no cell has {_phrase(_lists(entry['given']))}"
+            )
 
 
 def fits(values: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
@@ -72,15 +89,21 @@ Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 def _groups(experiment: Mapping[str, Any], where: str) -> list[Group]:
-    groups: list[Group] = [((key,), [(value,) for value in values]) for key, values in experiment["axes"].items()]
+    groups: list[Group] = [
+        ((key,), [(value,) for value in values]) for key, values in experiment["axes"].items()
+    ]
     for paired in experiment.get("paired", []):
         if len({len(values) for values in paired.values()}) != 1:
             lengths = ", ".join(f"{key}: {len(values)}" for key, values in paired.items())
-            raise UserError(f"{where}.paired: lists that move together must be equally long ({lengths})")
+            raise UserError(
+                f"{where}.paired: lists that move together must be equally long ({lengths})"
+            )
         groups.append((tuple(paired), list(zip(*paired.values(), strict=True))))
         for values in groups[-1][1]:
             if groups[-1][1].count(values) > 1:
-                twice = ", ".join(f"{key}: {value}" for key, value in zip(paired, values, strict=True))
+                twice = ", ".join(
+                    f"{key}: {value}" for key, value in zip(paired, values, strict=True)
+                )
                 raise UserError(f"{where}.paired holds a combination twice ({twice})")
     names = [key for keys, _ in groups for key in keys]
     for key in names:
@@ -107,18 +130,28 @@ def _include(groups: list[Group], entry: Mapping[str, list[Any]], where: str) ->
         if len(missing) == len(keys):
             kept.append((keys, values))
         elif missing:
-            raise UserError(f"{where}.include: an entry that gives one of {', '.join(keys)} must give them all, for they are paired")
+            raise UserError(
+                f"{where}.include: an entry that gives one of {', '.join(keys)} must give them all, for they are paired"
+            )
     return kept + [((key,), [(value,) for value in values]) for key, values in entry.items()]
 
 
 def _check_exclude(entry: Mapping[str, list[Any]], groups: list[Group], where: str) -> None:
-    axes = {key: [row[position] for row in values] for keys, values in groups for position, key in enumerate(keys)}
+    axes = {
+        key: [row[position] for row in values]
+        for keys, values in groups
+        for position, key in enumerate(keys)
+    }
     for key, values in entry.items():
         if key not in axes:
-            raise UserError(f"{where}.exclude names '{key}', which is no axis here{suggest(key, axes)}")
+            raise UserError(
+                f"{where}.exclude names '{key}', which is no axis here{suggest(key, axes)}"
+            )
         for value in values:
             if value not in axes[key]:
-                raise UserError(f"{where}.exclude names {key} {value!r}, which is not on the axis{suggest(value, axes[key])}")
+                raise UserError(
+                    f"{where}.exclude names {key} {value!r}, which is not on the axis{suggest(value, axes[key])}"
+                )
 
 
 def _phrase(entry: Mapping[str, list[Any]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cohort.errors import UserError, suggest
+from cohort.core.errors import UserError, suggest
 from cohort.plan.study import Row
 
 
@@ -16,8 +16,12 @@ def read_only(only: str, rows: list[Row]) -> dict[str, set[str]]:
     for part in only.split(","):
         key, _, values = part.strip().partition("=")
         if key not in known:
-            raise UserError(f"only '{only}': '{key}' is no label of these cells{suggest(key, known)}")
+            raise UserError(
+                f"only '{only}': '{key}' is no label of these cells{suggest(key, known)}"
+            )
         wanted[key] = set(values.split("|"))
         for value in sorted(wanted[key] - set(known[key])):
-            raise UserError(f"only '{only}': no cell has {key} '{value}'{suggest(value, known[key])}")
+            raise UserError(
+                f"only '{only}': no cell has {key} '{value}'{suggest(value, known[key])}"
+            )
     return wanted

@@ -10,21 +10,28 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.cell import Planned
+from cohort.cell.planned import Planned
 from cohort.claims import Matrix
-from cohort.errors import UserError, suggest
+from cohort.core.errors import UserError, suggest
+from cohort.metrics.names import SERIES
 from cohort.plan.absent import Absent, stand_ins
 from cohort.plan.claims import resolve
 from cohort.plan.drawings import check_titles, facets
-from cohort.plan.expand import Values, axis_values, check_overrides, combinations, left_over, overridden
+from cohort.plan.expand import (
+    Values,
+    axis_values,
+    check_overrides,
+    combinations,
+    left_over,
+    overridden,
+)
 from cohort.plan.only import read_only
-from cohort.plan.reading import read_yaml
 from cohort.plan.resolve import Resolver, needed_settings
 from cohort.plan.scale import FULL, First, scaled, settings_of, thinned
 from cohort.plan.sizes import with_sizes
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.validation import Validator
-from cohort.records.names import SERIES
+from cohort.plan.yaml_files import read_yaml
 from cohort.training.procedures import parse_procedure
 
 CONFIG = Path("config")
@@ -38,17 +45,27 @@ class Plan:
 
     def __init__(self, config: dict[str, Any], validator: Validator, scales: Mapping[str, Any]):
         self.config, self.scale = config, config["scale"]
-        self.datasets, self.strategies = (_checked(validator, name) for name in ("datasets", "strategies"))
+        self.datasets, self.strategies = (
+            _checked(validator, name) for name in ("datasets", "strategies")
+        )
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
         self.tell: Callable[[str], None] = lambda note: None
         self.scales = list(scales)
         self._scale = scales[self.scale]
         cheaper = [name for name in scales if name != FULL]
-        names = {"dataset": list(self.datasets), "strategy": list(self.strategies), "scale": cheaper}
+        names = {
+            "dataset": list(self.datasets),
+            "strategy": list(self.strategies),
+            "scale": cheaper,
+        }
         self._validator = Validator(CONFIG / "schemas", names)
         self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
-        self.cells, self.shards, self.data = self._resolver.cells, self._resolver.shards, self._resolver.data
+        self.cells, self.shards, self.data = (
+            self._resolver.cells,
+            self._resolver.shards,
+            self._resolver.data,
+        )
         self._absent = Absent(self.datasets, config)
 
     @property
@@ -79,9 +96,17 @@ class Plan:
 
     def digests(self, study: str, only: str = "") -> list[str]:
         """The cells of a study, or those of them whose labels `only` allows."""
-        rows = [row for experiment in self.study(study).experiments.values() for row in experiment.rows]
+        rows = [
+            row for experiment in self.study(study).experiments.values() for row in experiment.rows
+        ]
         wanted = read_only(only, rows) if only and rows else {}
-        return list(dict.fromkeys(row.digest for row in rows if all(str(row.labels.get(key)) in wanted[key] for key in wanted)))
+        return list(
+            dict.fromkeys(
+                row.digest
+                for row in rows
+                if all(str(row.labels.get(key)) in wanted[key] for key in wanted)
+            )
+        )
 
     def look(self, study: str, experiment: str) -> Values:
         """What a figure or table needs to know beside the numbers: orders, titles, places among all strategies, what a round is."""
@@ -100,7 +125,10 @@ class Plan:
     def titles(self, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
         """What a study calls the values of its labels, and what these strategies are called where it does not say."""
         own = self.study(study).titles
-        return own | {"strategy": {name: self.strategies[name]["title"] for name in strategies} | own.get("strategy", {})}
+        return own | {
+            "strategy": {name: self.strategies[name]["title"] for name in strategies}
+            | own.get("strategy", {})
+        }
 
 
 def load(overrides: Mapping[str, Any] | None = None) -> Plan:
@@ -123,14 +151,20 @@ def study_file(name: str) -> Path:
 
 def all_studies() -> list[str]:
     """The names of the study files. A file of another name, such as an editor's, is none: its name would become a part of paths."""
-    return sorted(file.stem for file in (CONFIG / "studies").glob("*.yaml") if re.fullmatch(WORD, file.stem))
+    return sorted(
+        file.stem for file in (CONFIG / "studies").glob("*.yaml") if re.fullmatch(WORD, file.stem)
+    )
 
 
 def drawn_names(study: str) -> list[str]:
     """The figures, tables and claims of a study by name, without expanding it; none where its file cannot be read (loading it says why)."""
     try:
         content = read_yaml(study_file(study))
-        names = [*content.get("figures", {}), *content.get("tables", {}), *([CLAIMS_TABLE] if content.get("claims") else [])]
+        names = [
+            *content.get("figures", {}),
+            *content.get("tables", {}),
+            *([CLAIMS_TABLE] if content.get("claims") else []),
+        ]
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError):
         return []
@@ -143,28 +177,59 @@ def _checked(validator: Validator, name: str) -> dict[str, Any]:
     return content
 
 
-def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, Any], resolver: Resolver, notes: list[str]) -> Study:
+def _study(
+    name: str,
+    text: Mapping[str, Any],
+    scale: str,
+    usual: Mapping[str, Any],
+    resolver: Resolver,
+    notes: list[str],
+) -> Study:
     file = study_file(name)
     figures, tables = text.get("figures", {}), text.get("tables", {})
     if CLAIMS_TABLE in figures | tables:
-        raise UserError(f"{file}: '{CLAIMS_TABLE}' is the table of the study's claims; call the figure or table otherwise")
+        raise UserError(
+            f"{file}: '{CLAIMS_TABLE}' is the table of the study's claims; call the figure or table otherwise"
+        )
     for twice in sorted(set(figures) & set(tables)):
-        raise UserError(f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise")
+        raise UserError(
+            f"{file}: '{twice}' names a figure and a table; one of them must be called otherwise"
+        )
     experiments, first, matrix, shares = {}, First(), Matrix(), {}
     everything: list[Values] = []
     for key, block in text["experiments"].items():
         where = f"{file}: experiments.{key}"
         axes = axis_values(block)
         settings, overrides = text.get("settings", {}), text.get("overrides", [])
-        own = [block.get("settings", {}) | combination for combination in combinations(block, where)]
+        own = [
+            block.get("settings", {}) | combination for combination in combinations(block, where)
+        ]
         cells = [overridden(settings, values, overrides) for values in own]
         everything += cells
-        axes |= {column: list(dict.fromkeys(values.get(column) for values in cells)) for column in LABELS if column not in axes}
-        mine = {drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key}
-        shown = [labels for drawn, spec in mine.items() for labels in facets(spec, axes, cells, f"{file}: {drawn}", name)]
-        tables |= {drawn: with_sizes(spec, cells, resolver.datasets) for drawn, spec in mine.items() if drawn in tables}
+        axes |= {
+            column: list(dict.fromkeys(values.get(column) for values in cells))
+            for column in LABELS
+            if column not in axes
+        }
+        mine = {
+            drawn: spec for drawn, spec in (figures | tables).items() if spec["experiment"] == key
+        }
+        shown = [
+            labels
+            for drawn, spec in mine.items()
+            for labels in facets(spec, axes, cells, f"{file}: {drawn}", name)
+        ]
+        tables |= {
+            drawn: with_sizes(spec, cells, resolver.datasets)
+            for drawn, spec in mine.items()
+            if drawn in tables
+        }
         matrix.add(key, axes, cells)
-        cheaper = dict(usual) | text.get("scales", {}).get(scale, {}) | block.get("scales", {}).get(scale, {})
+        cheaper = (
+            dict(usual)
+            | text.get("scales", {}).get(scale, {})
+            | block.get("scales", {}).get(scale, {})
+        )
         shares[key] = cheaper.get("rounds", 1)
         kept = left_over(cells, cheaper.get("without", []), f"{where}.scales.{scale}.without")
         chosen = _seeds(first.settle(cells, kept, cheaper), cheaper)
@@ -172,19 +237,38 @@ def _study(name: str, text: Mapping[str, Any], scale: str, usual: Mapping[str, A
             chosen = thinned(chosen, shown)
         if len(chosen) < len(cells):
             missing = "".join(f", without {_phrase(entry)}" for entry in cheaper.get("without", []))
-            notes.append(f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}")
+            notes.append(
+                f"{name}.{key}: {len(chosen)} of {len(cells)} cells at this scale{missing}"
+            )
         experiments[key] = _experiment(chosen, axes, first, resolver, where)
     check_overrides(text.get("overrides", []), everything, file)
     for drawn, spec in (figures | tables).items():
         if spec["experiment"] not in experiments:
-            raise UserError(f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}")
-    titles, claims = text.get("titles", {}), resolve(text.get("claims", {}), matrix, shares, name, str(file))
+            raise UserError(
+                f"{file}: {drawn}.experiment is '{spec['experiment']}'{suggest(spec['experiment'], experiments)}"
+            )
+    titles, claims = (
+        text.get("titles", {}),
+        resolve(text.get("claims", {}), matrix, shares, name, str(file)),
+    )
     check_titles(titles, [found.axes for found in experiments.values()], file)
-    return Study(name, text["title"], text.get("description", ""), experiments, figures, tables, titles, claims)
+    return Study(
+        name,
+        text["title"],
+        text.get("description", ""),
+        experiments,
+        figures,
+        tables,
+        titles,
+        claims,
+    )
 
 
 def _phrase(entry: Values) -> str:
-    return ", ".join(f"{key} {' or '.join(map(str, value)) if isinstance(value, list) else value}" for key, value in entry.items())
+    return ", ".join(
+        f"{key} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in entry.items()
+    )
 
 
 def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:
@@ -194,13 +278,17 @@ def _seeds(cells: list[Values], scale: Mapping[str, Any]) -> list[Values]:
     return [values for values in cells if values["seed"] in seeds]
 
 
-def _experiment(cells: list[Values], axes: dict[str, list[Any]], first: First, resolver: Resolver, where: str) -> Experiment:
+def _experiment(
+    cells: list[Values], axes: dict[str, list[Any]], first: First, resolver: Resolver, where: str
+) -> Experiment:
     rows: dict[str, Row] = {}
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for values in cells:
         needed_settings(values, where)
         digest = resolver.cell(scaled(settings_of(values), first.scale_of(values)), where)
-        row = rows.setdefault(digest, Row({column: values.get(column) for column in columns}, digest))
+        row = rows.setdefault(
+            digest, Row({column: values.get(column) for column in columns}, digest)
+        )
         if row.labels.get(SERIES) != values.get(SERIES):
             raise UserError(
                 f"{where}: {SERIES} '{row.labels.get(SERIES)}' and '{values.get(SERIES)}' name the same run, which can have one name only; "

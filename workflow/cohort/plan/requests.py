@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cohort.cell import Planned
+from cohort.cell.planned import Planned
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
@@ -21,12 +21,16 @@ COST_KEYS = (
 """The settings that an estimate depends on, beside the selector and the server rule."""
 
 
-def wanted(settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1) -> tuple[int, int]:
+def wanted(
+    settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1
+) -> tuple[int, int]:
     """The megabytes and minutes that a job asks for, in steps, so that a cluster sees few kinds of jobs. A second attempt asks for more."""
     more = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
-    return _step(more * _step(megabytes, MEGABYTES), MEGABYTES), _step(more * _step(minutes, MINUTES), MINUTES)
+    return _step(more * _step(megabytes, MEGABYTES), MEGABYTES), _step(
+        more * _step(minutes, MINUTES), MINUTES
+    )
 
 
 def _step(amount: float, steps: tuple[int, ...]) -> int:
@@ -37,7 +41,9 @@ def _step(amount: float, steps: tuple[int, ...]) -> int:
 class Requests:
     """The requests of all cells, worked out once for each kind of cell."""
 
-    def __init__(self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool):
+    def __init__(
+        self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool
+    ):
         """`datasets` is what the config says of the data sets. A job has none, and asks the plan file of the prepared data. Of this
         machine's memory, which all cells share, a cell takes the estimate."""
         self._planned, self._datasets, self._local = planned, datasets, local
@@ -54,11 +60,19 @@ class Requests:
     def _of(self, digest: str, attempt: int) -> tuple[int, int]:
         planned = self._planned(digest)
         settings = planned.settings
-        key = (attempt, *(settings[name] for name in COST_KEYS), *map(str, settings["selector"].values()), settings["server"]["name"])
+        key = (
+            attempt,
+            *(settings[name] for name in COST_KEYS),
+            *map(str, settings["selector"].values()),
+            settings["server"]["name"],
+        )
         if key not in self._known:
             facts = self._facts(planned)
             megabytes, minutes = wanted(settings, facts, attempt)
-            self._known[key] = (round(memory_mb(settings, facts)) if self._local else megabytes), minutes
+            self._known[key] = (
+                (round(memory_mb(settings, facts)) if self._local else megabytes),
+                minutes,
+            )
         return self._known[key]
 
     def _facts(self, planned: Planned) -> Mapping[str, Any]:

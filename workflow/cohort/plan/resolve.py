@@ -7,13 +7,15 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cohort.cell import SHARD_KEYS, Planned, Settings, digest_of, spelled_out
-from cohort.components import build, canonical, in_type
+from cohort.cell.evaluations import spelled_out
+from cohort.cell.planned import Planned, digest_of
+from cohort.cell.settings import SHARD_KEYS, Settings
+from cohort.core.components import build, canonical, in_type
+from cohort.core.errors import UserError
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.facts import USUAL, given
 from cohort.data.parsers import PARSERS
 from cohort.data.sampling import scaled_count
-from cohort.errors import UserError
 from cohort.models import MODELS
 from cohort.partition import parse_name
 from cohort.plan.expand import Values
@@ -27,7 +29,17 @@ DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "ave
 HINTS = typing.get_type_hints(Settings)
 NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
 REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
-PROCEDURE_KEYS = ("procedure", "clients", "cohort", "rounds", "schedule", "validation", "optimizer", "momentum", "participation")
+PROCEDURE_KEYS = (
+    "procedure",
+    "clients",
+    "cohort",
+    "rounds",
+    "schedule",
+    "validation",
+    "optimizer",
+    "momentum",
+    "participation",
+)
 Check = Callable[[Any, str, str], None]
 
 
@@ -43,27 +55,59 @@ class Resolver:
 
     def cell(self, values: Values, where: str) -> str:
         """Plan one cell and everything that it needs; its digest."""
-        settings = NEUTRAL | {key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != NEUTRAL[key]}
+        settings = NEUTRAL | {
+            key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != NEUTRAL[key]
+        }
         settings["evaluate_every"] = spelled_out(settings["evaluate_every"], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
-        parts, short, science = self._once(("strategy", settings["strategy"], overrides), self._strategy, where)
+        parts, short, science = self._once(
+            ("strategy", settings["strategy"], overrides), self._strategy, where
+        )
         data = self._once(("data", settings["dataset"]), self._data, where)
         dealt = self.dealt(settings, where)
-        self._once(("shape", *(settings[key] for key in ("model", "augmentation", "dataset"))), self._check_shape, where)
+        self._once(
+            ("shape", *(settings[key] for key in ("model", "augmentation", "dataset"))),
+            self._check_shape,
+            where,
+        )
         sizes = (settings[key] for key in ("clients", "cohort", "reserve", "dataset", "samples"))
         self._once(("cohort", settings["strategy"], overrides, *sizes), self._check_cohort, where)
         followed = (settings[key] for key in PROCEDURE_KEYS)
-        self._once(("procedure", settings["strategy"], overrides, *followed), self._check_procedure, where)
-        named = (settings[key] for key in ("model", "augmentation", "procedure", "partition", "schedule", "participation"))
+        self._once(
+            ("procedure", settings["strategy"], overrides, *followed), self._check_procedure, where
+        )
+        named = (
+            settings[key]
+            for key in (
+                "model",
+                "augmentation",
+                "procedure",
+                "partition",
+                "schedule",
+                "participation",
+            )
+        )
         science = science | self._once(("science", *named), self._science, where)
-        identity = {key: value for key, value in settings.items() if value != NEUTRAL[key]} | short | {"data": data.digest}
+        identity = (
+            {key: value for key, value in settings.items() if value != NEUTRAL[key]}
+            | short
+            | {"data": data.digest}
+        )
         digest = digest_of(identity, science)
         if digest not in self.cells:
-            folder = "/".join(settings[key] for key in ("dataset", "model", "partition", "J", "strategy"))
+            folder = "/".join(
+                settings[key] for key in ("dataset", "model", "partition", "J", "strategy")
+            )
             self.cells[digest] = Planned(
                 path=f"results/cells/{folder}/seed{settings['seed']}-{digest}.h5",
                 digest=digest,
-                settings=settings | parts | ({"generated": True} if self.datasets[settings["dataset"]].get("generated") else {}),
+                settings=settings
+                | parts
+                | (
+                    {"generated": True}
+                    if self.datasets[settings["dataset"]].get("generated")
+                    else {}
+                ),
                 science=science,
                 inputs={"data": data.path, "shards": dealt.path},
             )
@@ -79,16 +123,24 @@ class Resolver:
             self._known[key] = make(where, *key[1:])
         return self._known[key]
 
-    def _strategy(self, where: str, name: str, overrides: tuple[tuple[str, Any], ...]) -> tuple[Values, Values, dict[str, int]]:
+    def _strategy(
+        self, where: str, name: str, overrides: tuple[tuple[str, Any], ...]
+    ) -> tuple[Values, Values, dict[str, int]]:
         """The parts of a strategy with every parameter, the same without those at their defaults, and their science versions."""
         parts, short, science = {}, {}, {}
         for part, components in PARTS.items():
             spec = dict(self.strategies[name].get(part) or DEFAULT_PARTS[part])
-            spec |= {key.partition(".")[2]: value for key, value in overrides if key.startswith(f"{part}.")}
+            spec |= {
+                key.partition(".")[2]: value
+                for key, value in overrides
+                if key.startswith(f"{part}.")
+            }
             self.check(spec, part, f"{where}, strategy {name}, {part}")
             component = components[spec["name"]]
             short[part] = {"name": spec["name"]} | canonical(component, spec)
-            parts[part] = {"name": spec["name"]} | dataclasses.asdict(build(components, short[part]))
+            parts[part] = {"name": spec["name"]} | dataclasses.asdict(
+                build(components, short[part])
+            )
             science[f"{part}:{spec['name']}"] = component.science
         return parts, short, science
 
@@ -96,29 +148,48 @@ class Resolver:
         facts = self.datasets[dataset]
         settings = {"dataset": dataset} | given(facts)
         science = {f"dataset:{dataset}": PARSERS[dataset].science}
-        digest = digest_of(settings | {"files": {name: checksum(file) for name, file in facts["files"].items()}}, science)
+        digest = digest_of(
+            settings | {"files": {name: checksum(file) for name, file in facts["files"].items()}},
+            science,
+        )
         raw = {name: f"resources/raw/{dataset}/{name}" for name in facts["files"]}
-        return self._keep(self.data, Planned(f"resources/data/{dataset}-{digest}.h5", digest, settings, science, raw))
+        return self._keep(
+            self.data,
+            Planned(f"resources/data/{dataset}-{digest}.h5", digest, settings, science, raw),
+        )
 
     def _shards(self, where: str, *values: Any) -> Planned:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
-        dataset, partition, clients, seed = (settings[key] for key in ("dataset", "partition", "clients", "seed"))
+        dataset, partition, clients, seed = (
+            settings[key] for key in ("dataset", "partition", "clients", "seed")
+        )
         data = self._once(("data", dataset), self._data, where)
         checked = (settings[key] for key in ("dataset", "samples", "clients", "validation"))
-        science = self._once(("partition", partition, *checked), self._check_partition, where).versions()
-        late = {key: settings[key] for key in ("validation", "holdout") if settings[key] != NEUTRAL[key]}
+        science = self._once(
+            ("partition", partition, *checked), self._check_partition, where
+        ).versions()
+        late = {
+            key: settings[key] for key in ("validation", "holdout") if settings[key] != NEUTRAL[key]
+        }
         identity = {key: settings[key] for key in SHARD_KEYS[:5]} | late
         digest = digest_of(identity | {"data": data.digest}, science)
         path = f"results/shards/{dataset}/{partition}/clients{clients}-seed{seed}-{digest}.h5"
-        return self._keep(self.shards, Planned(path, digest, settings, science, {"data": data.path}))
+        return self._keep(
+            self.shards, Planned(path, digest, settings, science, {"data": data.path})
+        )
 
     def _keep(self, things: dict[str, Planned], planned: Planned) -> Planned:
         return things.setdefault(planned.digest, planned)
 
     def _check_procedure(self, where: str, strategy: str, overrides: Any, *values: Any) -> None:
-        settings = dict(zip(PROCEDURE_KEYS, values, strict=True)) | self._once(("strategy", strategy, overrides), self._strategy, where)[0]
+        settings = (
+            dict(zip(PROCEDURE_KEYS, values, strict=True))
+            | self._once(("strategy", strategy, overrides), self._strategy, where)[0]
+        )
         if settings["optimizer"] == "adam" and settings["momentum"]:
-            raise UserError(f"{where}: momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
+            raise UserError(
+                f"{where}: momentum is {settings['momentum']:g}, but Adam takes none; leave it out"
+            )
         try:
             parse_participation(settings["participation"])
             parse_procedure(settings["procedure"]).check(settings)
@@ -128,7 +199,14 @@ class Resolver:
             raise UserError(f"{where}: {error}") from None
 
     def _science(
-        self, where: str, model: str, augmentation: str, procedure: str, partition: str, schedule: str, participation: str
+        self,
+        where: str,
+        model: str,
+        augmentation: str,
+        procedure: str,
+        partition: str,
+        schedule: str,
+        participation: str,
     ) -> dict[str, int]:
         how = parse_procedure(procedure)
         return {
@@ -136,19 +214,33 @@ class Resolver:
             f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
             f"procedure:{how.name}": how.science,
             f"schedule:{schedule.partition('-')[0]}": parse_schedule(schedule).science,
-            f"participation:{participation.partition('-')[0]}": parse_participation(participation).science,
+            f"participation:{participation.partition('-')[0]}": parse_participation(
+                participation
+            ).science,
         } | parse_name(partition).versions()
 
-    def _check_partition(self, where: str, partition: str, dataset: str, samples: float, clients: int, validation: int) -> Any:
+    def _check_partition(
+        self,
+        where: str,
+        partition: str,
+        dataset: str,
+        samples: float,
+        clients: int,
+        validation: int,
+    ) -> Any:
         facts = self.datasets[dataset]
         left = scaled_count(facts["train"], samples) - scaled_count(validation, samples)
         if left < 1:
-            raise UserError(f"{where}: validation is {validation}, but {dataset} has only {facts['train']} training samples to share")
+            raise UserError(
+                f"{where}: validation is {validation}, but {dataset} has only {facts['train']} training samples to share"
+            )
         try:
             scheme = parse_name(partition)
             scheme.scaled(samples).check(facts["classes"], clients, left, facts.get("groups"))
         except ValueError as error:
-            raise UserError(f"{where}: partition '{partition}' of {dataset} is impossible: {error}") from None
+            raise UserError(
+                f"{where}: partition '{partition}' of {dataset} is impossible: {error}"
+            ) from None
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
         return scheme
@@ -156,25 +248,45 @@ class Resolver:
     def _check_shape(self, where: str, model: str, augmentation: str, dataset: str) -> None:
         facts = self.datasets[dataset]
         kind = facts.get("kind", USUAL["kind"])
-        for part, taker in (("model", MODELS[model]()), ("augmentation", AUGMENTATIONS[augmentation]())):
+        for part, taker in (
+            ("model", MODELS[model]()),
+            ("augmentation", AUGMENTATIONS[augmentation]()),
+        ):
             try:
                 if kind not in taker.kinds:
                     raise ValueError(f"takes {' or '.join(taker.kinds)}, not {kind}")
                 taker.check(tuple(facts["shape"]))
             except ValueError as error:
-                raise UserError(f"{where}: {part} '{taker.name}' cannot take {dataset}: {error}") from None
+                raise UserError(
+                    f"{where}: {part} '{taker.name}' cannot take {dataset}: {error}"
+                ) from None
 
     def _check_cohort(
-        self, where: str, strategy: str, overrides: Any, clients: int, cohort: int, reserve: int, dataset: str, samples: float
+        self,
+        where: str,
+        strategy: str,
+        overrides: Any,
+        clients: int,
+        cohort: int,
+        reserve: int,
+        dataset: str,
+        samples: float,
     ) -> None:
-        selector = build(SELECTORS, self._once(("strategy", strategy, overrides), self._strategy, where)[0]["selector"])
+        selector = build(
+            SELECTORS,
+            self._once(("strategy", strategy, overrides), self._strategy, where)[0]["selector"],
+        )
         test = scaled_count(self.datasets[dataset]["test"], samples)
         if cohort > clients:
             raise UserError(f"{where}: cohort is {cohort}, but there are only {clients} clients")
         if scaled_count(reserve, samples) >= test:
-            raise UserError(f"{where}: reserve is {reserve}, but {dataset} has only {test} test samples, of which some must be left")
+            raise UserError(
+                f"{where}: reserve is {reserve}, but {dataset} has only {test} test samples, of which some must be left"
+            )
         if "reserved_loss" in selector.needs and reserve == 0:
-            raise UserError(f"{where}: strategy '{strategy}' looks at reserved samples, so reserve must be at least 1")
+            raise UserError(
+                f"{where}: strategy '{strategy}' looks at reserved samples, so reserve must be at least 1"
+            )
         try:
             selector.check(clients, cohort)
         except ValueError as error:

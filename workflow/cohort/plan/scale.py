@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cohort.metrics.names import SERIES
 from cohort.plan.expand import Values, fits
 from cohort.plan.resolve import NEUTRAL
-from cohort.records.names import SERIES
 from cohort.training.schedules import parse_schedule
 
 FULL = "full"
@@ -24,7 +24,9 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
         changed["rounds"] = rounds
         if scale.get("stretched", True):
             changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
-        changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(rounds / values["rounds"]))
+        changed["schedule"] = str(
+            parse_schedule(values["schedule"]).scaled(rounds / values["rounds"])
+        )
         changed["evaluate_every"] = _shrunk(values["evaluate_every"], rounds / values["rounds"])
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]
@@ -34,7 +36,9 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
 def _shrunk(every: int | str, share: float) -> int | str:
     """The same number of evaluations of fewer rounds, at least one round apart; the last ten rounds are ten however few there are."""
     if isinstance(every, str):
-        return re.sub(r"(?<!last )\b[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every)
+        return re.sub(
+            r"(?<!last )\b[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every
+        )
     return max(1, round(every * share))
 
 
@@ -49,7 +53,9 @@ class First:
     def __init__(self) -> None:
         self._scales: dict[Run, Mapping[str, Any] | None] = {}
 
-    def settle(self, cells: Iterable[Values], kept: list[Values], scale: Mapping[str, Any]) -> list[Values]:
+    def settle(
+        self, cells: Iterable[Values], kept: list[Values], scale: Mapping[str, Any]
+    ) -> list[Values]:
         """Note what an experiment says of its cells, all but the `kept` left out, and return those kept that no earlier one leaves out."""
         runs = {id(values): _run(values) for values in cells}
         wanted = {runs[id(values)] for values in kept}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
+from cohort.metrics.paper import paper_file, read_paper
 from cohort.models import MODELS
 from cohort.plan.expand import Values
-from cohort.records.paper import paper_file, read_paper
 from cohort.tables.sizes import needs_no_runs
 
 
@@ -22,7 +22,13 @@ def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]
     for cell in cells:
         facts, dataset, model = datasets[cell["dataset"]], cell["dataset"], cell["model"]
         weights = MODELS[model]().weights(tuple(facts["shape"]), facts["classes"])
-        sizes = {"dataset": dataset, "model": model, "classes": facts["classes"], "clients": cell["clients"], "weights": weights}
+        sizes = {
+            "dataset": dataset,
+            "model": model,
+            "classes": facts["classes"],
+            "clients": cell["clients"],
+            "weights": weights,
+        }
         found.setdefault((dataset, model), sizes)
     return list(found.values())
 

@@ -40,7 +40,13 @@ class Study:
 
     def strategies(self, experiments: Iterable[str]) -> list[str]:
         """The strategies of some of its experiments."""
-        return list(dict.fromkeys(name for experiment in experiments for name in self.experiments[experiment].axes["strategy"]))
+        return list(
+            dict.fromkeys(
+                name
+                for experiment in experiments
+                for name in self.experiments[experiment].axes["strategy"]
+            )
+        )
 
     def drawn(self) -> dict[str, Values]:
         """Its figures and tables by name."""
@@ -48,5 +54,14 @@ class Study:
 
     def claimed(self) -> list[str]:
         """The experiments that its claims are about."""
-        points = (point for spec in self.claims.values() for one in spec["comparisons"] for point in one["points"])
-        return list(dict.fromkeys(point["experiment"] for point in points if point["experiment"] in self.experiments))
+        points = (
+            point
+            for spec in self.claims.values()
+            for one in spec["comparisons"]
+            for point in one["points"]
+        )
+        return list(
+            dict.fromkeys(
+                point["experiment"] for point in points if point["experiment"] in self.experiments
+            )
+        )

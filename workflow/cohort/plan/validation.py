@@ -16,23 +16,27 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from cohort.cell import Settings
+from cohort.cell.settings import Settings
 from cohort.claims import CLAIMS
-from cohort.components import Component, schema_of
+from cohort.core.components import Component, schema_of
+from cohort.core.errors import UserError, suggest
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import PARSERS
-from cohort.errors import UserError, suggest
 from cohort.figures import KINDS
+from cohort.metrics.names import SERIES
 from cohort.models import MODELS
-from cohort.plan.reading import read_yaml
-from cohort.records.names import SERIES
+from cohort.plan.yaml_files import read_yaml
 from cohort.selection import SELECTORS
 from cohort.tables.sizes import Sizes
 from cohort.tables.spec import Table
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import SERVERS
 
-PARTS: dict[str, Mapping[str, type[Component]]] = {"selector": SELECTORS, "objective": OBJECTIVES, "server": SERVERS}
+PARTS: dict[str, Mapping[str, type[Component]]] = {
+    "selector": SELECTORS,
+    "objective": OBJECTIVES,
+    "server": SERVERS,
+}
 TYPES = {
     "object": "a mapping",
     "array": "a list",
@@ -42,7 +46,12 @@ TYPES = {
     "boolean": "true or false",
     "null": "empty",
 }
-BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
 
 
 LONGEST = 200  # of a name, which becomes a part of a path
@@ -64,7 +73,8 @@ class Validator:
     def __init__(self, folder: Path, names: Mapping[str, list[str]] | None = None):
         self.folder = folder
         self.registry: Registry[Any] = Registry().with_resources(
-            (f"cohort:{name}", DRAFT202012.create_resource(schema)) for name, schema in _derived(names or {}).items()
+            (f"cohort:{name}", DRAFT202012.create_resource(schema))
+            for name, schema in _derived(names or {}).items()
         )
 
     def check(self, value: Any, schema: str, file: str | Path) -> None:
@@ -86,7 +96,9 @@ def explain(error: ValidationError) -> str:
     while error.context:
         error = min(error.context, key=lambda inner: -len(inner.path))
     where = (
-        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)[: 2 * LONGEST].lstrip(".")
+        "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
+        )[: 2 * LONGEST].lstrip(".")
         or "the file"
     )
     found: Any = error.instance
@@ -105,7 +117,9 @@ def explain(error: ValidationError) -> str:
     if rule in ("enum", "const"):
         return f"{where} is {_shown(found)}, which is not known{suggest(str(found)[:LONGEST], limit if rule == 'enum' else [limit])}"
     if rule == "type":
-        expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
+        expected = " or ".join(
+            TYPES[name] for name in ([limit] if isinstance(limit, str) else limit)
+        )
         return f"{where} is {_shown(found)}, but must be {expected}{_number_hint(found, limit)}"
     if rule in BOUNDS:
         return f"{where} is {_shown(found)}, but must be {BOUNDS[rule]} {limit!r}"
@@ -134,21 +148,58 @@ def _number_hint(found: Any, limit: Any) -> str:
 
 
 def _derived(names: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
-    words = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS), "dataset": list(PARSERS), **names}
+    words = {
+        "model": list(MODELS),
+        "augmentation": list(AUGMENTATIONS),
+        "dataset": list(PARSERS),
+        **names,
+    }
     settings = schema_of(Settings)["properties"]
-    settings |= {key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings}
+    settings |= {
+        key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings
+    }
     for part, components in PARTS.items():
-        settings |= {f"{part}.{key}": {} for component in components.values() for key in schema_of(component)["properties"]}
+        settings |= {
+            f"{part}.{key}": {}
+            for component in components.values()
+            for key in schema_of(component)["properties"]
+        }
     labels = settings | {SERIES: NAME}
-    lists = {key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True} for key, schema in labels.items()}
-    moving = {key: {"type": "array", "items": _or_null(schema), "minItems": 1} for key, schema in labels.items()}
-    either = {key: {"if": {"type": "array"}, "then": lists[key], "else": schema} for key, schema in labels.items()}
+    lists = {
+        key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True}
+        for key, schema in labels.items()
+    }
+    moving = {
+        key: {"type": "array", "items": _or_null(schema), "minItems": 1}
+        for key, schema in labels.items()
+    }
+    either = {
+        key: {"if": {"type": "array"}, "then": lists[key], "else": schema}
+        for key, schema in labels.items()
+    }
     return (
-        {"settings": _closed(settings), "axes": _closed(lists), "paired": _closed(moving), "match": _closed(either)}
-        | {"cheaper": _closed(CHEAPER), "titles": _closed({key: {"type": "object", "additionalProperties": NAME} for key in labels})}
+        {
+            "settings": _closed(settings),
+            "axes": _closed(lists),
+            "paired": _closed(moving),
+            "match": _closed(either),
+        }
+        | {
+            "cheaper": _closed(CHEAPER),
+            "titles": _closed(
+                {key: {"type": "object", "additionalProperties": NAME} for key in labels}
+            ),
+        }
         | {part: _named(components, "name") for part, components in PARTS.items()}
-        | {"figure": _named(KINDS, "kind", FRAME), "table": _table(), "claim": _named(CLAIMS, "kind")}
-        | {word: {"type": "string", "enum": words.get(word, [])} for word in ("dataset", "strategy", "study", "scale")}
+        | {
+            "figure": _named(KINDS, "kind", FRAME),
+            "table": _table(),
+            "claim": _named(CLAIMS, "kind"),
+        }
+        | {
+            word: {"type": "string", "enum": words.get(word, [])}
+            for word in ("dataset", "strategy", "study", "scale")
+        }
     )
 
 
@@ -164,7 +215,11 @@ CHEAPER = {
         "type": "array",
         "items": {
             "type": "object",
-            "properties": {"given": {"$ref": "cohort:match", "minProperties": 1}, "rounds": SHARE, "samples": SHARE},
+            "properties": {
+                "given": {"$ref": "cohort:match", "minProperties": 1},
+                "rounds": SHARE,
+                "samples": SHARE,
+            },
             "required": ["given"],
             "additionalProperties": False,
         },
@@ -175,7 +230,11 @@ NAME = {
     "pattern": r"^[A-Za-z0-9][A-Za-z0-9 .=+()/_-]{0,39}$",
     "description": "a name of up to 40 letters, digits and . = + ( ) / _ -",
 }
-FRAME = {"experiment": {"type": "string"}, "title": {"type": "string"}, "caption": {"type": "string"}}
+FRAME = {
+    "experiment": {"type": "string"},
+    "title": {"type": "string"},
+    "caption": {"type": "string"},
+}
 
 
 def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,19 +245,33 @@ def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
 
-def _named(components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _named(
+    components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """A mapping whose `key` names a component and whose other keys are that component's parameters."""
     cases = []
     for name, component in components.items():
         schema = schema_of(component)
         schema["properties"] = {key: {}} | dict(frame or {}) | schema["properties"]
-        cases.append({"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema})
+        cases.append(
+            {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema}
+        )
     needed = [key, *(["experiment"] if frame else [])]
-    return {"type": "object", "properties": {key: {"enum": list(components)}}, "required": needed, "allOf": cases}
+    return {
+        "type": "object",
+        "properties": {key: {"enum": list(components)}},
+        "required": needed,
+        "allOf": cases,
+    }
 
 
 def _table() -> dict[str, Any]:
     schema = schema_of(Table)
     schema["properties"] = FRAME | schema["properties"]
     schema["required"] = ["experiment", *schema["required"]]
-    return {"type": "object", "if": {"required": ["kind"]}, "then": _named({Sizes.name: Sizes}, "kind", FRAME), "else": schema}
+    return {
+        "type": "object",
+        "if": {"required": ["kind"]},
+        "then": _named({Sizes.name: Sizes}, "kind", FRAME),
+        "else": schema,
+    }

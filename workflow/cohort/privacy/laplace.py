@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 
 
 def laplace(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
@@ -19,7 +19,9 @@ def opendp_laplace(counts: np.ndarray, epsilon: float) -> np.ndarray:
     try:
         import opendp.prelude as dp
     except ImportError:
-        raise UserError("noise 'opendp' needs the package opendp, which is not installed: pip install opendp") from None
+        raise UserError(
+            "noise 'opendp' needs the package opendp, which is not installed: pip install opendp"
+        ) from None
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     mechanism = dp.m.make_laplace(*space, scale=1 / epsilon)

@@ -40,11 +40,18 @@ class History:
         """Everything as plain arrays, by path: `metrics/test_accuracy/round`, `cohorts`, ..."""
         found = {"cohorts": np.array(self.cohorts, dtype=np.int64)}
         if self.pools:
-            found |= {"probes/pools": np.array(self.pools, dtype=np.int64), "probes/norms": np.array(self.norms, dtype=np.float64)}
+            found |= {
+                "probes/pools": np.array(self.pools, dtype=np.int64),
+                "probes/norms": np.array(self.norms, dtype=np.float64),
+            }
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
-                found[f"{group}/{name}/round"] = np.array([round for round, _ in pairs], dtype=np.int64)
-                found[f"{group}/{name}/value"] = np.array([value for _, value in pairs], dtype=np.float64)
+                found[f"{group}/{name}/round"] = np.array(
+                    [round for round, _ in pairs], dtype=np.int64
+                )
+                found[f"{group}/{name}/value"] = np.array(
+                    [value for _, value in pairs], dtype=np.float64
+                )
         return found
 
     @classmethod

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell import DIGEST, Planned
-from cohort.errors import UserError
-from cohort.hdf5 import new_hdf5, sealed_hdf5
+from cohort.cell.planned import DIGEST, Planned
+from cohort.core.errors import UserError
+from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 from cohort.records.history import History
 
 FORMAT = 1
@@ -39,7 +39,15 @@ HEADER = {
             "additionalProperties": False,
         },
     },
-    "required": ["format", "digest", "status", "settings", "science", "weights_sha256", "provenance"],
+    "required": [
+        "format",
+        "digest",
+        "status",
+        "settings",
+        "science",
+        "weights_sha256",
+        "provenance",
+    ],
     "additionalProperties": False,
 }
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
@@ -81,7 +89,9 @@ def read(path: str | Path) -> Record:
         _check_shapes(record)
     except Exception as error:  # a file that was not written here may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{path} is not a valid record ({reason}); delete it and run snakemake again to train its cell anew") from None
+        raise UserError(
+            f"{path} is not a valid record ({reason}); delete it and run snakemake again to train its cell anew"
+        ) from None
     return record
 
 
@@ -102,7 +112,11 @@ def _check_header(header: Any) -> None:
 
 def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
     """The arrays of a group, taken out."""
-    return {name.removeprefix(group): arrays.pop(name) for name in list(arrays) if name.startswith(group)}
+    return {
+        name.removeprefix(group): arrays.pop(name)
+        for name in list(arrays)
+        if name.startswith(group)
+    }
 
 
 def _check_shapes(record: Record) -> None:
@@ -112,11 +126,15 @@ def _check_shapes(record: Record) -> None:
             raise ValueError(f"classes/{name} does not have one value for each class")
     for name in CLIENT_ARRAYS:
         if record.clients[name].shape != (settings["clients"],):
-            raise ValueError(f"clients/{name} does not have one value for each of {settings['clients']} clients")
+            raise ValueError(
+                f"clients/{name} does not have one value for each of {settings['clients']} clients"
+            )
     if record.header["status"] == "done" and len(record.history.cohorts) != settings["rounds"]:
         raise ValueError(f"{len(record.history.cohorts)} cohorts for {settings['rounds']} rounds")
     for series in (record.history.metrics, record.history.cost):
         for name, pairs in series.items():
             rounds = [round for round, _ in pairs]
             if rounds != sorted(set(rounds)) or rounds[-1] > settings["rounds"]:
-                raise ValueError(f"the rounds of {name} do not ascend within 1 to {settings['rounds']}")
+                raise ValueError(
+                    f"the rounds of {name} do not ascend within 1 to {settings['rounds']}"
+                )

@@ -12,15 +12,22 @@ from urllib.parse import quote
 
 from cohort.claims.judge import TITLE as CLAIMS_TITLE
 from cohort.claims.layout import lay_out as lay_out_claims
-from cohort.files import write_text
-from cohort.records.names import Names
-from cohort.records.summary import read_runs
+from cohort.core.files import write_text
+from cohort.metrics.names import Names
+from cohort.metrics.summary import read_runs
 from cohort.report.style import CSS
 from cohort.tables.layout import Entry, Layout
 from cohort.tables.sizes import needs_no_runs
 from cohort.tables.tabulate import laid_out
 
-WORDS = {".png": "PNG", ".pdf": "PDF", ".svg": "SVG", ".csv": "CSV", ".md": "Markdown", ".tex": "LaTeX"}
+WORDS = {
+    ".png": "PNG",
+    ".pdf": "PDF",
+    ".svg": "SVG",
+    ".csv": "CSV",
+    ".md": "Markdown",
+    ".tex": "LaTeX",
+}
 
 
 def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
@@ -28,9 +35,17 @@ def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
     folder = Path(output).parent
     studies = list(spec["studies"])
     title = "Cohort: which clients should train next?"
-    body = [f"<h1>{escape(title)}</h1>", _scale(spec["scale"]), _list(spec["notes"]), _contents(studies)]
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        _scale(spec["scale"]),
+        _list(spec["notes"]),
+        _contents(studies),
+    ]
     body += [_study(study, folder, spec) for study in studies]
-    write_text(output, PAGE.format(title=escape(title), css=CSS, body="\n".join(part for part in body if part)))
+    write_text(
+        output,
+        PAGE.format(title=escape(title), css=CSS, body="\n".join(part for part in body if part)),
+    )
 
 
 PAGE = """<!doctype html>
@@ -67,16 +82,25 @@ def _list(notes: Iterable[str]) -> str:
 def _contents(studies: list[Mapping[str, Any]]) -> str:
     if len(studies) < 2:
         return ""
-    links = "".join(f'<li><a href="#{escape(study["name"])}">{escape(study["title"])}</a></li>' for study in studies)
+    links = "".join(
+        f'<li><a href="#{escape(study["name"])}">{escape(study["title"])}</a></li>'
+        for study in studies
+    )
     return f"<nav><ul>{links}</ul></nav>"
 
 
 def _study(study: Mapping[str, Any], folder: Path, spec: Mapping[str, Any]) -> str:
     name, description = study["name"], study.get("description", "")
-    parts = [f"<h2>{escape(study['title'])}</h2>", f"<p>{escape(description)}</p>" if description else ""]
+    parts = [
+        f"<h2>{escape(study['title'])}</h2>",
+        f"<p>{escape(description)}</p>" if description else "",
+    ]
     parts += [_item(name, figure, _image(figure), folder) for figure in study["figures"]]
     titles = study.get("titles", {})
-    parts += [_item(name, table, _table(table, spec["scale"], titles), folder) for table in study["tables"]]
+    parts += [
+        _item(name, table, _table(table, spec["scale"], titles), folder)
+        for table in study["tables"]
+    ]
     parts += [_claims(name, study["claims"], spec["scale"], folder)] if study.get("claims") else []
     return f'<section id="{escape(name)}">{"".join(parts)}</section>'
 
@@ -125,7 +149,12 @@ def _rows(layout: Layout) -> str:
     head += "".join(f'<th class="{shape}">{escape(word)}</th>' for word in layout.columns)
     place = f'<th class="{shape}">' if layout.prose else "<th>"
     lines = [
-        "".join([*(f"{place}{escape(word)}</th>" for word in words), *(_entry(entry, shape) for entry in entries)])
+        "".join(
+            [
+                *(f"{place}{escape(word)}</th>" for word in words),
+                *(_entry(entry, shape) for entry in entries),
+            ]
+        )
         for words, entries in layout.lines
     ]
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -149,7 +178,12 @@ def _read_numbers(file: Path) -> Any:
 
     header = pd.read_csv(file, nrows=0).columns
     text = {column: str for column in header if column not in (*NUMBERS, *PAPER_NUMBERS)}
-    return pd.read_csv(file, dtype=text, keep_default_na=False, na_values={column: [""] for column in ("mean", "sd", *PAPER_NUMBERS)})
+    return pd.read_csv(
+        file,
+        dtype=text,
+        keep_default_na=False,
+        na_values={column: [""] for column in ("mean", "sd", *PAPER_NUMBERS)},
+    )
 
 
 def _read_sizes(file: Path) -> Any:

@@ -1,6 +1,6 @@
 """Who trains next: one file per selector."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.selection.selector import Selector
 
 SELECTORS = catalog("cohort.selection", Selector)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.selection.selector import Need, Selector, State, View
 
 ROUNDING = 1e-12  # nats between two mixes that are the same
@@ -23,8 +23,18 @@ class Diversity(Selector):
 
     name: ClassVar[str] = "diversity"
     needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
-    mix: float = parameter(0.5, minimum=0, maximum=1, help="lambda: the number of classes (1) against the entropy of labels (0)")
-    alpha: float = parameter(0.5, minimum=0, maximum=1, help="a client's own diversity (1) against its distance to the others (0)")
+    mix: float = parameter(
+        0.5,
+        minimum=0,
+        maximum=1,
+        help="lambda: the number of classes (1) against the entropy of labels (0)",
+    )
+    alpha: float = parameter(
+        0.5,
+        minimum=0,
+        maximum=1,
+        help="a client's own diversity (1) against its distance to the others (0)",
+    )
     measure: Literal["distance", "divergence"] = parameter(
         "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
     )
@@ -35,16 +45,22 @@ class Diversity(Selector):
         weights = (scores - scores.min()) / (np.ptp(scores) + 1e-12) + 0.01
         return {"score": scores, "weight": weights}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         weights = state["weight"][candidates]
         return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
 
     def scores(self, label_counts: np.ndarray) -> np.ndarray:
         """The score of each client."""
         classes = label_counts.shape[1]
-        own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(shares(label_counts)) / np.log(classes)
+        own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
+            shares(label_counts)
+        ) / np.log(classes)
         distance = mean_distance(shares(label_counts), self.measure)
-        return self.alpha * own + (1 - self.alpha) * distance / max(distance.max(), np.finfo(float).tiny)
+        return self.alpha * own + (1 - self.alpha) * distance / max(
+            distance.max(), np.finfo(float).tiny
+        )
 
 
 def shares(counts: np.ndarray) -> np.ndarray:

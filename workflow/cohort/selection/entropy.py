@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.privacy.laplace import laplace, opendp_laplace
 from cohort.selection.selector import Need, Selector, State, View
 
@@ -29,19 +29,33 @@ class Entropy(Selector):
 
     name: ClassVar[str] = "entropy"
     needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
-    buffer: float = parameter(0.5, minimum=0, exclusiveMaximum=1, help="share of all clients that rests after having been chosen")
-    evict: Literal["round", "pick"] = parameter(
-        "round", help="when the buffer lets clients go: after the round, or after each pick, as printed"
+    buffer: float = parameter(
+        0.5,
+        minimum=0,
+        exclusiveMaximum=1,
+        help="share of all clients that rests after having been chosen",
     )
-    epsilon: float = parameter(0.0, minimum=0, help="differential privacy of the uploaded counts, 0 for none; the smaller, the more noise")
+    evict: Literal["round", "pick"] = parameter(
+        "round",
+        help="when the buffer lets clients go: after the round, or after each pick, as printed",
+    )
+    epsilon: float = parameter(
+        0.0,
+        minimum=0,
+        help="differential privacy of the uploaded counts, 0 for none; the smaller, the more noise",
+    )
     noise: Literal["addressed", "opendp"] = parameter(
         "addressed", help="the same again for the same seed, or OpenDP's, never the same again"
     )
-    liars: float = parameter(0.0, minimum=0, maximum=1, help="share of clients that claim to hold as much of every class")
+    liars: float = parameter(
+        0.0, minimum=0, maximum=1, help="share of clients that claim to hold as much of every class"
+    )
 
     def check(self, clients: int, cohort: int) -> None:
         if round(self.buffer * clients) + cohort > clients:
-            raise ValueError(f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort")
+            raise ValueError(
+                f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort"
+            )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         assert view.label_counts is not None
@@ -51,11 +65,17 @@ class Entropy(Selector):
             uploaded = uploaded.astype(np.float64)
             uploaded[lying] = uploaded[lying].mean(axis=1, keepdims=True)
         if self.epsilon:
-            uploaded = laplace(uploaded, self.epsilon, rng) if self.noise == "addressed" else opendp_laplace(uploaded, self.epsilon)
+            uploaded = (
+                laplace(uploaded, self.epsilon, rng)
+                if self.noise == "addressed"
+                else opendp_laplace(uploaded, self.epsilon)
+            )
         state = {"buffer": np.empty(0, dtype=np.int64)}
         return state if uploaded is view.label_counts else state | {"uploaded": uploaded}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         assert view.label_counts is not None
         counts = state.get("uploaded", view.label_counts)
         pool = np.setdiff1d(candidates, state["buffer"])
@@ -75,7 +95,9 @@ class Entropy(Selector):
             pooled = pooled + counts[best]
         return np.array(cohort)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         return state | {"buffer": self._rest(state["buffer"], cohort, view)}
 
     def _rest(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
@@ -95,5 +117,7 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
         block = np.maximum(rows[begin : begin + BLOCK] + added, TINY)
         total = block.sum(axis=1)
         nats = np.log(total) - np.einsum("rc,rc->r", block, np.log(block)) / total
-        entropies[begin : begin + BLOCK] = np.where(total > SOME, np.maximum(nats, 0) / np.log(2), 0)
+        entropies[begin : begin + BLOCK] = np.where(
+            total > SOME, np.maximum(nats, 0) / np.log(2), 0
+        )
     return entropies.reshape(counts.shape[:-1])

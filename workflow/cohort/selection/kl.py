@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Need, Selector, State, View
 
@@ -24,9 +24,13 @@ class KL(Selector):
 
     name: ClassVar[str] = "kl"
     needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
-    theta: float = parameter(0.01, minimum=0, help="the divergence, in nats, at which the pooled labels are even enough")
+    theta: float = parameter(
+        0.01, minimum=0, help="the divergence, in nats, at which the pooled labels are even enough"
+    )
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         return np.array(list(self._taken(candidates, view)))
 
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:

@@ -22,12 +22,16 @@ class HighestLoss(Selector):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"loss": np.full(view.clients, np.inf)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         shuffled = rng.permutation(candidates)
         order = np.argsort(-state["loss"][shuffled], kind="stable")
         return shuffled[order[: view.cohort]]
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         measured, loss = reports["reserved_loss"], state["loss"].copy()
         loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
         return {"loss": loss}

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.selection.selector import Need, Selector, State, View
 
 NEVER = -999_999  # the round in which a client was last chosen that never was
@@ -22,16 +22,33 @@ class Probe(Selector):
     """
 
     name: ClassVar[str] = "probe"
-    pool: float = parameter(2.0, minimum=1, help="clients that are probed, as a multiple of the cohort")
+    pool: float = parameter(
+        2.0, minimum=1, help="clients that are probed, as a multiple of the cohort"
+    )
     batches: int = parameter(2, minimum=1, help="local batches of a probe")
     beta: float = parameter(0.3, minimum=0, maximum=1, help="fairness (1) against movement (0)")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
-    temperature: float = parameter(0.7, exclusiveMinimum=0, help="of the exploration; the higher, the more even")
-    patience: float = parameter(0.25, exclusiveMinimum=0, help="share of all rounds after which a client that was not chosen must be")
-    rarity: float = parameter(0.6, minimum=0, maximum=1, help="in fairness, how rarely (1) against how long ago (0) a client was chosen")
+    temperature: float = parameter(
+        0.7, exclusiveMinimum=0, help="of the exploration; the higher, the more even"
+    )
+    patience: float = parameter(
+        0.25,
+        exclusiveMinimum=0,
+        help="share of all rounds after which a client that was not chosen must be",
+    )
+    rarity: float = parameter(
+        0.6,
+        minimum=0,
+        maximum=1,
+        help="in fairness, how rarely (1) against how long ago (0) a client was chosen",
+    )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {"count": np.zeros(view.clients, dtype=np.int64), "last": np.full(view.clients, NEVER), "round": np.zeros(1, dtype=np.int64)}
+        return {
+            "count": np.zeros(view.clients, dtype=np.int64),
+            "last": np.full(view.clients, NEVER),
+            "round": np.zeros(1, dtype=np.int64),
+        }
 
     def probing(self) -> int:
         return self.batches
@@ -45,7 +62,9 @@ class Probe(Selector):
     def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
         return state | {"pool": pool, "norm": norms, "round": state["round"] + 1}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         pool, gap = state["pool"], state["round"] - state["last"][state["pool"]]
         score = self.scores(state["norm"], state["count"][pool], gap, rng)
         explored = min(round(self.epsilon * view.cohort), view.cohort - 1)
@@ -56,18 +75,24 @@ class Probe(Selector):
         chosen = np.concatenate([forced, best])[:exploited]
         if explored:
             rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            keys = score[rest] / self.temperature + rng.gumbel(size=len(rest))  # the largest are a draw without replacement
+            keys = score[rest] / self.temperature + rng.gumbel(
+                size=len(rest)
+            )  # the largest are a draw without replacement
             chosen = np.concatenate([chosen, rest[np.argsort(-keys)[:explored]]])
         return pool[chosen]
 
-    def scores(self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def scores(
+        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
         """Movement and fairness of each client of the pool, mixed."""
         rare = minmax(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
         fairness = minmax(self.rarity * rare + (1 - self.rarity) * minmax(gaps))
         score = (1 - self.beta) * minmax(norms) + self.beta * fairness
         return score if score.any() else 1e-6 * rng.random(len(score))
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         count, last = state["count"].copy(), state["last"].copy()
         count[cohort] += 1
         last[cohort] = state["round"]

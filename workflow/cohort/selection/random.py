@@ -16,5 +16,7 @@ class Random(Selector):
 
     name: ClassVar[str] = "random"
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         return rng.choice(candidates, view.cohort, replace=False)

@@ -25,7 +25,9 @@ class Reselect(Random):
     needs: ClassVar[frozenset[Need]] = frozenset({"soft_labels"})
 
     def keep(self, reports: Mapping[Need, np.ndarray], sizes: np.ndarray) -> np.ndarray:
-        weighted = np.nan_to_num(reports["soft_labels"]) * sizes[:, None]  # who has no samples has no soft label
+        weighted = (
+            np.nan_to_num(reports["soft_labels"]) * sizes[:, None]
+        )  # who has no samples has no soft label
         kept = np.arange(len(sizes))
         highest = entropy_bits(weighted.sum(axis=0))
         while len(kept) > 1:

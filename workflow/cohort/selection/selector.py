@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from cohort.components import Component
+from cohort.core.components import Component
 
 Need = Literal["label_counts", "reserved_loss", "soft_labels"]
 State = dict[str, np.ndarray]
@@ -58,7 +58,9 @@ class Selector(Component):
         """What it remembers once the pool was probed: how far each client's model moved."""
         raise NotImplementedError
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         """The cohort: `view.cohort` distinct clients of the candidates; fewer, where it finds no more that help."""
         raise NotImplementedError
 
@@ -70,6 +72,8 @@ class Selector(Component):
         """Whose updates count, of the clients that answered: True for each that is kept, given what the needs report of them."""
         return np.ones(len(sizes), dtype=bool)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View) -> State:
+    def observe(
+        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
+    ) -> State:
         """What it remembers after a round, given what the needs report of each client of the cohort: NaN where one did not answer."""
         return state

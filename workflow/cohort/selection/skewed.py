@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.selection.selector import Selector, State, View
 
 
@@ -20,19 +20,30 @@ class Skewed(Selector):
     """
 
     name: ClassVar[str] = "skewed"
-    gamma: float = parameter(1.0, exclusiveMinimum=0, help="the smaller, the fewer clients have most of the probability")
-    redraw: bool = parameter(True, help="draw new probabilities in every round (as run) or once (as written)")
+    gamma: float = parameter(
+        1.0, exclusiveMinimum=0, help="the smaller, the fewer clients have most of the probability"
+    )
+    redraw: bool = parameter(
+        True, help="draw new probabilities in every round (as run) or once (as written)"
+    )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {} if self.redraw else {"log_weight": self.log_weights(view.clients, rng)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
-        keys = weights[candidates] + rng.gumbel(size=len(candidates))  # the largest are a draw without replacement
+        keys = weights[candidates] + rng.gumbel(
+            size=len(candidates)
+        )  # the largest are a draw without replacement
         return candidates[np.argsort(-keys)[: view.cohort]]
 
     def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
         """Logarithms of Dirichlet shares but for a constant. Shares themselves would be zero in floating point where gamma is small:
         G(gamma) is G(gamma + 1) times U^(1 / gamma)."""
-        logs: np.ndarray = np.log(rng.gamma(self.gamma + 1, size=clients)) + np.log1p(-rng.random(clients)) / self.gamma
+        logs: np.ndarray = (
+            np.log(rng.gamma(self.gamma + 1, size=clients))
+            + np.log1p(-rng.random(clients)) / self.gamma
+        )
         return logs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cohort.records.beside import read_beside
-from cohort.records.names import METRICS
-from cohort.records.paper import PaperValue
-from cohort.records.summary import label_columns
+from cohort.metrics.names import METRICS
+from cohort.metrics.paper import PaperValue
+from cohort.metrics.paper_match import read_beside
+from cohort.metrics.summary import label_columns
 from cohort.tables.spec import Table
 
 if TYPE_CHECKING:
@@ -26,27 +26,48 @@ AGREES, DIFFERS, NOT_ENOUGH, NO_RESULT, DIVERGED, NO_PAPER = (
 )
 
 
-def compare(numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: DataFrame) -> DataFrame:
+def compare(
+    numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: DataFrame
+) -> DataFrame:
     """The numbers of a table with the paper's columns; `cells` are all planned cells behind them.
 
     The tolerance is kept only where verdicts are given: at full scale.
     """
     labels = list(table.facets())
     found = read_beside(
-        spec["paper_values"], table.paper, table.measured(), cells.to_dict("records"), labels, label_columns(cells), at=table.at
+        spec["paper_values"],
+        table.paper,
+        table.measured(),
+        cells.to_dict("records"),
+        labels,
+        label_columns(cells),
+        at=table.at,
     )
     places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
     values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]
     numbers = numbers.assign(
         paper=[value.value if value else float("nan") for value in values],
         paper_sd=[value.sd if value and value.sd is not None else float("nan") for value in values],
-        tolerance=float("nan") if table.tolerance is None or spec.get("scale", "full") != "full" else table.tolerance,
-        **{word: [getattr(value, word) if value else "" for value in values] for word in PAPER_WORDS[1:]},
+        tolerance=float("nan")
+        if table.tolerance is None or spec.get("scale", "full") != "full"
+        else table.tolerance,
+        **{
+            word: [getattr(value, word) if value else "" for value in values]
+            for word in PAPER_WORDS[1:]
+        },
     )
     numbers = numbers.assign(difference=numbers["mean"] - numbers["paper"])
-    records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
-    numbers = numbers.assign(verdict=[verdict(record, value) for record, value in zip(records, values, strict=True)])
-    return numbers[[column for column in numbers.columns if column not in (*PAPER_NUMBERS, *PAPER_WORDS)] + PAPER_NUMBERS + PAPER_WORDS]
+    records = [
+        dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
+    ]
+    numbers = numbers.assign(
+        verdict=[verdict(record, value) for record, value in zip(records, values, strict=True)]
+    )
+    return numbers[
+        [column for column in numbers.columns if column not in (*PAPER_NUMBERS, *PAPER_WORDS)]
+        + PAPER_NUMBERS
+        + PAPER_WORDS
+    ]
 
 
 def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
@@ -62,4 +83,6 @@ def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
     if record["n"] < record["planned"]:
         return NOT_ENOUGH
     apart = abs(record["difference"]) * METRICS[record["metric"]].scale
-    return AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS  # 46.61 - 45.11 is 1.5, not a little more
+    return (
+        AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS
+    )  # 46.61 - 45.11 is 1.5, not a little more

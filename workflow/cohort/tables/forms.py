@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cohort.records.summary import NO_VALUE
+from cohort.metrics.summary import NO_VALUE
 from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 LATEX = {
@@ -31,7 +31,10 @@ LATEX = {
 def markdown(layout: Layout, title: str, caption: str) -> str:
     """A GitHub-flavored Markdown table under its title."""
     header = [*layout.heads, *layout.columns]
-    lines = [header, ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)]
+    lines = [
+        header,
+        ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns),
+    ]
     lines += [[*words, *map(_markdown_entry, entries)] for words, entries in layout.lines]
     rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
     parts = [f"**{title}**" if title else "", caption, rows, " ".join(layout.notes)]
@@ -41,7 +44,9 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 def latex(layout: Layout, title: str, caption: str) -> str:
     """A LaTeX table that needs the package booktabs."""
     header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
-    body = [[*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines]
+    body = [
+        [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
+    ]
     said = " ".join(part if part.endswith(".") else part + "." for part in (title, caption) if part)
     return (
         "\n".join(
@@ -92,5 +97,8 @@ def _latex_entry(entry: Entry) -> str:
 
 
 def _entry(value: str, entry: Entry, escape: Callable[[str], str]) -> str:
-    count, more = (f" ({entry.count})" if entry.count else ""), (f": {entry.more}" if entry.more else "")
+    count, more = (
+        (f" ({entry.count})" if entry.count else ""),
+        (f": {entry.more}" if entry.more else ""),
+    )
     return value + escape(entry.mark + count + more)

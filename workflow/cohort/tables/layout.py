@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cohort.records.names import METRICS, Metric, Names
-from cohort.records.summary import GENERATED, NO_VALUE
+from cohort.metrics.names import METRICS, Metric, Names
+from cohort.metrics.summary import GENERATED, NO_VALUE
 from cohort.tables.compare import PAPER_NUMBERS, PAPER_WORDS
 from cohort.tables.measure import NUMBERS
 
@@ -50,19 +50,39 @@ class Layout:
     prose: bool = False
 
 
-def lay_out(numbers: DataFrame, names: Names, *, scale: str = "full", generated: bool = False, joined: bool = False) -> Layout:
+def lay_out(
+    numbers: DataFrame,
+    names: Names,
+    *,
+    scale: str = "full",
+    generated: bool = False,
+    joined: bool = False,
+) -> Layout:
     """Lay out the numbers of a table (see measure.py), in the order in which they come; `joined` as in spec.py."""
-    labels = [column for column in numbers.columns if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)]
-    records = [dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)]
+    labels = [
+        column
+        for column in numbers.columns
+        if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)
+    ]
+    records = [
+        dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
+    ]
     measures = dict.fromkeys(_measure(record) for record in records)
     best = _best(records, labels)
-    entries = [_entry(record, METRICS[record["metric"]], place in best) for place, record in enumerate(records)]
-    layout = (_long if "paper" in numbers else _wide)(records, entries, labels, names, several=len(measures) > 1)
+    entries = [
+        _entry(record, METRICS[record["metric"]], place in best)
+        for place, record in enumerate(records)
+    ]
+    layout = (_long if "paper" in numbers else _wide)(
+        records, entries, labels, names, several=len(measures) > 1
+    )
     if not records:
         return replace(layout, notes=["Nothing of it is planned at this scale."])
     if joined and "paper" in numbers:
         layout = _joined(layout, labels.index(labels[-1]))
-    layout.notes.append(f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs).")
+    layout.notes.append(
+        f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs)."
+    )
     layout.notes.extend(_notes(entries))
     layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
     layout.notes.extend([GENERATED.capitalize() + "."] if generated else [])
@@ -73,17 +93,24 @@ def _measure(record: Record) -> str:
     return f"{METRICS[record['metric']].label}, {AT[record['at']]}"
 
 
-def _wide(records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool) -> Layout:
+def _wide(
+    records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool
+) -> Layout:
     *rows, across = labels
     columns = names.ordered(across, (record[across] for record in records))
     titles = [names.value(across, column) for column in columns]
     if several:
-        rows, titles = labels, list(dict.fromkeys(METRICS[record["metric"]].label for record in records))
+        rows, titles = (
+            labels,
+            list(dict.fromkeys(METRICS[record["metric"]].label for record in records)),
+        )
         columns = list(dict.fromkeys(map(_measure, records)))
         titles = titles if len(titles) == len(columns) else columns
     lines: dict[tuple[str, ...], dict[str, Entry]] = {}
     for record, entry in zip(records, entries, strict=True):
-        lines.setdefault(tuple(record[row] for row in rows), {})[_measure(record) if several else record[across]] = entry
+        lines.setdefault(tuple(record[row] for row in rows), {})[
+            _measure(record) if several else record[across]
+        ] = entry
     layout = Layout([names.title(row) for row in rows], titles)
     for key, found in lines.items():
         words = [names.value(row, value) for row, value in zip(rows, key, strict=True)]
@@ -91,7 +118,9 @@ def _wide(records: list[Record], entries: list[Entry], labels: list[str], names:
     return layout
 
 
-def _long(records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool) -> Layout:
+def _long(
+    records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool
+) -> Layout:
     judged = any(record["verdict"] for record in records)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
     layout = Layout([*map(names.title, labels), *(["Measure"] if several else [])], columns)
@@ -99,12 +128,29 @@ def _long(records: list[Record], entries: list[Entry], labels: list[str], names:
         metric = METRICS[record["metric"]]
         paper = Entry(NO_VALUE)
         if _known(record["paper"]):
-            deviation = f" ± {_rounded(record['paper_sd'], metric).lstrip('+')}" if _known(record["paper_sd"]) else ""
-            paper = Entry(_rounded(record["paper"], metric) + deviation, mark=DOUBLE_DAGGER if record["doubtful"] else "")
-        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0  # which makes -0.0 a plain 0
+            deviation = (
+                f" ± {_rounded(record['paper_sd'], metric).lstrip('+')}"
+                if _known(record["paper_sd"])
+                else ""
+            )
+            paper = Entry(
+                _rounded(record["paper"], metric) + deviation,
+                mark=DOUBLE_DAGGER if record["doubtful"] else "",
+            )
+        apart = (
+            round(record["difference"] * metric.scale, metric.digits) + 0.0
+        )  # which makes -0.0 a plain 0
         difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
-        layout.lines.append(([*(names.value(label, record[label]) for label in labels), *([_measure(record)] if several else [])], line))
+        layout.lines.append(
+            (
+                [
+                    *(names.value(label, record[label]) for label in labels),
+                    *([_measure(record)] if several else []),
+                ],
+                line,
+            )
+        )
     return layout
 
 
@@ -112,10 +158,18 @@ def _joined(layout: Layout, place: int) -> Layout:
     """One line for those that differ in the text at this place alone, their entries with slashes between them."""
     together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
     for words, entries in layout.lines:
-        together.setdefault((*words[:place], *words[place + 1 :]), []).append((words[place], entries))
+        together.setdefault((*words[:place], *words[place + 1 :]), []).append(
+            (words[place], entries)
+        )
     heads = [*layout.heads[:place], *layout.heads[place + 1 :]]
     lines = [
-        (list(words), [_slashed(list(column)) for column in zip(*(entries for _, entries in found), strict=True)])
+        (
+            list(words),
+            [
+                _slashed(list(column))
+                for column in zip(*(entries for _, entries in found), strict=True)
+            ],
+        )
         for words, found in together.items()
     ]
     order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
@@ -125,7 +179,9 @@ def _joined(layout: Layout, place: int) -> Layout:
 def _slashed(entries: list[Entry]) -> Entry:
     counts, marks = ([getattr(entry, key) for entry in entries] for key in ("count", "mark"))
     count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-    return Entry(" / ".join(entry.value for entry in entries), count, mark="".join(dict.fromkeys(marks)))
+    return Entry(
+        " / ".join(entry.value for entry in entries), count, mark="".join(dict.fromkeys(marks))
+    )
 
 
 def _entry(record: Record, metric: Metric, best: bool) -> Entry:
@@ -147,8 +203,14 @@ def _best(records: list[Record], labels: list[str]) -> set[int]:
     for place, record in enumerate(records):
         metric = METRICS[record["metric"]]
         if record["n"] and metric.better:
-            key = (record["metric"], record["at"], *(record[label] for label in labels if label != rival))
-            contests.setdefault(key, {})[place] = float(_rounded(record["mean"], metric)) * (1 if metric.better == "high" else -1)
+            key = (
+                record["metric"],
+                record["at"],
+                *(record[label] for label in labels if label != rival),
+            )
+            contests.setdefault(key, {})[place] = float(_rounded(record["mean"], metric)) * (
+                1 if metric.better == "high" else -1
+            )
     winners = [(means, max(means.values())) for means in contests.values() if len(means) > 1]
     return {place for means, top in winners for place, mean in means.items() if mean == top}
 
@@ -163,12 +225,21 @@ def _notes(entries: list[Entry]) -> list[str]:
 
 
 def _wide_notes(layout: Layout) -> list[str]:
-    return [f"{NO_VALUE}: not planned."] if any(entry.value == NO_VALUE for _, line in layout.lines for entry in line) else []
+    return (
+        [f"{NO_VALUE}: not planned."]
+        if any(entry.value == NO_VALUE for _, line in layout.lines for entry in line)
+        else []
+    )
 
 
 def _paper_notes(records: list[Record], scale: str) -> list[str]:
-    sources = dict.fromkeys(f"{record['item']} ({record['source']})" for record in records if record["item"])
-    notes = [f"Paper: {', '.join(sources)}." if sources else "", "Difference: measured minus paper."]
+    sources = dict.fromkeys(
+        f"{record['item']} ({record['source']})" for record in records if record["item"]
+    )
+    notes = [
+        f"Paper: {', '.join(sources)}." if sources else "",
+        "Difference: measured minus paper.",
+    ]
     judged = next((record for record in records if _known(record["tolerance"])), None)
     if judged:
         metric, tolerance = METRICS[judged["metric"]], judged["tolerance"]

@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.components import Component, parameter
-from cohort.records.names import Names
-from cohort.records.paper import read_paper
-from cohort.records.summary import NO_VALUE
+from cohort.core.components import Component, parameter
+from cohort.metrics.names import Names
+from cohort.metrics.paper import read_paper
+from cohort.metrics.summary import NO_VALUE
 from cohort.tables.layout import Entry, Layout
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 NUMBER = 4  # bytes of a number that is sent
-FACTS = {"label_bytes": ("labels_MB_4CK", 1e6), "model_bytes": ("model_MB_4p", 1e6), "bytes_ratio": ("ratio_model_over_labels", 1.0)}
+FACTS = {
+    "label_bytes": ("labels_MB_4CK", 1e6),
+    "model_bytes": ("model_MB_4p", 1e6),
+    "bytes_ratio": ("ratio_model_over_labels", 1.0),
+}
 """What the table holds, and the metric and unit of it among a paper's values."""
 BESIDE = "paper_"  # begins the name of a fact as the paper has it
 
@@ -27,7 +31,10 @@ class Sizes(Component):
 
     name: ClassVar[str] = "sizes"
 
-    paper: str = parameter("", help="the table of the paper whose sizes stand beside, as resources/paper_values/{study}.csv calls it")
+    paper: str = parameter(
+        "",
+        help="the table of the paper whose sizes stand beside, as resources/paper_values/{study}.csv calls it",
+    )
 
 
 def needs_no_runs(spec: Mapping[str, Any]) -> bool:
@@ -40,7 +47,10 @@ def weigh(spec: Mapping[str, Any]) -> DataFrame:
     import pandas as pd
 
     numbers = pd.DataFrame(spec["sizes"])
-    numbers = numbers.assign(label_bytes=NUMBER * numbers["classes"] * numbers["clients"], model_bytes=NUMBER * numbers["weights"])
+    numbers = numbers.assign(
+        label_bytes=NUMBER * numbers["classes"] * numbers["clients"],
+        model_bytes=NUMBER * numbers["weights"],
+    )
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
     places = [{label: str(one[label]) for label in ("dataset", "model")} for one in spec["sizes"]]
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
@@ -58,11 +68,23 @@ def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
         "bytes_ratio": ("Model / labels", _ratio),
     }
     beside = f"{BESIDE}label_bytes" in numbers
-    columns = [f"{title}{whose}" for title, _ in shown.values() for whose in ((", paper", ", ours") if beside else ("",))]
+    columns = [
+        f"{title}{whose}"
+        for title, _ in shown.values()
+        for whose in ((", paper", ", ours") if beside else ("",))
+    ]
     layout = Layout([names.title("dataset"), names.title("model"), "Classes", "Clients"], columns)
     for row in numbers.to_dict("records"):
-        words = [*(names.value(label, str(row[label])) for label in ("dataset", "model")), f"{row['classes']}", f"{row['clients']}"]
-        texts = [text(row[key]) for fact, (_, text) in shown.items() for key in ((BESIDE + fact, fact) if beside else (fact,))]
+        words = [
+            *(names.value(label, str(row[label])) for label in ("dataset", "model")),
+            f"{row['classes']}",
+            f"{row['clients']}",
+        ]
+        texts = [
+            text(row[key])
+            for fact, (_, text) in shown.items()
+            for key in ((BESIDE + fact, fact) if beside else (fact,))
+        ]
         layout.lines.append((words, [Entry(text) for text in texts]))
     layout.notes.append(
         f"Labels: {NUMBER} bytes for each class of each client, once. Model: {NUMBER} bytes for each weight of one client's."

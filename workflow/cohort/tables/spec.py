@@ -6,10 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast, get_args
 
-from cohort.components import Component, parameter
-from cohort.errors import UserError, suggest
-from cohort.records.names import BY_ROUND, GAIN, METRICS
-from cohort.records.summary import At
+from cohort.core.components import Component, parameter
+from cohort.core.errors import UserError, suggest
+from cohort.metrics.names import BY_ROUND, GAIN, METRICS
+from cohort.metrics.summary import At
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,24 +19,46 @@ class Table(Component):
     name: ClassVar[str] = "table"
 
     metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter("last", help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds")
-    also: list[str] | None = parameter(
-        None, items={"type": "string"}, help="further measures: a metric, or a metric and an at; side by side where no paper is named"
+    at: At = parameter(
+        "last",
+        help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds",
     )
-    rows: list[str] = parameter(items={"type": "string"}, minItems=1, uniqueItems=True, help="the labels whose combinations are the rows")
+    also: list[str] | None = parameter(
+        None,
+        items={"type": "string"},
+        help="further measures: a metric, or a metric and an at; side by side where no paper is named",
+    )
+    rows: list[str] = parameter(
+        items={"type": "string"},
+        minItems=1,
+        uniqueItems=True,
+        help="the labels whose combinations are the rows",
+    )
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter(
-        "", help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it"
+        "",
+        help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it",
     )
-    tolerance: float | None = parameter(None, minimum=0, help="how far from the paper a result of metric agrees, in the unit as shown")
+    tolerance: float | None = parameter(
+        None,
+        minimum=0,
+        help="how far from the paper a result of metric agrees, in the unit as shown",
+    )
     minus: dict[str, Any] | None = parameter(
         None,
         minProperties=1,
         maxProperties=1,
-        additionalProperties={"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        additionalProperties={
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"type": "string"},
+        },
         help="a label, and for some of its values the one whose results are subtracted, seed by seed: {strategy: {loss: fedavg}}",
     )
-    joined: bool = parameter(False, help="one line for all values of columns, with slashes between them, as papers print pairs")
+    joined: bool = parameter(
+        False,
+        help="one line for all values of columns, with slashes between them, as papers print pairs",
+    )
 
     def facets(self) -> tuple[str, ...]:
         """Every label that the table keeps apart."""
@@ -59,8 +81,16 @@ class Table(Component):
         tolerances = {self.metric: self.tolerance}
         alone = dataclasses.replace(self, also=None)
         further = [text.partition(" ")[::2] for text in self.also or []]
-        measures = [(metric, cast(At, at or self.at), tolerances.get(metric)) for metric, at in further]
-        return [alone, *(dataclasses.replace(alone, metric=metric, at=at, tolerance=limit) for metric, at, limit in measures)]
+        measures = [
+            (metric, cast(At, at or self.at), tolerances.get(metric)) for metric, at in further
+        ]
+        return [
+            alone,
+            *(
+                dataclasses.replace(alone, metric=metric, at=at, tolerance=limit)
+                for metric, at, limit in measures
+            ),
+        ]
 
     def check(self) -> None:
         """Raise UserError when the fields do not fit together."""
@@ -68,14 +98,22 @@ class Table(Component):
             raise UserError("also names a measure twice")
         for one in self.measures():
             if one.metric not in BY_ROUND:
-                raise UserError(f"also names the metric '{one.metric}', which is not known{suggest(one.metric, BY_ROUND)}")
+                raise UserError(
+                    f"also names the metric '{one.metric}', which is not known{suggest(one.metric, BY_ROUND)}"
+                )
             if one.at not in get_args(At):
-                raise UserError(f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}")
+                raise UserError(
+                    f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}"
+                )
             if one.measured() not in METRICS:
                 raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")
         if unknown := set(self.minus or {}) - set(self.facets()):
-            raise UserError(f"minus names '{unknown.pop()}', which is none of rows and columns ({', '.join(self.facets())})")
+            raise UserError(
+                f"minus names '{unknown.pop()}', which is none of rows and columns ({', '.join(self.facets())})"
+            )
         if self.joined and not self.paper:
-            raise UserError("joined needs paper: without one the values of columns lie side by side")
+            raise UserError(
+                "joined needs paper: without one the values of columns lie side by side"
+            )
         if self.tolerance is not None and not self.paper:
             raise UserError("tolerance needs paper, the item whose values it is held against")

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from cohort.cell import evaluated_at_once
+from cohort.cell.evaluations import evaluated_at_once
 from cohort.data.samples import Samples
-from cohort.training.chain import outputs_of
+from cohort.training.fused.network import outputs_of
 from cohort.training.updates import Weights
 
 BINS = 15  # of confidence, as is usual for the calibration error
@@ -44,7 +44,9 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     model.eval()
     loss, right = 0.0, 0
     named: set[int] = set()
-    excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)  # confidence less right answers, by bin
+    excess = torch.zeros(
+        BINS, dtype=torch.float64, device=indices.device
+    )  # confidence less right answers, by bin
     for chunk in chunks(samples, indices):
         outputs, targets = outputs_of(model, samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
@@ -59,14 +61,18 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
 
 
 @torch.inference_mode()
-def right_by_class(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+def right_by_class(
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int
+) -> tuple[Tensor, Tensor]:
     """How many samples of each class there are, and how many of them a model gets right."""
     model.load_state_dict(weights)
     model.eval()
     right = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     for chunk in chunks(samples, indices):
         targets = samples.labels[chunk]
-        right += targets[outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets].bincount(minlength=classes)
+        right += targets[
+            outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets
+        ].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), right
 
 
@@ -75,7 +81,10 @@ def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: 
     """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
     model.load_state_dict(weights)
     model.eval()
-    sums = [outputs_of(model, samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0) for chunk in chunks(samples, indices)]
+    sums = [
+        outputs_of(model, samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0)
+        for chunk in chunks(samples, indices)
+    ]
     return torch.stack(sums).sum(dim=0) / len(indices)
 
 
@@ -83,7 +92,9 @@ def fingerprint(weights: Weights) -> str:
     """A SHA-256 of all weights: equal when two models are equal to the last bit."""
     digest = hashlib.sha256()
     for name in sorted(weights):
-        digest.update(name.encode() + b"\0" + weights[name].detach().cpu().contiguous().numpy().tobytes())
+        digest.update(
+            name.encode() + b"\0" + weights[name].detach().cpu().contiguous().numpy().tobytes()
+        )
     return digest.hexdigest()
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from cohort.data.samples import Samples
 from cohort.selection.selector import Need
 from cohort.training.evaluation import mean_softmax
-from cohort.training.trainer import Trainer
+from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates
 
 
@@ -49,15 +49,26 @@ def soft_labels(updates: Updates, lookout: Lookout) -> np.ndarray:
     found = []
     for row, client in enumerate(updates.clients):
         indices = torch.from_numpy(lookout.shards[client]).to(lookout.train_samples.labels.device)
-        found.append(mean_softmax(lookout.trainer.model, updates.of_client(row), lookout.train_samples, indices).cpu().numpy())
+        found.append(
+            mean_softmax(
+                lookout.trainer.model, updates.of_client(row), lookout.train_samples, indices
+            )
+            .cpu()
+            .numpy()
+        )
     return np.stack(found)
 
 
 NEEDS: dict[Need, NeedCost] = {
     "label_counts": NeedCost(upload_once=lambda classes: 4 * classes),
-    "reserved_loss": NeedCost(report=reserved_loss, looks=lambda updates, lookout: len(updates.sizes) * len(lookout.reserved)),
+    "reserved_loss": NeedCost(
+        report=reserved_loss,
+        looks=lambda updates, lookout: len(updates.sizes) * len(lookout.reserved),
+    ),
     "soft_labels": NeedCost(
-        upload=lambda classes: 4 * classes, report=soft_labels, looks=lambda updates, lookout: int(updates.sizes.sum())
+        upload=lambda classes: 4 * classes,
+        report=soft_labels,
+        looks=lambda updates, lookout: int(updates.sizes.sum()),
     ),
 }
 
@@ -72,7 +83,13 @@ def bytes_each(needs: Iterable[Need], classes: int) -> int:
     return sum(NEEDS[need].upload(classes) for need in needs)
 
 
-def reports(needs: Iterable[Need], updates: Updates, lookout: Lookout) -> tuple[dict[Need, np.ndarray], int]:
+def reports(
+    needs: Iterable[Need], updates: Updates, lookout: Lookout
+) -> tuple[dict[Need, np.ndarray], int]:
     """Each need's report on the clients that answered, and how many samples were evaluated for them."""
-    measured = {need: report(updates, lookout) for need in sorted(needs) if (report := NEEDS[need].report) is not None}
+    measured = {
+        need: report(updates, lookout)
+        for need in sorted(needs)
+        if (report := NEEDS[need].report) is not None
+    }
     return measured, sum(NEEDS[need].looks(updates, lookout) for need in measured)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
-from cohort.cell import Settings
+from cohort.cell.settings import Settings
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -28,7 +28,13 @@ class PlainSGD:
     """The steps of `torch.optim.SGD`, but for rounding, for the one round that a client's optimizer lives; it uses the gradients up.
     PyTorch's own is dear to make, round after round, and imports the compiler when it is first made: a second as a cell starts."""
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0, weight_decay: float = 0):
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float,
+        momentum: float = 0,
+        weight_decay: float = 0,
+    ):
         self.parameters: list[Tensor] = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
         self.velocity: list[Tensor] = []
@@ -63,4 +69,6 @@ def optimizer_for(settings: Settings, parameters: Iterable[nn.Parameter], lr: fl
     """A fresh optimizer that a schedule can steer."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
-    return torch.optim.SGD(parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay
+    )

@@ -9,18 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort import shards
-from cohort.cell import Planned, Settings
-from cohort.components import build
+from cohort.cell.planned import Planned
+from cohort.cell.settings import Settings
+from cohort.core.components import build
+from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import scaled_count, share_of, stratified
 from cohort.data.store import read_labels
 from cohort.models import MODELS
-from cohort.randomness import torch_seed
+from cohort.partition import deal
+from cohort.partition.deal import Shards
 from cohort.selection import SELECTORS, Selector
-from cohort.training.arithmetic import WEIGHTS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation
+from cohort.training.precision import WEIGHTS
 from cohort.training.schedules import Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.updates import Weights
@@ -43,7 +45,7 @@ class Task:
     test: Tensor
     reserved: Tensor
     validation: Tensor
-    shards: shards.Shards
+    shards: Shards
     trainer: str = "serial"
 
     @cached_property
@@ -58,20 +60,28 @@ class Task:
 
 def load_task(planned: Planned, device: torch.device) -> Task:
     """Load what a cell's plan file names."""
-    settings = Settings(**{field.name: planned.settings[field.name] for field in fields(Settings) if field.name in planned.settings})
+    settings = Settings(
+        **{
+            field.name: planned.settings[field.name]
+            for field in fields(Settings)
+            if field.name in planned.settings
+        }
+    )
     dtype = WEIGHTS[settings.precision]
     data = planned.inputs["data"]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
     used = share_of(labels, settings.samples, "test share")
-    set_aside = stratified(labels[used], scaled_count(settings.reserve, settings.samples), "reserve")
+    set_aside = stratified(
+        labels[used], scaled_count(settings.reserve, settings.samples), "reserve"
+    )
     classes = read_labels(data)[2]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)
     # convolutions on a CPU are faster with the channels of a pixel side by side
     model = model.to(device=device, dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    dealt = shards.read(planned.inputs["shards"])
+    dealt = deal.read(planned.inputs["shards"])
     return Task(
         settings=settings,
         selector=build(SELECTORS, planned.settings["selector"]),

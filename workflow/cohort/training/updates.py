@@ -31,8 +31,12 @@ class Updates:
 
     def distances(self, weights: Weights) -> Tensor:
         """How far each client went from these weights: the norm over all of them together."""
-        floating = ((rows, weights[name]) for name, rows in self.weights.items() if rows.is_floating_point())
-        norms = [torch.stack([_norm(row - start) for row in rows]) for rows, start in floating]  # one by one: all at once need more memory
+        floating = (
+            (rows, weights[name]) for name, rows in self.weights.items() if rows.is_floating_point()
+        )
+        norms = [
+            torch.stack([_norm(row - start) for row in rows]) for rows, start in floating
+        ]  # one by one: all at once need more memory
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def reach(self) -> Tensor:
@@ -48,7 +52,11 @@ class Updates:
             factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
             return torch.where(factor < 1, start + factor * (stack - start), stack)
 
-        changed = {name: short(weights[name], stack) for name, stack in self.weights.items() if stack.is_floating_point()}
+        changed = {
+            name: short(weights[name], stack)
+            for name, stack in self.weights.items()
+            if stack.is_floating_point()
+        }
         return replace(self, weights=self.weights | changed)
 
     def of_rows(self, rows: list[int]) -> Updates:
@@ -57,7 +65,14 @@ class Updates:
             return self
         weights = {name: stack[rows] for name, stack in self.weights.items()}
         clients = tuple(self.clients[row] for row in rows) if self.clients else ()
-        return replace(self, weights=weights, sizes=self.sizes[rows], steps=self.steps[rows], losses=self.losses[rows], clients=clients)
+        return replace(
+            self,
+            weights=weights,
+            sizes=self.sizes[rows],
+            steps=self.steps[rows],
+            losses=self.losses[rows],
+            clients=clients,
+        )
 
     def only(self, names: Iterable[str]) -> Updates:
         """The updates of some of the weights."""

@@ -1,6 +1,6 @@
 """Random changes of training images: one file each."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.data.augmentations.augmentation import Augmentation
 
 AUGMENTATIONS = catalog("cohort.data.augmentations", Augmentation)

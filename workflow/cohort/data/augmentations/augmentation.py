@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.components import Component
+from cohort.core.components import Component
 
 if TYPE_CHECKING:
     from torch import Tensor

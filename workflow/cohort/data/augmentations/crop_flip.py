@@ -33,4 +33,7 @@ def moved_and_mirrored(images: Tensor, numbers: Tensor, border: str) -> Tensor:
 
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
     height, width = images.shape[2:]
-    return mirrored(windows(pad(images, [BORDER] * 4, mode=border), top, left, height, width), numbers[:, 2] < 0.5)
+    return mirrored(
+        windows(pad(images, [BORDER] * 4, mode=border), top, left, height, width),
+        numbers[:, 2] < 0.5,
+    )

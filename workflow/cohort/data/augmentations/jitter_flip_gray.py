@@ -30,7 +30,9 @@ class JitterFlipGray(Augmentation):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[0] != 3:
-            raise ValueError(f"needs images with three color channels, not samples of shape {shape}")
+            raise ValueError(
+                f"needs images with three color channels, not samples of shape {shape}"
+            )
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         from cohort.data.images import chosen, gray, mirrored

@@ -21,7 +21,9 @@ class ReflectCropFlip(Augmentation):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
-            raise ValueError(f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, not samples of shape {shape}")
+            raise ValueError(
+                f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, not samples of shape {shape}"
+            )
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return moved_and_mirrored(images, numbers, "reflect")

@@ -1,6 +1,6 @@
 """Readers of the publishers' files: one per data set."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.data.parsers.parser import Parser
 
 PARSERS = catalog("cohort.data.parsers", Parser)

@@ -29,8 +29,12 @@ class BrainTumorMri(Parser):
             for name in archive.names:
                 *_, part, word, file = ("", "", *name.split("/"))
                 if part in listed and is_picture(file):
-                    listed[part].append(Listed(0, number_in(CLASSES, word, "class", f"{path}: {name}"), name))
-        train, test = (split_of(path, sorted(items), self.side, resize=True) for items in listed.values())
+                    listed[part].append(
+                        Listed(0, number_in(CLASSES, word, "class", f"{path}: {name}"), name)
+                    )
+        train, test = (
+            split_of(path, sorted(items), self.side, resize=True) for items in listed.values()
+        )
         return train, test
 
 

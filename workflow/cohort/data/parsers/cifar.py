@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.data.parsers.parser import Parser
 from cohort.data.pickles import read_pickle
 from cohort.data.split import Split
-from cohort.errors import UserError
 
 SHAPE = (3, 32, 32)
 
@@ -24,7 +24,10 @@ class Cifar10(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         batches = [_batch(folder / f"data_batch_{number}", b"labels") for number in range(1, 6)]
-        images, labels = (np.concatenate([getattr(batch, key) for batch in batches]) for key in ("values", "labels"))
+        images, labels = (
+            np.concatenate([getattr(batch, key) for batch in batches])
+            for key in ("values", "labels")
+        )
         return Split(images, labels), _batch(folder / "test_batch", b"labels")
 
 
@@ -50,8 +53,17 @@ class Cifar100Coarse(Cifar100):
 def _batch(path: Path, key: bytes) -> Split:
     content = read_pickle(path)
     images, labels = content.get(b"data"), content.get(key)
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != np.prod(SHAPE):
+    if (
+        not isinstance(images, np.ndarray)
+        or images.dtype != np.uint8
+        or images.ndim != 2
+        or images.shape[1] != np.prod(SHAPE)
+    ):
         raise UserError(f"{path}: data is no array of bytes with {np.prod(SHAPE)} in each row")
-    if not isinstance(labels, list) or not all(type(label) is int for label in labels) or len(labels) != len(images):
+    if (
+        not isinstance(labels, list)
+        or not all(type(label) is int for label in labels)
+        or len(labels) != len(images)
+    ):
         raise UserError(f"{path}: {key.decode()} is no list of {len(images)} whole numbers")
     return Split(images.reshape(-1, *SHAPE), np.array(labels))

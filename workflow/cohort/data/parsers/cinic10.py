@@ -38,8 +38,16 @@ class Cinic10(Parser):
             *_, part, word, file = ("", "", *PurePosixPath(name).parts)
             if part in found and is_picture(file):
                 label = number_in(CLASSES, word, "class", f"{archive}: {name}")
-                found[part].append((label, file, np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}"))))
-        train, test = (_split(sorted(pictures, key=lambda item: item[:2])) for pictures in found.values())
+                found[part].append(
+                    (
+                        label,
+                        file,
+                        np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}")),
+                    )
+                )
+        train, test = (
+            _split(sorted(pictures, key=lambda item: item[:2])) for pictures in found.values()
+        )
         return train, test
 
 
@@ -48,4 +56,7 @@ def _split(pictures: list[tuple[int, str, np.ndarray]]) -> Split:
         for begin in range(0, len(pictures), BLOCK):
             yield np.stack([pixels for _, _, pixels in pictures[begin : begin + BLOCK]])
 
-    return Split(Blocks((len(pictures), 3, SIDE, SIDE), read), np.array([label for label, _, _ in pictures], dtype=np.int64))
+    return Split(
+        Blocks((len(pictures), 3, SIDE, SIDE), read),
+        np.array([label for label, _, _ in pictures], dtype=np.int64),
+    )

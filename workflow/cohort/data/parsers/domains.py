@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from cohort.core.errors import UserError
 from cohort.data.parsers.listed import Listed, is_picture, number_in, root_of, split_of
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
 from cohort.data.zips import Zip
-from cohort.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,15 @@ class Pacs(Parser):
 
     name: ClassVar[str] = "pacs"
     domains: ClassVar[tuple[str, ...]] = ("art_painting", "cartoon", "photo", "sketch")
-    classes: ClassVar[tuple[str, ...]] = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+    classes: ClassVar[tuple[str, ...]] = (
+        "dog",
+        "elephant",
+        "giraffe",
+        "guitar",
+        "horse",
+        "house",
+        "person",
+    )
     broken: ClassVar[tuple[str, ...]] = ("sketch/dog/n02103406_4068-1.png",)
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
@@ -31,20 +39,33 @@ class Pacs(Parser):
         with Zip(path) as archive:
             root = root_of(archive.names, f"splits/{self.domains[0]}_train_kfold.txt", str(path))
             train, test = (self._listed(archive, root, part) for part in ("train", "crossval"))
-        return (split_of(path, train, 64, resize=True, groups=True), split_of(path, test, 64, resize=True, groups=True))
+        return (
+            split_of(path, train, 64, resize=True, groups=True),
+            split_of(path, test, 64, resize=True, groups=True),
+        )
 
     def _listed(self, archive: Zip, root: str, part: str) -> list[Listed]:
         """A domain after the other, each in the order of its list."""
         found = []
         for group, domain in enumerate(self.domains):
             text = f"{root}splits/{domain}_{part}_kfold.txt"
-            for number, line in enumerate(archive.read(text).decode("utf-8", "replace").splitlines(), 1):
+            for number, line in enumerate(
+                archive.read(text).decode("utf-8", "replace").splitlines(), 1
+            ):
                 file, where = line.partition(" ")[0], f"{archive.path}: {text}, line {number}"
                 folders = file.split("/")
                 if len(folders) != 3 or folders[0] != domain:
-                    raise UserError(f"{where}: '{file}' is no file of {domain}, like {domain}/dog/1.jpg")
+                    raise UserError(
+                        f"{where}: '{file}' is no file of {domain}, like {domain}/dog/1.jpg"
+                    )
                 if file not in self.broken:
-                    found.append(Listed(group, number_in(self.classes, folders[1], "class", where), f"{root}images/{file}"))
+                    found.append(
+                        Listed(
+                            group,
+                            number_in(self.classes, folders[1], "class", where),
+                            f"{root}images/{file}",
+                        )
+                    )
         return found
 
 
@@ -65,5 +86,7 @@ class DigitsDg(Parser):
                 if domain in self.domains and part in listed and is_picture(file):
                     label = number_in(self.classes, word, "class", f"{path}: {name}")
                     listed[part].append(Listed(self.domains.index(domain), label, name))
-        train, test = (split_of(path, sorted(items), 32, resize=True, groups=True) for items in listed.values())
+        train, test = (
+            split_of(path, sorted(items), 32, resize=True, groups=True) for items in listed.values()
+        )
         return train, test

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from cohort.errors import UserError
+from cohort.core.errors import UserError
 
 AUTHOR = "by William Shakespeare"  # stands below the title of each play
 BEFORE_THE_PLAYS = 5  # lines above the author's second mention; the first is that of the sonnets
@@ -63,10 +63,14 @@ def said(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is no text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise UserError(
+            f"{path}: is no text in UTF-8 ({error.reason} at byte {error.start})"
+        ) from None
     mentions = [number for number, line in enumerate(lines) if AUTHOR in line]
     if len(mentions) < 2:
-        raise UserError(f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works")
+        raise UserError(
+            f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works"
+        )
     return {
         user_of(title, role): re.sub(" {2,}", " ", "".join(f"{part} " for part in parts))
         for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
@@ -99,7 +103,11 @@ def _plays(lines: list[str]) -> list[tuple[str, Spoken]]:
             title, roles, role = next(filter(None, above), ""), defaultdict(list), ""
             plays.append((title, roles))
         elif begun := (SPOKEN_THERE if title == UNINDENTED else SPOKEN).match(line):
-            role = "" if title == UNINDENTED and begun[1].upper().startswith("ACT ") else begun[1].upper()
+            role = (
+                ""
+                if title == UNINDENTED and begun[1].upper().startswith("ACT ")
+                else begun[1].upper()
+            )
             if role:
                 roles[role].append(begun[2])
         elif role and (more := (CONTINUED_THERE if title == UNINDENTED else CONTINUED).match(line)):

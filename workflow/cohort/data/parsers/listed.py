@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.data.pictures import picture
 from cohort.data.split import Blocks, Split
 from cohort.data.zips import Zip
-from cohort.errors import UserError
 
 BLOCK = 16 << 20  # bytes of the pixels that are decoded at once
 
@@ -25,7 +25,9 @@ class Listed:
     member: str
 
 
-def split_of(path: Path, listed: Sequence[Listed], side: int, *, resize: bool = False, groups: bool = False) -> Split:
+def split_of(
+    path: Path, listed: Sequence[Listed], side: int, *, resize: bool = False, groups: bool = False
+) -> Split:
     """The pictures in this order, as channels x `side` x `side`."""
 
     def read() -> Iterator[np.ndarray]:
@@ -33,7 +35,12 @@ def split_of(path: Path, listed: Sequence[Listed], side: int, *, resize: bool = 
         with Zip(path) as archive:
             for begin in range(0, len(listed), count):
                 members = [item.member for item in listed[begin : begin + count]]
-                yield np.stack([picture(archive.read(name), side, f"{path}: {name}", resize=resize) for name in members])
+                yield np.stack(
+                    [
+                        picture(archive.read(name), side, f"{path}: {name}", resize=resize)
+                        for name in members
+                    ]
+                )
 
     labels = np.array([item.label for item in listed], dtype=np.int64)
     numbers = np.array([item.group for item in listed], dtype=np.int64) if groups else None
@@ -42,7 +49,9 @@ def split_of(path: Path, listed: Sequence[Listed], side: int, *, resize: bool = 
 
 def is_picture(name: str) -> bool:
     """By its name."""
-    return not PurePosixPath(name).name.startswith(".") and name.lower().endswith((".jpg", ".jpeg", ".png"))
+    return not PurePosixPath(name).name.startswith(".") and name.lower().endswith(
+        (".jpg", ".jpeg", ".png")
+    )
 
 
 def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
@@ -54,7 +63,9 @@ def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
 
 def root_of(names: Iterable[str], inner: str, called: str) -> str:
     """What comes before `inner` in a zip, whose files may or may not lie in a folder of their own."""
-    found = [name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)]
+    found = [
+        name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)
+    ]
     if len(found) != 1:
         raise UserError(f"{called}: holds {'no' if not found else 'more than one'} {inner}")
     return found[0]

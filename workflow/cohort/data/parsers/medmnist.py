@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.data.npz import StoredArray
 from cohort.data.parsers.parser import Parser
 from cohort.data.pictures import resized
 from cohort.data.split import Blocks, Split
-from cohort.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +30,34 @@ class MedMnist(Parser):
         return self._split(folder / self.file, "train"), self._split(folder / self.file, "test")
 
     def _split(self, path: Path, part: str) -> Split:
-        images, labels = StoredArray.of(path, f"{part}_images"), StoredArray.of(path, f"{part}_labels")
-        if images.dtype != np.uint8 or images.shape[1] != images.shape[2] or images.shape[3:] not in ((), (3,)):
-            raise UserError(f"{path}: {images.name} is of {images.dtype}, {' x '.join(map(str, images.shape))}, and no list of images")
+        images, labels = (
+            StoredArray.of(path, f"{part}_images"),
+            StoredArray.of(path, f"{part}_labels"),
+        )
+        if (
+            images.dtype != np.uint8
+            or images.shape[1] != images.shape[2]
+            or images.shape[3:] not in ((), (3,))
+        ):
+            raise UserError(
+                f"{path}: {images.name} is of {images.dtype}, {' x '.join(map(str, images.shape))}, and no list of images"
+            )
         if labels.shape != (images.shape[0], 1):
-            raise UserError(f"{path}: {labels.name} does not hold one number for each of {images.shape[0]} images")
+            raise UserError(
+                f"{path}: {labels.name} does not hold one number for each of {images.shape[0]} images"
+            )
 
         def read() -> Iterator[np.ndarray]:
             for block in images.blocks():
                 colored = block if block.ndim == 4 else np.repeat(block[..., np.newaxis], 3, axis=3)
-                yield (colored if colored.shape[1] == self.side else resized(colored, self.side)).transpose(0, 3, 1, 2)
+                yield (
+                    colored if colored.shape[1] == self.side else resized(colored, self.side)
+                ).transpose(0, 3, 1, 2)
 
-        return Split(Blocks((images.shape[0], 3, self.side, self.side), read), labels.all()[:, 0].astype(np.int64))
+        return Split(
+            Blocks((images.shape[0], 3, self.side, self.side), read),
+            labels.all()[:, 0].astype(np.int64),
+        )
 
 
 class PathMnist(MedMnist):

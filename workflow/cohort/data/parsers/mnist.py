@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
-from cohort.errors import UserError
 
 UNSIGNED_BYTES = 0x08
 
@@ -50,5 +50,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     values = np.frombuffer(content, dtype=np.uint8, offset=begin)
     if len(values) != np.prod(shape, dtype=object):
-        raise UserError(f"{path}: holds {len(values)} values, but its head names {' x '.join(map(str, shape))}")
+        raise UserError(
+            f"{path}: holds {len(values)} values, but its head names {' x '.join(map(str, shape))}"
+        )
     return values.reshape(shape)

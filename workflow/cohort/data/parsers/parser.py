@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cohort.components import Component
+from cohort.core.components import Component
 from cohort.data.split import Split
 
 

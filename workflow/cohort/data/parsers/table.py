@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
-from cohort.errors import UserError
-from cohort.randomness import generator
 
 COLUMNS = 54  # ten numbers, then four wilderness areas and 40 soil types as zeros and ones
 KINDS = 7  # of forest
@@ -39,9 +39,15 @@ class Covtype(Parser):
         values, labels = table[:, :-1], table[:, -1]
         found = {kind: int((labels == kind).sum()) for kind in SIZES}
         if found != SIZES:
-            raise UserError(f"{path}: holds {found[1]} and {found[2]} samples of kinds 1 and 2, but UCI's has {SIZES[1]} and {SIZES[2]}")
+            raise UserError(
+                f"{path}: holds {found[1]} and {found[2]} samples of kinds 1 and 2, but UCI's has {SIZES[1]} and {SIZES[2]}"
+            )
         test = np.zeros(len(table), dtype=bool)
-        test[generator(0, "covtype test split").permutation(len(table))[: round(len(table) * TEST_SHARE)]] = True
+        test[
+            generator(0, "covtype test split").permutation(len(table))[
+                : round(len(table) * TEST_SHARE)
+            ]
+        ] = True
         return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)
 
 
@@ -60,10 +66,24 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
 def _table(path: Path, first: int, lines: list[str]) -> np.ndarray:
     """Lines as numbers. Where they are none, one at a time to find the line that is to blame."""
     with contextlib.suppress(ValueError):
-        table = np.loadtxt([line.strip() or "nothing" for line in lines], np.int16, delimiter=",", comments=None, ndmin=2)
-        if table.shape[1] == COLUMNS + 1 and table[:, -1].min() >= 1 and table[:, -1].max() <= KINDS:
+        table = np.loadtxt(
+            [line.strip() or "nothing" for line in lines],
+            np.int16,
+            delimiter=",",
+            comments=None,
+            ndmin=2,
+        )
+        if (
+            table.shape[1] == COLUMNS + 1
+            and table[:, -1].min() >= 1
+            and table[:, -1].max() <= KINDS
+        ):
             return table
     if len(lines) == 1:
         row = f"{COLUMNS} whole numbers and a kind of forest, 1 to {KINDS}"
-        raise UserError(f"{path}: line {first} is broken ({row}, with commas between them, are expected)")
-    return np.concatenate([_table(path, first + number, [line]) for number, line in enumerate(lines)])
+        raise UserError(
+            f"{path}: line {first} is broken ({row}, with commas between them, are expected)"
+        )
+    return np.concatenate(
+        [_table(path, first + number, [line]) for number, line in enumerate(lines)]
+    )

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
 from cohort.data.parsers.gutenberg import role_of, said
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Blocks, Split
-from cohort.errors import UserError
-from cohort.randomness import generator
 
 LENGTH = 80
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
@@ -62,14 +62,20 @@ class ShakespeareCsv(Parser):
         return _splits(list(_pieces(path)), path)
 
 
-def _splits(pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE) -> tuple[Split, Split]:
+def _splits(
+    pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE
+) -> tuple[Split, Split]:
     """Every window of 80 characters that another one follows, user by user in the order of their names."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):
-        raise UserError(f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters of LEAF's Shakespeare")
+        raise UserError(
+            f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters of LEAF's Shakespeare"
+        )
     numbers = np.zeros(128, dtype=np.uint8)
-    numbers[[ord(character) for character in CHARACTERS]] = np.arange(first, first + len(CHARACTERS))
+    numbers[[ord(character) for character in CHARACTERS]] = np.arange(
+        first, first + len(CHARACTERS)
+    )
     characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
     try:
         roles = [role_of(user) for user, _ in pieces]
@@ -82,7 +88,11 @@ def _splits(pieces: list[Piece], path: Path, first: int = 1, test_share: float =
     groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
     starts = np.flatnonzero(begins)
     test = np.zeros(len(starts), dtype=bool)
-    test[generator(0, "shakespeare test split").permutation(len(starts))[: round(len(starts) * test_share)]] = True
+    test[
+        generator(0, "shakespeare test split").permutation(len(starts))[
+            : round(len(starts) * test_share)
+        ]
+    ] = True
     return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
@@ -93,7 +103,11 @@ def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Sp
         for begin in range(0, len(starts), BLOCK):
             yield windows[starts[begin : begin + BLOCK]]
 
-    return Split(Blocks((len(starts), LENGTH), read), characters[starts + LENGTH].astype(np.int64), groups[starts])
+    return Split(
+        Blocks((len(starts), LENGTH), read),
+        characters[starts + LENGTH].astype(np.int64),
+        groups[starts],
+    )
 
 
 def _pieces(path: Path) -> Iterator[Piece]:
@@ -123,7 +137,9 @@ def _rows(path: Path) -> Iterator[list[str]]:
                 if len(row) != 3 or len(row[1]) != LENGTH or len(row[2]) != 1:
                     raise ValueError(f"a user, {LENGTH} characters and one more are expected")
                 if row[2] not in CHARACTERS or not row[1].isascii():
-                    raise ValueError(f"it holds more than the {len(CHARACTERS)} characters of LEAF's Shakespeare")
+                    raise ValueError(
+                        f"it holds more than the {len(CHARACTERS)} characters of LEAF's Shakespeare"
+                    )
                 if row[0] != user:
                     user = row[0]
                     role_of(user)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from cohort.core.errors import UserError
 from cohort.data.parsers.listed import Listed, number_in, root_of, split_of
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
 from cohort.data.zips import Zip
-from cohort.errors import UserError
 
 SIDE = 64
 
@@ -31,12 +31,20 @@ class TinyImageNet(Parser):
             for name in archive.names:
                 part, word, inner, *_ = (*name.removeprefix(root).split("/"), "", "", "")
                 if name.startswith(root) and (part, inner) == ("train", "images"):
-                    train.append(Listed(0, number_in(classes, word, "class", f"{path}: {name}"), name))
+                    train.append(
+                        Listed(0, number_in(classes, word, "class", f"{path}: {name}"), name)
+                    )
             test = []
-            for number, line in enumerate(archive.read(annotations).decode("utf-8", "replace").splitlines(), 1):
+            for number, line in enumerate(
+                archive.read(annotations).decode("utf-8", "replace").splitlines(), 1
+            ):
                 file, _, word = line.partition("\t")
                 if not word:
-                    raise UserError(f"{path}: {annotations}, line {number}: is no file and class with a tab between them")
-                label = number_in(classes, word.split("\t")[0], "class", f"{path}: {annotations}, line {number}")
+                    raise UserError(
+                        f"{path}: {annotations}, line {number}: is no file and class with a tab between them"
+                    )
+                label = number_in(
+                    classes, word.split("\t")[0], "class", f"{path}: {annotations}, line {number}"
+                )
                 test.append(Listed(0, label, f"{root}val/images/{file}"))
         return split_of(path, sorted(train), SIDE), split_of(path, sorted(test), SIDE)

@@ -1,6 +1,6 @@
 """What a client minimizes: one file each."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.training.objectives.objective import Objective
 
 OBJECTIVES = catalog("cohort.training.objectives", Objective)

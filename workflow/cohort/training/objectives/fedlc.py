@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.objectives.cross_entropy import CrossEntropy
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.objectives.cross_entropy import CrossEntropy
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ class FedRS(CrossEntropy):
     """
 
     name: ClassVar[str] = "fedrs"
-    alpha: float = parameter(0.5, minimum=0, maximum=1, help="what is left of the output weights of a missing class")
+    alpha: float = parameter(
+        0.5, minimum=0, maximum=1, help="what is left of the output weights of a missing class"
+    )
 
     def facts(self, counts: Tensor) -> Tensor:
         return (counts == 0).to(counts.dtype)

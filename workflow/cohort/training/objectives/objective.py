@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.components import Component
+from cohort.core.components import Component
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -1,7 +1,7 @@
 """Who answers, and with how much work: one file each."""
 
-from cohort.components import catalog
-from cohort.named import parse
+from cohort.core.component_names import parse
+from cohort.core.components import catalog
 from cohort.training.participation.participation import Participation
 
 PARTICIPATIONS = catalog("cohort.training.participation", Participation)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.participation.participation import Participation
 
 
@@ -17,7 +17,9 @@ class Dropout(Participation):
     """A share of every cohort, rounded down, drops out: `dropout-0.3` is three of ten."""
 
     name: ClassVar[str] = "dropout"
-    share: float = parameter(minimum=0, exclusiveMaximum=1, help="share of the cohort that drops out")
+    share: float = parameter(
+        minimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
+    )
 
     def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         gone = rng.choice(len(cohort), math.floor(self.share * len(cohort) + 1e-9), replace=False)
@@ -29,7 +31,9 @@ class Bernoulli(Participation):
     """Each client of the cohort drops out with a probability, whatever the others do; the first one stays where all would be gone."""
 
     name: ClassVar[str] = "bernoulli"
-    probability: float = parameter(minimum=0, exclusiveMaximum=1, help="probability of dropping out")
+    probability: float = parameter(
+        minimum=0, exclusiveMaximum=1, help="probability of dropping out"
+    )
 
     def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         stays = rng.random(len(cohort)) >= self.probability

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.named import Named
+from cohort.core.component_names import Named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +17,8 @@ class Participation(Named):
         """Whether each client of the cohort is there to train."""
         return np.ones(len(cohort), dtype=bool)
 
-    def efforts(self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator) -> np.ndarray:
+    def efforts(
+        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
+    ) -> np.ndarray:
         """How many of the `most` epochs (or steps) of J each of all clients manages; `fixed` draws the same in every round."""
         return np.full(clients, most)

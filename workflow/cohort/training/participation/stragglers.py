@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.participation.participation import Participation
 
 
@@ -20,9 +20,13 @@ class Stragglers(Participation):
 
     name: ClassVar[str] = "stragglers"
     share: float = parameter(minimum=0, maximum=1, help="share of all clients that are stragglers")
-    redrawn: int = parameter(0, minimum=0, maximum=1, help="1 if a straggler's epochs are drawn anew in every round")
+    redrawn: int = parameter(
+        0, minimum=0, maximum=1, help="1 if a straggler's epochs are drawn anew in every round"
+    )
 
-    def efforts(self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator) -> np.ndarray:
+    def efforts(
+        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
+    ) -> np.ndarray:
         slow = fixed.permutation(clients)[: round(self.share * clients)]
         managed = np.full(clients, most)
         managed[slow] = (rng if self.redrawn else fixed).integers(1, most, len(slow), endpoint=True)

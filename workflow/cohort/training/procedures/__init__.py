@@ -1,7 +1,7 @@
 """How a run goes: one file each."""
 
-from cohort.components import catalog
-from cohort.named import parse
+from cohort.core.component_names import parse
+from cohort.core.components import catalog
 from cohort.training.procedures.procedure import Procedure
 
 PROCEDURES = catalog("cohort.training.procedures", Procedure)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cohort.named import Named
+from cohort.core.component_names import Named
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,7 @@
 """How the learning rate of a centralized run changes: one file for each family."""
 
-from cohort.components import catalog
-from cohort.named import parse
+from cohort.core.component_names import parse
+from cohort.core.components import catalog
 from cohort.training.schedules.schedule import Schedule
 
 SCHEDULES = catalog("cohort.training.schedules", Schedule)

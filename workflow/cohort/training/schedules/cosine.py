@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.schedules.schedule import Schedule, fewer
 
 if TYPE_CHECKING:
@@ -52,4 +52,6 @@ class OneCycle(Schedule):
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         from torch.optim.lr_scheduler import OneCycleLR
 
-        return OneCycleLR(optimizer, max_lr=optimizer.param_groups[0]["lr"], total_steps=epochs * batches)
+        return OneCycleLR(
+            optimizer, max_lr=optimizer.param_groups[0]["lr"], total_steps=epochs * batches
+        )

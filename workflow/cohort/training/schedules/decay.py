@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.schedules.schedule import Schedule, fewer
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class MultiStep(Schedule):
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="of each step")
 
     def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, first=fewer(self.first, share), second=fewer(self.second, share))
+        return dataclasses.replace(
+            self, first=fewer(self.first, share), second=fewer(self.second, share)
+        )
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         from torch.optim.lr_scheduler import MultiStepLR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.named import Named
+from cohort.core.component_names import Named
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer

@@ -1,6 +1,6 @@
 """What becomes of the updates: one file each."""
 
-from cohort.components import catalog
+from cohort.core.components import catalog
 from cohort.training.servers.server import ServerRule
 
 SERVERS = catalog("cohort.training.servers", ServerRule)

@@ -26,5 +26,7 @@ class FedNova(ServerRule):
         reach = updates.reach().to(shares)
         factors = shares * (shares * reach).sum() / reach
         left = 1 - float(factors.sum())  # of the global weights: w + sum of f (w_k - w)
-        merged = {name: left * weights[name] + tensor for name, tensor in updates.mean(factors).items()}
+        merged = {
+            name: left * weights[name] + tensor for name, tensor in updates.mean(factors).items()
+        }
         return Merged(merged, memory, {"nova_factor": float(factors.sum())})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
@@ -20,9 +20,13 @@ class Momentum(ServerRule):
     """
 
     name: ClassVar[str] = "momentum"
-    beta: float = parameter(0.9, minimum=0, exclusiveMaximum=1, help="how much of the velocity is left after a round")
+    beta: float = parameter(
+        0.9, minimum=0, exclusiveMaximum=1, help="how much of the velocity is left after a round"
+    )
     lr: float = parameter(1.0, exclusiveMinimum=0, help="the server's learning rate")
-    clip: float = parameter(0.0, minimum=0, help="the norm to which a client's update is shortened, 0 if none is")
+    clip: float = parameter(
+        0.0, minimum=0, help="the norm to which a client's update is shortened, 0 if none is"
+    )
 
     def begin(self, weights: Weights) -> Weights:
         return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
@@ -33,8 +37,16 @@ class Momentum(ServerRule):
         if clipped.any():
             updates = updates.shortened(weights, (self.clip / norms).where(clipped, 1.0))
         mean = updates.mean(updates.sizes / updates.sizes.sum())
-        velocity = {name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory}
+        velocity = {
+            name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory
+        }
         # written so that beta 0 and a learning rate of 1 give the mean itself, to the last bit
-        moved = {name: mean[name] + (self.lr * velocity[name] - (mean[name] - weights[name])) for name in memory}
-        measured = {"clipped_fraction": float(clipped.double().mean()), "largest_update": float(norms.max())}
+        moved = {
+            name: mean[name] + (self.lr * velocity[name] - (mean[name] - weights[name]))
+            for name in memory
+        }
+        measured = {
+            "clipped_fraction": float(clipped.double().mean()),
+            "largest_update": float(norms.max()),
+        }
         return Merged(mean | moved, velocity, measured)

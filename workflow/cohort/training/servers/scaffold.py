@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cohort.components import parameter
+from cohort.core.components import parameter
 from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class Scaffold(ServerRule):
     def drift(self, memory: Weights, client: int) -> Weights:
         names = [name.removesuffix(f"/{client}") for name in memory if name.endswith(f"/{client}")]
         if not names:  # its first time: its own is still zero
-            return {name.removesuffix(f"/{ALL}"): -tensor for name, tensor in memory.items() if name.endswith(f"/{ALL}")}
+            return {
+                name.removesuffix(f"/{ALL}"): -tensor
+                for name, tensor in memory.items()
+                if name.endswith(f"/{ALL}")
+            }
         return {name: memory[f"{name}/{client}"] - memory[f"{name}/{ALL}"] for name in names}
 
     def models_held(self, clients: int) -> int:
@@ -44,11 +48,19 @@ class Scaffold(ServerRule):
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         memory, before, reaches = dict(memory), memory, updates.reach().tolist()
         for row, client in enumerate(updates.clients):
-            drift, steps, reach = self.drift(before, client), float(updates.steps[row]), reaches[row]
+            drift, steps, reach = (
+                self.drift(before, client),
+                float(updates.steps[row]),
+                reaches[row],
+            )
             for name, correction in drift.items():
                 way = (weights[name] - updates.weights[name][row]) / updates.lr
                 old = correction + before[f"{name}/{ALL}"]
-                new = way / steps + correction if self.estimate == "steps" else (way + steps * correction) / reach
+                new = (
+                    way / steps + correction
+                    if self.estimate == "steps"
+                    else (way + steps * correction) / reach
+                )
                 memory[f"{name}/{client}"] = new
                 memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
         return Merged(updates.mean(updates.sizes / updates.sizes.sum()), memory, {})

@@ -1,0 +1,230 @@
+"""Components: their schema, their canonical values, and how they are found."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import jsonschema
+import pytest
+
+from cohort.core.components import Component, build, canonical, catalog, parameter, schema_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example(Component):
+    name: ClassVar[str] = "example"
+    share: float = parameter(exclusiveMinimum=0, maximum=1, help="how much")
+    count: int = parameter(3, minimum=1, help="how many")
+    form: Literal["soft", "hard"] = parameter("hard")
+    fast: bool = False
+    label: str = "none"
+    limit: float | None = None
+    mode: Literal["a", "b"] | None = None
+    steps: list[int] = parameter(None)
+    extra: dict[str, Any] = parameter(None)
+
+
+EXPECTED = {
+    "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "description": "how much"},
+    "count": {"type": "integer", "minimum": 1, "description": "how many"},
+    "form": {"enum": ["soft", "hard"], "description": ""},
+    "fast": {"type": "boolean"},
+    "label": {"type": "string"},
+    "limit": {"type": ["number", "null"]},
+    "mode": {"enum": ["a", "b", None]},
+    "steps": {"type": "array", "description": ""},
+    "extra": {"type": "object", "description": ""},
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_schema_of_a_field(name: str):
+    assert schema_of(Example)["properties"][name] == EXPECTED[name]
+
+
+def test_schema_holds_the_fields_and_nothing_else():
+    schema = schema_of(Example)
+    assert set(schema["properties"]) == set(EXPECTED)  # `name` and `science` are no parameters
+    assert schema["required"] == ["share"]
+    assert schema["additionalProperties"] is False
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+RIGHT = [
+    {"share": 1},
+    {"share": 0.5, "count": 1},
+    {"share": 0.1, "limit": None, "mode": None},
+    {"share": 1.0, "form": "soft", "limit": 2},
+]
+BESIDE_SHARE = [
+    {"count": 0},
+    {"count": 1.5},
+    {"form": "firm"},
+    {"fast": 1},
+    {"limit": "none"},
+    {"mode": "c"},
+    {"sharp": 1},
+    {"name": "x"},
+]
+WRONG = [
+    {},
+    {"share": 0},
+    {"share": 1.1},
+    {"share": "1"},
+    *({"share": 1, **wrong} for wrong in BESIDE_SHARE),
+]
+
+
+@pytest.mark.parametrize("values", RIGHT, ids=str)
+def test_right_values_pass_the_schema(values: dict[str, Any]):
+    jsonschema.validate(values, schema_of(Example))
+
+
+@pytest.mark.parametrize("values", WRONG, ids=str)
+def test_wrong_values_do_not(values: dict[str, Any]):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(values, schema_of(Example))
+
+
+def test_canonical_leaves_out_what_is_at_its_default():
+    assert canonical(
+        Example, {"share": 0.5, "count": 3, "form": "hard", "fast": False, "limit": None}
+    ) == {"share": 0.5}
+    assert canonical(Example, {"share": 0.5, "count": 4, "form": "soft", "fast": True}) == {
+        "share": 0.5,
+        "count": 4,
+        "form": "soft",
+        "fast": True,
+    }
+    assert canonical(Example, {}) == {}
+
+
+def test_canonical_leaves_out_what_is_no_field():
+    assert canonical(Example, {"name": "example", "share": 0.5}) == {"share": 0.5}
+
+
+def test_canonical_makes_1_and_1_0_one_value():
+    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a digest is made from."""
+    whole, broken = (
+        canonical(Example, {"share": 1, "count": 7}),
+        canonical(Example, {"share": 1.0, "count": 7.0}),
+    )
+    assert whole == broken
+    assert repr(whole) == repr(broken) == "{'share': 1.0, 'count': 7}"
+
+
+def test_build_takes_the_name_away_and_gives_the_rest():
+    found = build({"example": Example}, {"name": "example", "share": 0.25, "count": 9})
+    assert found == Example(share=0.25, count=9)
+    with pytest.raises(KeyError):
+        build({"example": Example}, {"name": "nothing"})
+
+
+FILES = {
+    "base.py": """
+from dataclasses import dataclass
+from cohort.core.components import Component
+@dataclass(frozen=True, kw_only=True)
+class Base(Component):
+    pass
+""",
+    "one.py": """
+from dataclasses import dataclass
+from typing import ClassVar
+from zoo.base import Base
+@dataclass(frozen=True, kw_only=True)
+class One(Base):
+    name: ClassVar[str] = "one"
+Alias = One
+@dataclass(frozen=True, kw_only=True)
+class Nameless(One):
+    pass
+@dataclass(frozen=True, kw_only=True)
+class Another(One):
+    name: ClassVar[str] = "another"
+class Stranger:
+    name = "stranger"
+""",
+    "two.py": """
+from dataclasses import dataclass
+from typing import ClassVar
+from visitor import Visitor
+from zoo.base import Base
+from zoo.one import Another, One
+@dataclass(frozen=True, kw_only=True)
+class Two(One):
+    name: ClassVar[str] = "two"
+""",
+    "../visitor.py": """
+from dataclasses import dataclass
+from typing import ClassVar
+from zoo.base import Base
+@dataclass(frozen=True, kw_only=True)
+class Visitor(Base):
+    name: ClassVar[str] = "visitor"
+""",
+}
+
+
+@pytest.fixture
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
+    """A package of three files, and a file beside it."""
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo/__init__.py").touch()
+    for name, text in FILES.items():
+        (tmp_path / "zoo" / name).write_text(text)
+    for name in ("zoo", "zoo.base", "zoo.one", "zoo.two", "visitor"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    from zoo.base import Base
+
+    return Base
+
+
+def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
+    """Not what a file only imports, not an alias, not a subclass without a name of its own, nothing that is no component."""
+    found = catalog("zoo", zoo)
+    assert list(found) == ["another", "one", "two"]
+    places = [(cls.__module__, cls.__name__) for cls in found.values()]
+    assert places == [("zoo.one", "Another"), ("zoo.one", "One"), ("zoo.two", "Two")]
+
+
+def test_catalogs_of_cohort_name_each_component_by_its_name():
+    from cohort.data.augmentations import AUGMENTATIONS
+    from cohort.data.parsers import PARSERS
+    from cohort.models import MODELS
+    from cohort.partition import SCHEMES
+    from cohort.selection import SELECTORS
+    from cohort.training.objectives import OBJECTIVES
+    from cohort.training.procedures import PROCEDURES
+    from cohort.training.servers import SERVERS
+
+    for found in (
+        MODELS,
+        SCHEMES,
+        SELECTORS,
+        OBJECTIVES,
+        SERVERS,
+        PROCEDURES,
+        PARSERS,
+        AUGMENTATIONS,
+    ):
+        assert found
+        assert all(cls.name == name and cls.science >= 1 for name, cls in found.items())
+        assert len(set(found.values())) == len(found)
+
+
+def test_numbers_that_may_be_missing_or_stand_in_lists_are_one_number_too():
+    @dataclass(frozen=True, kw_only=True)
+    class Limited(Component):
+        name: ClassVar[str] = "limited"
+        limit: float | None = None
+        limits: list[float] | None = None
+
+    for one in ({"limit": 1}, {"limit": 1.0}):
+        assert str(canonical(Limited, one)) == "{'limit': 1.0}"
+    assert str(canonical(Limited, {"limits": [0, 1]})) == "{'limits': [0.0, 1.0]}"
+    assert canonical(Limited, {"limit": None}) == {}

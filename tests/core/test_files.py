@@ -1,0 +1,129 @@
+"""Files that are there whole or not at all, also where the system refuses to write them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cohort.core.errors import Refused, UserError, explained, refusal
+from cohort.core.files import replacing, write_text
+from cohort.core.hdf5 import new_hdf5
+
+GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+
+
+@contextlib.contextmanager
+def limited(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes: the one way to be refused room that needs no rights."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def hdf5(path: Path, parts: int, size: int) -> None:
+    with new_hdf5(path) as file:
+        for number in range(parts):
+            file[f"part{number}"] = np.arange(size) + number
+        file.attrs["parts"] = parts
+
+
+def copy(path: Path) -> None:
+    with replacing(path) as temporary:
+        shutil.copyfile(subprocess.__file__, temporary)
+
+
+WRITERS = {
+    "a copy": lambda path: copy(path),
+    "text": lambda path: write_text(path, "x" * 100_000),
+    "one large HDF5 array": lambda path: hdf5(path, 1, 50_000),
+    "many small HDF5 arrays": lambda path: hdf5(path, 300, 100),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("limit", [0, 1000, 20_000])
+def test_without_room_the_file_of_before_stays_and_nothing_else(
+    writer: str, limit: int, tmp_path: Path
+):
+    path = tmp_path / "a.h5"
+    path.write_bytes(b"of before")
+    with limited(limit), pytest.raises(Refused) as caught:
+        WRITERS[writer](path)
+    assert str(caught.value) == f"{path}: {GROWS}"
+    assert path.read_bytes() == b"of before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_library_in_rust_is_understood(tmp_path: Path):
+    path = tmp_path / "checkpoint"
+    with limited(1000), pytest.raises(Refused, match="grows beyond"), replacing(path) as temporary:
+        save_file({"weights": torch.zeros(1000)}, temporary)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_hdf5_file_is_what_h5py_reads_and_the_same_each_time(tmp_path: Path):
+    hdf5(tmp_path / "a.h5", 40, 3)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file.attrs["parts"] == len(file) == 40
+        assert file["part7"][:].tolist() == [7, 8, 9]
+    with pytest.raises(ZeroDivisionError), new_hdf5(tmp_path / "a.h5") as file:
+        file["part"] = 1 / 0
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert len(file) == 40
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_a_file_in_place_of_a_folder(tmp_path: Path):
+    (tmp_path / "results").write_text("a file")
+    for path in (tmp_path / "results/a.txt", tmp_path / "results/cells/a.txt"):
+        with pytest.raises(
+            Refused, match="results: a file stands where a folder is needed; move it away"
+        ):
+            write_text(path, "text")
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(Refused, match=r"/a\.txt: a folder stands where a file is needed"):
+        write_text(tmp_path / "a.txt", "text")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "results"]
+
+
+@pytest.mark.parametrize(
+    "code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM]
+)
+def test_every_refusal_names_the_file_and_a_mend(code: int):
+    said = refusal(OSError(code, "words of the system", "a/b"), "c")
+    assert said is not None and said.startswith("a/b: ") and "; " in said and "start again" in said
+    assert str(refusal(OSError(code, "words of the system"), "c")).startswith("c: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "no", "a"),
+        ConnectionResetError(errno.ECONNRESET, "no"),
+        KeyError("a"),
+    ],
+)
+def test_what_is_no_refusal_stays_what_it_is(error: Exception):
+    assert refusal(error) is None
+    with pytest.raises(type(error)) as caught, explained("a"):
+        raise error
+    assert caught.value is error
+
+
+def test_a_sentence_is_not_said_twice():
+    with pytest.raises(UserError, match=r"^the first words$"), explained("a"):
+        raise UserError("the first words")

@@ -1,0 +1,83 @@
+"""Label counts in the table: what a record holds, and nothing that figures of other metrics would see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cohort.core.files import write_text
+from cohort.metrics.collect import collect
+from cohort.metrics.summary import label_columns, read_metric
+from cohort.records.history import History
+from cohort.records.record import Record, write
+
+
+def record(counts: np.ndarray) -> Record:
+    clients, sizes = len(counts), counts.sum(axis=1)
+    settings = {"clients": clients, "rounds": 1}
+    provenance = {
+        "versions": {},
+        "commit": "",
+        "trainer": "serial",
+        "devices": ["cpu"],
+        "sessions": [{}],
+        "peak_memory_mb": 1.0,
+    }
+    header = {
+        "format": 1,
+        "digest": "k0123456789ab",
+        "status": "done",
+        "settings": settings,
+        "science": {},
+        "weights_sha256": "0" * 64,
+    }
+    history = History(cohorts=[np.array([0])])
+    history.add(1, test_accuracy=0.5)
+    arrays = {
+        "size": sizes,
+        "selected": sizes,
+        "loss": sizes / 1.0,
+        "accuracy": sizes / 1.0,
+        "label_counts": counts,
+    }
+    return Record(header | {"provenance": provenance}, history, arrays)
+
+
+def collected(folder: Path, counts: np.ndarray) -> Path:
+    write(folder / "r.h5", record(counts))
+    labels = {"dataset": "d", "strategy": "fedavg", "seed": 0}
+    cells: list[dict[str, Any]] = [
+        {"path": str(folder / "r.h5"), "digest": "k0123456789ab", "labels": labels}
+    ]
+    write_text(
+        folder / "plan.json", pd.Series({"study": "s", "experiment": "e", "cells": cells}).to_json()
+    )
+    collect(folder / "plan.json", folder / "m.parquet")
+    return folder / "m.parquet"
+
+
+def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
+    """Counts of 0 are left out but for the last, which says that there are three clients and four labels."""
+    rows = read_metric(
+        collected(tmp_path, np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])), "label_count"
+    )
+    found = [(row.client, row.label, row.value) for row in rows.itertuples()]
+    assert sorted(found) == [(0, 0, 3), (0, 2, 7), (2, 1, 1), (2, 3, 0)]
+    assert rows["round"].isna().all()
+
+
+def test_the_column_is_no_label_of_cells_and_other_metrics_have_none(tmp_path: Path):
+    file = collected(tmp_path, np.array([[3, 0], [1, 1]]))
+    assert label_columns(pd.read_parquet(file)) == ["dataset", "strategy", "seed"]
+    for metric, count in (("size", 2), ("test_accuracy", 1)):
+        rows = read_metric(file, metric)
+        assert len(rows) == count and rows["label"].isna().all()
+
+
+def test_hundred_clients_of_hundred_classes_take_little_room(tmp_path: Path):
+    """10,000 rows."""
+    file = collected(tmp_path, np.random.default_rng(0).integers(0, 10, (100, 100)))
+    assert file.stat().st_size < 60_000

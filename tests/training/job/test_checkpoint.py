@@ -1,0 +1,287 @@
+"""A checkpoint that cannot be used is not: the run goes on from the one before it, or begins anew, and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cohort.core.errors import Refused
+from cohort.records.history import History
+from cohort.training.job import checkpoint
+from cohort.training.job.checkpoint import load_history, save
+from cohort.training.state import RunState
+from tests.core.test_files import limited
+
+CPU = torch.device("cpu")
+BEGUN = RunState(
+    {"w": torch.zeros(2)}, {"w": torch.zeros(2)}, {"loss": np.zeros(2), "buffer": np.empty(0)}
+)
+RNG = np.random.default_rng(3)
+
+
+def state(rounds: int = 2) -> RunState:
+    history = History(cohorts=[np.array([2, round % 2]) for round in range(rounds)])
+    history.add(2, test_accuracy=0.5)
+    history.add_cost(1, seconds=0.25)
+    selector = {"loss": np.array([np.inf, 1.0]), "buffer": np.arange(3.0)}
+    return RunState(
+        {"w": torch.tensor([1.0, -0.0])},
+        {"w": torch.ones(2)},
+        selector,
+        history,
+        rounds,
+        False,
+        [{"from_round": 0}],
+    )
+
+
+def load(path: Path, digest: str = "k1", like: RunState = BEGUN) -> RunState | None:
+    return checkpoint.load(path, digest, like, CPU)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Checkpoints of rounds 2 and 3."""
+    file = tmp_path / "checkpoint.safetensors"
+    save(file, state(2), "k1")
+    save(file, state(3), "k1")
+    return file
+
+
+@pytest.fixture
+def previous(path: Path) -> Path:
+    return path.with_name("checkpoint.previous.safetensors")
+
+
+def test_what_is_saved_is_read_back(path: Path, previous: Path):
+    found = load(path)
+    assert (
+        found is not None
+        and found.round == 3
+        and not found.diverged
+        and found.sessions == [{"from_round": 0}]
+    )
+    assert found.weights["w"].numpy().tobytes() == state().weights["w"].numpy().tobytes()
+    assert found.server["w"].tolist() == [1, 1] and found.selector["loss"].tolist() == [np.inf, 1.0]
+    assert dict(found.history.metrics) == {"test_accuracy": [(2, 0.5)]} and dict(
+        found.history.cost
+    ) == {"seconds": [(1, 0.25)]}
+    assert np.array_equal(found.history.cohorts, [[2, 0], [2, 1], [2, 0]])
+    assert sorted(path.parent.iterdir()) == [previous, path]
+
+
+@pytest.mark.parametrize("part", ["length", "header", "tensors"])
+def test_every_flipped_bit_is_found(part: str, path: Path, previous: Path):
+    good = path.read_bytes()
+    end = 8 + int.from_bytes(good[:8], "little")
+    begin, end = {"length": (0, 8), "header": (8, end), "tensors": (end, len(good))}[part]
+    for place in range(begin, end):
+        bad = bytearray(good)
+        bad[place] ^= 1 << RNG.integers(8)
+        path.write_bytes(bad)
+        with pytest.raises(checkpoint.Unusable):
+            checkpoint._read(path)
+    found = load(path)
+    assert found is not None and found.round == 2
+
+
+def test_every_length_that_is_too_short_or_too_long_is_found(path: Path):
+    good = path.read_bytes()
+    for content in (*(good[:length] for length in range(len(good))), good + b"\0"):
+        path.write_bytes(content)
+        with pytest.raises(checkpoint.Unusable):
+            checkpoint._read(path)
+
+
+def test_the_one_before_takes_the_place_of_a_damaged_one(
+    path: Path, previous: Path, capsys: pytest.CaptureFixture[str]
+):
+    path.write_bytes(path.read_bytes()[:-9])
+    assert len(load_history(path).cohorts) == 2
+    found = load(path)
+    assert found is not None and found.round == 2 and path.exists() and not previous.exists()
+    told = capsys.readouterr().out
+    assert told.startswith(f"{path} is not used, because it cannot be read (")
+    assert told.endswith("; the checkpoint before it is, of round 2\n") and told.count("\n") == 1
+    save(path, state(4), "k1")  # the damaged one is never taken for the previous one
+    path.unlink()
+    assert load(path).round == 2
+
+
+def test_two_damaged_ones_begin_anew(
+    path: Path, previous: Path, capsys: pytest.CaptureFixture[str]
+):
+    for file in (path, previous):
+        file.write_bytes(bytes(len(file.read_bytes())))
+    assert load(path) is None and load_history(path) is None
+    told = capsys.readouterr().out
+    assert (
+        str(path) in told
+        and str(previous) in told
+        and told.endswith("; the run begins anew\n")
+        and told.count("\n") == 1
+    )
+    for file in (path, previous):
+        file.unlink()
+    assert load(path) is None and capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("fatal", [1, 2])
+def test_a_kill_between_or_before_the_renames(
+    fatal: int, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """At each of the two renames of a save, one whole checkpoint is there."""
+    replace, seen = Path.replace, []
+
+    def killed(self: Path, target: Path) -> None:
+        seen.append(target)
+        if len(seen) == fatal:
+            raise KeyboardInterrupt
+        replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(path, state(4), "k1")
+    monkeypatch.undo()
+    assert len(load_history(path).cohorts) == 3
+    assert load(path).round == 3
+
+
+@pytest.mark.parametrize("limit", [0, 100, 1000])
+def test_a_full_disk_leaves_both(limit: int, path: Path, previous: Path):
+    before = path.read_bytes(), previous.read_bytes()
+    with (
+        limited(limit),
+        pytest.raises(Refused, match=r"checkpoint\.safetensors: the file grows beyond"),
+    ):
+        save(path, state(4), "k1")
+    assert (path.read_bytes(), previous.read_bytes()) == before and sorted(
+        path.parent.iterdir()
+    ) == [previous, path]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_one_that_may_not_be_read_is_no_reason_to_begin_anew(path: Path):
+    path.chmod(0)
+    with pytest.raises(Refused, match="permission is denied"):
+        load(path)
+
+
+def test_a_folder_in_its_place_is_no_reason_to_begin_anew(path: Path):
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(Refused, match="a folder stands where a file is needed"):
+        load(path)
+
+
+def test_one_of_the_first_versions_is_gone_on_from(path: Path, previous: Path):
+    now = state(1)
+    tensors = {
+        "weights/w": now.weights["w"],
+        "server/w": now.server["w"],
+        "selector/loss": torch.ones(2).double(),
+    }
+    tensors |= {
+        "selector/buffer": torch.zeros(1).double(),
+        "history/cohorts": torch.tensor([[2, 0]]),
+    }
+    facts = {"digest": "k1", "round": 1, "diverged": False, "sessions": []}
+    save_file(tensors, path, {"cohort": json.dumps(facts)})
+    assert load(path).round == 1
+    save(path, state(2), "k1")
+    path.write_bytes(b"")
+    assert load(path).round == 1
+
+
+def rewritten(
+    path: Path, tensors: dict[str, torch.Tensor] | None = None, **changes: object
+) -> None:
+    """An enemy's checkpoint, its checksum as it should be."""
+    facts, found = checkpoint._read(path)
+    flat = {
+        f"{kind}/{name}": tensor for kind, group in found.items() for name, tensor in group.items()
+    } | (tensors or {})
+    text = json.dumps(facts | changes)
+    save_file(flat, path, {"facts": text, "sha256": checkpoint._sum(text, flat)})
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, ("touch written",)
+
+
+ENEMIES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a pickle": (lambda path: path.write_bytes(pickle.dumps(Bomb())), "it cannot be read"),
+    "a pickle of torch": (lambda path: torch.save(Bomb(), path), "it cannot be read"),
+    "a huge header": (
+        lambda path: path.write_bytes((1 << 60).to_bytes(8, "little") + b"{}"),
+        "it cannot be read",
+    ),
+    "a huge tensor": (
+        lambda path: path.write_bytes(
+            (65).to_bytes(8, "little")
+            + b'{"weights/w":{"dtype":"F32","shape":[1<<40],"data_offsets":[0,8]}}'[:65]
+        ),
+        "it cannot be read",
+    ),
+    "a header that is a list": (
+        lambda path: path.write_bytes((2).to_bytes(8, "little") + b"[]"),
+        "it cannot be read",
+    ),
+    "facts that are a list": (
+        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"cohort": "[]"}),
+        "it cannot be read",
+    ),
+    "facts that are deep": (
+        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"cohort": "[" * 100_000}),
+        "it cannot be read",
+    ),
+    "no facts": (lambda path: save_file({"weights/w": torch.ones(2)}, path), "it cannot be read"),
+    "another cell": (lambda path: rewritten(path, digest="k2"), "it is of the cell k2"),
+    "another shape": (
+        lambda path: rewritten(path, {"weights/w": torch.ones(3)}),
+        "its tensors are not those",
+    ),
+    "another type": (
+        lambda path: rewritten(path, {"weights/w": torch.ones(2, dtype=torch.float64)}),
+        "its tensors are not those",
+    ),
+    "another server's memory": (
+        lambda path: rewritten(path, {"server/v": torch.ones(2)}),
+        "its tensors are not those",
+    ),
+    "another selector's memory": (
+        lambda path: rewritten(path, {"selector/v": torch.ones(2)}),
+        "its tensors are not those",
+    ),
+    "no history": (
+        lambda path: rewritten(path, {"history/cohorts": torch.ones(())}),
+        "its history cannot be read",
+    ),
+    "another round": (lambda path: rewritten(path, round=7), "its facts and its history disagree"),
+    "sessions that are none": (
+        lambda path: rewritten(path, sessions=7),
+        "its facts and its history disagree",
+    ),
+}
+
+
+@pytest.mark.parametrize("enemy", ENEMIES)
+def test_what_an_enemy_left_is_not_used(
+    enemy: str, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(path.parent)
+    make, reason = ENEMIES[enemy]
+    make(path)
+    assert load(path).round == 2
+    told = capsys.readouterr().out
+    assert f"{path} is not used, because {reason}" in told and told.count("\n") == 1
+    assert not Path("written").exists()

@@ -1,0 +1,13 @@
+"""What a run says while it trains."""
+
+from __future__ import annotations
+
+from cohort.training.job.progress import describe
+from cohort.training.state import RunState
+
+
+def test_where_a_run_stands():
+    state = RunState(weights={}, server={}, selector={}, round=3)
+    assert describe(state, 500) == "round 3/500  not evaluated yet"
+    state.history.add(3, test_accuracy=0.25, test_loss=1.5)
+    assert describe(state, 500) == "round 3/500  test accuracy 0.2500  loss 1.5000"

@@ -1,0 +1,89 @@
+"""Everything the pipeline makes is planned first: a digest of its settings, a path that holds the digest, and a frozen plan file.
+
+The driver writes `results/plan/{digest}.json` before any job starts; a job reads that file and nothing else of the config.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.core.errors import UserError
+from cohort.core.files import write_text
+
+PLAN_FOLDER = "results/plan"
+
+RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
+
+DIGEST = r"k[0-9a-f]{12}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One thing that the pipeline makes: prepared data, shards or a record."""
+
+    path: str
+    digest: str
+    settings: dict[str, Any]
+    science: dict[str, int]
+    inputs: dict[str, str]
+
+
+def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
+    """`k` and 12 hex digits over the settings that differ from neutral and the science versions above 1."""
+    bumped = {name: version for name, version in science.items() if version != 1}
+    text = json.dumps(
+        {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
+    )
+    return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def plan_file(digest: str) -> Path:
+    """Where the driver freezes a planned thing."""
+    return Path(PLAN_FOLDER, f"{digest}.json")
+
+
+def freeze(planned: Planned) -> None:
+    """Write the plan file, unless it already says the same."""
+    text = json.dumps(vars(planned), indent=1, sort_keys=True) + "\n"
+    file = plan_file(planned.digest)
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        write_text(file, text, sync=False)
+
+
+def frozen(file: str | Path) -> Planned:
+    """Read a plan file back."""
+    try:
+        return Planned(**json.loads(Path(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise UserError(
+            f"{file}: cannot be read as a plan file ({error}); start snakemake again, which writes it anew"
+        ) from None
+
+
+def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How the stages are to work, by stage: what cannot change any number."""
+    train = {
+        key: config[key]
+        for key in ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
+        if key in config
+    }
+    return {
+        "train": train,
+        "download": {
+            "mirror": config.get("data_mirror", ""),
+            "paths": config.get("data_paths", {}),
+        },
+    }
+
+
+def run_options(stage: str) -> dict[str, Any]:
+    """How the driver wants a stage to work."""
+    options: dict[str, dict[str, Any]] = (
+        json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
+    )
+    return options.get(stage, {})

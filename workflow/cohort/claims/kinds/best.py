@@ -1,0 +1,71 @@
+"""The best value along a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cohort.claims.claim import Claim
+from cohort.claims.kinds.spread import several
+from cohort.claims.matrix import Comparison, Matrix, Point, text
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(Claim):
+    """The best along a label is one of these, for each combination of the other labels."""
+
+    name: ClassVar[str] = "best"
+
+    along: str = parameter(help="the label")
+    among: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
+    )
+
+    def check(self) -> None:
+        """Refuse a metric of which no value is better than another."""
+        if not self.better():
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better; kind order says which way it goes"
+            )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One for each combination of the other labels."""
+        chains = several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
+        among = matrix.check_values(self.experiment, self.along, self.among, "among")
+        for one in chains:
+            compared = [point.labels[self.along] for point in one.points]
+            if not 0 < len(set(compared) & set(among)) < len(compared):
+                raise UserError(
+                    f"among must hold some of the values of {self.along} that are compared, and not all of them ({', '.join(compared)})"
+                )
+        return chains
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether the best of these is better than every other."""
+        sign = -1 if self.better() == "low" else 1
+        among = {text(value) for value in self.among}
+        mine: list[float] = []
+        others: list[float] = []
+        for point, value in zip(comparison.points, values, strict=True):
+            (mine if point.labels[self.along] in among else others).append(sign * value)
+        return max(mine) > max(others)
+
+    def enough(self, points: Sequence[Point]) -> bool:
+        """Whether one of these is there, and another to be better than."""
+        mine = {point.labels[self.along] for point in points} & {
+            text(value) for value in self.among
+        }
+        return 0 < len(mine) < len(points)
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """All of them, the best first."""
+        order = sorted(
+            range(len(values)), key=lambda place: values[place], reverse=self.better() == "high"
+        )
+        return "; ".join(
+            self.placed(comparison.points[place], values[place], names) for place in order
+        )

@@ -1,0 +1,47 @@
+"""Values on one side of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cohort.claims.claim import Claim, relation
+from cohort.claims.matrix import Comparison, Matrix
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound(Claim):
+    """The metric lies above a number, or below one, for each combination of the labels."""
+
+    name: ClassVar[str] = "bound"
+
+    above: float | None = parameter(None, help="what it is above, in the unit as shown")
+    below: float | None = parameter(None, help="what it is below")
+
+    def check(self) -> None:
+        """Ask for a number."""
+        if self.above is None and self.below is None:
+            raise UserError("it needs above or below, the number that the metric is compared with")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One for each point."""
+        return [Comparison([point]) for point in matrix.each(self.experiment, self.given or {})]
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether the value lies between the bounds, without them."""
+        (value,) = values
+        return (self.above is None or value > self.above) and (
+            self.below is None or value < self.below
+        )
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The value beside each bound."""
+        (point,), (value,) = comparison.points, values
+        bounds = [bound for bound in (self.above, self.below) if bound is not None]
+        return self.placed(point, value, names) + "".join(
+            f" {relation(value, bound)} {bound:g}" for bound in bounds
+        )

@@ -1,0 +1,90 @@
+"""How much one value of a label lies above another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.claims.claim import Claim, relation, short
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain(Claim):
+    """The metric at the first value of each pair minus that at the second is larger than that of every pair of `over`, or than a margin.
+
+    For each combination of the other labels.
+    """
+
+    name: ClassVar[str] = "gain"
+
+    along: str = parameter(help="the label")
+    pairs: list[list[Any]] = parameter(
+        items=PAIR,
+        minItems=1,
+        help="pairs of its values: the first one's metric minus the second's",
+    )
+    over: list[list[Any]] | None = parameter(
+        None, items=PAIR, minItems=1, help="pairs whose differences are smaller"
+    )
+    margin: float = parameter(
+        0.0,
+        help="by more than this, in the unit as shown; below 0 it may be on the other side, but by less",
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """Two points for each pair, and two more for each pair of `over`."""
+        pairs = [
+            matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
+        ]
+        over = [
+            matrix.check_values(self.experiment, self.along, pair, "over")
+            for pair in self.over or []
+        ]
+        wanted = [[*pair, *other] for pair in pairs for other in over or [[]]]
+        chains = matrix.chains(self.experiment, self.given or {}, self.along)
+        return [
+            replace(chain, points=self._points(chain, values))
+            for chain in chains
+            for values in wanted
+        ]
+
+    def _points(self, chain: Comparison, values: Sequence[str]) -> list[Point]:
+        found = {point.labels[self.along]: point for point in chain.points}
+        if lacking := [value for value in values if value not in found]:
+            rest = "".join(f" and {label} {value}" for label, value in chain.name.items())
+            raise UserError(
+                f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; say in given which are meant"
+            )
+        return [found[value] for value in values]
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether the first difference is large enough."""
+        first, second = self._differences(values)
+        return round(first - second, 9) > self.margin
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The differences and what they are made of."""
+        words = []
+        for place, difference in enumerate(self._differences(values)[: len(values) // 2]):
+            first, second = values[2 * place : 2 * place + 2]
+            called = " minus ".join(
+                short(self.along, one.labels[self.along], names)
+                for one in comparison.points[2 * place : 2 * place + 2]
+            )
+            words.append(
+                f"{self.number(first)} - {self.number(second)} = {self.number(difference)} ({called})"
+            )
+        margin = f", asked for more than {self.margin:g}" if self.margin else ""
+        return f" {relation(*self._differences(values))} ".join(words) + margin
+
+    def _differences(self, values: Sequence[float]) -> tuple[float, float]:
+        return round(values[0] - values[1], 9), round(values[2] - values[3], 9) if len(
+            values
+        ) > 2 else 0.0

@@ -1,0 +1,94 @@
+"""A difference that is larger in one setting than in another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.claims.claim import Claim, relation, short
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap(Claim):
+    """The metric at the first of two values of a label minus that at the second is larger with some labels than with others."""
+
+    name: ClassVar[str] = "gap"
+
+    along: str = parameter(help="the label")
+    between: list[Any] = parameter(
+        minItems=2,
+        maxItems=2,
+        uniqueItems=True,
+        help="its two values: the first one's metric minus the second's",
+    )
+    larger: dict[str, Any] = parameter(
+        minProperties=1, help="labels with which the difference is larger"
+    )
+    than: dict[str, Any] = parameter(
+        minProperties=1, help="than with these; each combination is compared with each"
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """Four points for each pair of settings that differ in nothing else."""
+        larger, than = (self._pairs(matrix, labels) for labels in (self.larger, self.than))
+        own = {*self.larger, *self.than}
+
+        def rest(pair: Comparison) -> dict[str, str]:
+            return {label: value for label, value in pair.name.items() if label not in own}
+
+        pairs = [
+            (first, second) for first in larger for second in than if rest(first) == rest(second)
+        ]
+        if not pairs:
+            raise UserError(
+                "larger and than have no other label in common, so that nothing can be compared; say more in given"
+            )
+        return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
+
+    def _pairs(self, matrix: Matrix, labels: dict[str, Any]) -> list[Comparison]:
+        pairs = matrix.chains(self.experiment, (self.given or {}) | labels, self.along)
+        values = matrix.check_values(self.experiment, self.along, self.between, "between")
+        ordered = []
+        for pair in pairs:
+            found = {
+                point.labels[self.along]: Point(point.experiment, point.labels, list(labels))
+                for point in pair.points
+            }
+            if lacking := [value for value in values if value not in found]:
+                rest = ", ".join(
+                    f"{label} {value}" for label, value in ((self.given or {}) | labels).items()
+                )
+                raise UserError(
+                    f"{self.experiment} has no cell with {self.along} {lacking[0]} and {rest}"
+                )
+            ordered.append(replace(pair, points=[found[value] for value in values]))
+        return ordered
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether the first difference is larger than the second."""
+        return self._differences(values)[0] > self._differences(values)[1]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """Both differences and what they are made of."""
+        differences = self._differences(values)
+        words = []
+        for place, difference in enumerate(differences):
+            point, (first, second) = comparison.points[2 * place], values[2 * place : 2 * place + 2]
+            words.append(
+                f"{self.number(first)} - {self.number(second)} = {self.placed(point, difference, names)}"
+            )
+        return f" {relation(*differences)} ".join(words)
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        """Which two values of the label are subtracted."""
+        return " minus ".join(
+            short(self.along, point.labels[self.along], names) for point in comparison.points[:2]
+        )
+
+    def _differences(self, values: Sequence[float]) -> tuple[float, float]:
+        return round(values[0] - values[1], 9), round(values[2] - values[3], 9)

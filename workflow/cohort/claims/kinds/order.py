@@ -1,0 +1,65 @@
+"""Values that fall or rise along a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from cohort.claims.claim import Claim, called, relation
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Claim):
+    """From each value of a label to the next the metric falls (or rises), for each combination of the other labels."""
+
+    name: ClassVar[str] = "order"
+
+    along: str = parameter(help="the label")
+    values: list[Any] = parameter(
+        minItems=2, uniqueItems=True, help="its values, in the order of the claim"
+    )
+    way: Literal["falls", "rises"] = parameter(
+        help="where the metric goes from each value to the next"
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One chain for each combination of the other labels."""
+        chains = matrix.chains(self.experiment, self.given or {}, self.along)
+        values = matrix.check_values(self.experiment, self.along, self.values, "values")
+        ordered = []
+        for chain in chains:
+            found = {point.labels[self.along]: point for point in chain.points}
+            if lacking := [value for value in values if value not in found]:
+                rest = ", ".join(f"{label} {value}" for label, value in chain.name.items())
+                raise UserError(
+                    f"{self.experiment} has no cell with {self.along} {lacking[0]}"
+                    + (f" and {rest}" if rest else "")
+                )
+            ordered.append(replace(chain, points=[found[value] for value in values]))
+        return ordered
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether each value is below (or above) the one before it."""
+        return all(
+            relation(first, second) == (">" if self.way == "falls" else "<")
+            for first, second in pairwise(values)
+        )
+
+    def enough(self, points: Sequence[Point]) -> bool:
+        """Whether there are two."""
+        return len(points) > 1
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The chain with the signs as they are."""
+        signs = [f" {relation(first, second)} " for first, second in pairwise(values)] + [""]
+        return "".join(self.number(value) + sign for value, sign in zip(values, signs, strict=True))
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        """The values of the label."""
+        return ", ".join(called(point, names) for point in comparison.points)

@@ -1,0 +1,54 @@
+"""Values that lie close together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cohort.claims.claim import Claim
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread(Claim):
+    """Highest minus lowest along a label is at most `within`, for each combination of the other labels."""
+
+    name: ClassVar[str] = "spread"
+
+    along: str = parameter(help="the label")
+    within: float = parameter(minimum=0, help="how far they may lie apart, in the unit as shown")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One for each combination of the other labels."""
+        return several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether highest and lowest are close enough."""
+        return round(max(values) - min(values), 9) <= self.within
+
+    def enough(self, points: Sequence[Point]) -> bool:
+        """Whether there are two."""
+        return len(points) > 1
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The difference, and between which two."""
+        low, high = values.index(min(values)), values.index(max(values))
+        ends = " to ".join(
+            self.placed(comparison.points[place], values[place], names) for place in (low, high)
+        )
+        return f"{self.number(values[high] - values[low])} apart, {ends}"
+
+
+def several(comparisons: list[Comparison], along: str) -> list[Comparison]:
+    """The same comparisons; UserError where one has nothing to compare."""
+    for comparison in comparisons:
+        if len(comparison.points) < 2:
+            point = comparison.points[0]
+            raise UserError(
+                f"there is nothing to compare with {along} {point.labels[along]} of {point.experiment}; let given leave more"
+            )
+    return comparisons

@@ -1,0 +1,121 @@
+"""What can be named in a config: a frozen dataclass whose fields are its parameters.
+
+A component is one class in one file of a catalog's package (`selection/`, `partition/`, ...). Its fields are its parameters, and the JSON
+Schema of its part of the config is read off them, so that adding a component edits no second place. `science` is bumped by hand when the
+numbers that it produces change; the cells that use it are then trained again, and only those.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+JSON_TYPES: dict[Any, str] = {
+    int: "integer",
+    float: "number",
+    str: "string",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """Base of everything that a config can name."""
+
+    name: ClassVar[str]
+    science: ClassVar[int] = 1
+
+
+C = TypeVar("C", bound=Component)
+
+
+def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
+    """A field with its JSON Schema keywords (`minimum=0`, `exclusiveMinimum=0`, ...) and a word on what it means."""
+    return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
+
+
+def catalog(package: str, base: type[C]) -> dict[str, type[C]]:
+    """Every component of `base` that the modules of a package define, by name."""
+    found: dict[str, type[C]] = {}
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
+        for value in vars(importlib.import_module(info.name)).values():
+            if (
+                isinstance(value, type)
+                and issubclass(value, base)
+                and "name" in vars(value)
+                and value.__module__ == info.name
+            ):
+                found[value.name] = value
+    return dict(sorted(found.items()))
+
+
+def schema_of(cls: type) -> dict[str, Any]:
+    """The JSON Schema of a dataclass: its fields, their types and bounds, and nothing else allowed."""
+    hints = typing.get_type_hints(cls)
+    properties, required = {}, []
+    for field in dataclasses.fields(cls):
+        properties[field.name] = _type_schema(hints[field.name]) | field.metadata.get("schema", {})
+        if field.default is dataclasses.MISSING:
+            required.append(field.name)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that differ from the defaults, each in its field's own type, so that 1 and 1.0 are one setting."""
+    hints = typing.get_type_hints(cls)
+    kept = {}
+    for field in dataclasses.fields(cls):
+        if field.name in values:
+            value = in_type(hints[field.name], values[field.name])
+            if value != field.default:
+                kept[field.name] = value
+    return kept
+
+
+def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
+    """The component that `{name: ..., parameter: value, ...}` describes."""
+    values = {key: value for key, value in spec.items() if key != "name"}
+    return components[spec["name"]](**values)
+
+
+def in_type(hint: Any, value: Any) -> Any:
+    """A number as the type that its field asks for, also in a list or where it may be missing."""
+    if hint in (int, float):
+        return hint(value)
+    if hint is str:
+        return value
+    inner = [part for part in typing.get_args(hint) if part is not type(None)]
+    if inner == [int, str]:
+        return value if isinstance(value, str) else int(value)
+    if typing.get_origin(hint) is list:
+        return [in_type(inner[0], item) for item in value]
+    return in_type(inner[0], value) if value is not None and len(inner) == 1 else value
+
+
+def _type_schema(hint: Any) -> dict[str, Any]:
+    if typing.get_origin(hint) is Literal:
+        return {"enum": list(typing.get_args(hint))}
+    if typing.get_origin(hint) is not None and type(None) in typing.get_args(hint):
+        inner = next(part for part in typing.get_args(hint) if part is not type(None))
+        schema = _type_schema(inner)
+        return (
+            schema | {"type": [schema["type"], "null"]}
+            if "type" in schema
+            else {"enum": [*schema["enum"], None]}
+        )
+    if typing.get_origin(hint) is types.UnionType:
+        return {"type": [JSON_TYPES[part] for part in typing.get_args(hint)]}
+    return {"type": JSON_TYPES[typing.get_origin(hint) or hint]}

@@ -1,0 +1,47 @@
+"""What a job says goes to its log; a mistake of the user's is one sentence there and on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from cohort.core.errors import UserError, explained
+
+
+@contextlib.contextmanager
+def logged(path: str | Path) -> Iterator[None]:
+    """Append what the block prints to a log. An error ends the process with status 1, its last line saying what happened."""
+    path = Path(path)
+    try:
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below, where a full disk may refuse that too)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    try:
+        with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file), explained(path):
+            print(f"--- {datetime.now():%Y-%m-%d %H:%M:%S}")
+            yield
+    except (Exception, KeyboardInterrupt) as error:
+        message = f"error: {error if isinstance(error, UserError) else repr(error)}"
+        with contextlib.suppress(OSError):
+            if not isinstance(error, (UserError, KeyboardInterrupt)):
+                traceback.print_exc(file=file)
+            print(message, file=file)
+        sys.exit(f"{message} (log: {path})")
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+def last_line(path: str | Path) -> str:
+    """The last line of a log that says anything, or nothing."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")

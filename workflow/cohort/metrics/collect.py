@@ -1,0 +1,115 @@
+"""Many records into one tidy table: the only input of every figure and table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cohort.core.files import replacing
+from cohort.metrics.derived import of_classes, of_clients, of_labels, of_run
+from cohort.records.history import History
+from cohort.records.record import CLIENT_ARRAYS, read
+
+EMPTY = pd.DataFrame(
+    {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What there is of a cell: its status and its values as rows."""
+
+    status: str
+    values: pd.DataFrame
+
+
+def collect(
+    plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None
+) -> None:
+    """The cells of an experiment into one Parquet file: a row for each cell, metric and round or client; label counts have a row for each
+    client and label."""
+    experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
+    parts = []
+    for cell in experiment["cells"]:
+        result = (result_of or from_record)(cell["path"])
+        labels = {
+            "study": experiment["study"],
+            "experiment": experiment["experiment"],
+            "digest": cell["digest"],
+            **cell["labels"],
+        }
+        rows = result.values if len(result.values) else EMPTY
+        known = {"status": result.status, "generated": cell.get("generated", False)}
+        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
+    table = pd.concat(parts, ignore_index=True).astype(
+        {
+            "metric": "string",
+            "round": "Int64",
+            "client": "Int64",
+            "label": "Int64",
+            "value": "float64",
+        }
+    )
+    with replacing(output) as temporary:
+        table.to_parquet(temporary, index=False)
+
+
+def from_record(path: str | Path) -> Result:
+    """The result of a finished cell."""
+    record = read(path)
+    counts = record.clients["label_counts"]
+    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(
+        record.history, counts
+    )
+    by_client = [
+        _rows(name, "client", range(len(counts)), values) for name, values in arrays.items()
+    ]
+    by_class = [
+        _rows(name, "label", range(counts.shape[1]), values)
+        for name, values in of_classes(record.classes).items()
+    ]
+    facts = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
+    by_run = [
+        _rows(name, "round", [len(record.history.cohorts)], [value])
+        for name, value in facts.items()
+    ]
+    rows = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
+    return Result(record.header["status"], pd.concat(rows, ignore_index=True))
+
+
+def by_round(history: History) -> pd.DataFrame:
+    """Metrics and costs by round."""
+    series = history.metrics | history.cost
+    parts = [
+        _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
+
+
+def _label_counts(counts: np.ndarray) -> pd.DataFrame:
+    """What clients hold of the labels that they hold at all, and the last count even if it is 0: it tells how many of both there are."""
+    told = counts > 0
+    told[-1, -1] = True
+    clients, labels = np.nonzero(told)
+    return pd.DataFrame(
+        {
+            "metric": "label_count",
+            "round": pd.NA,
+            "client": clients,
+            "label": labels,
+            "value": counts[told],
+        }
+    )
+
+
+def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
+    empty = dict.fromkeys(("round", "client", "label"), pd.NA)
+    return pd.DataFrame(
+        {"metric": metric} | empty | {position: list(places), "value": list(values)}
+    )

@@ -1,0 +1,89 @@
+"""What follows from a record: facts of the whole run, of each client and of each class. Not stored: anyone can work them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cohort.records.history import History
+from cohort.selection.entropy import entropy_bits
+
+
+def of_run(history: History, clients: int) -> dict[str, float]:
+    """When the test loss was lowest and, where there was a choice, how evenly and how steadily clients were chosen."""
+    losses = [
+        (value, round)
+        for round, value in history.metrics.get("test_loss", [])
+        if np.isfinite(value)
+    ]
+    facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
+    if clients == 1 or not history.cohorts:
+        return facts
+    counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
+    return facts | {
+        "selection_gini": gini(counts),
+        "selection_entropy": float(entropy_bits(counts) / np.log2(clients)),
+        "longest_gap": longest_gap(history.cohorts, clients),
+        "never_selected": int((counts == 0).sum()),
+        "least_selected": int(counts.min()),
+        "most_selected": int(counts.max()),
+        "selected_sd": float(counts.std()),
+    }
+
+
+def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """How diverse a client's labels are and, where clients were probed, the mean norm of its probes (NaN for one that never was)."""
+    facts = {
+        "classes_held": (label_counts > 0).sum(axis=1),
+        "label_entropy": entropy_bits(label_counts),
+    }
+    if history.pools:
+        pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
+        probes = np.bincount(pools, minlength=len(label_counts))
+        total = np.bincount(pools, weights=norms, minlength=len(label_counts))
+        facts["probe_norm"] = np.divide(
+            total, probes, out=np.full(len(probes), np.nan), where=probes > 0
+        )
+    return facts
+
+
+def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The share of each class's test samples that the final model gets right (NaN for a class without any)."""
+    if not classes:
+        return {}
+    tested = classes["tested"]
+    return {
+        "class_accuracy": np.divide(
+            classes["right"], tested, out=np.full(len(tested), np.nan), where=tested > 0
+        )
+    }
+
+
+def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """What can be had without a model: the entropy of the test labels, which is the lowest loss of a constant answer, and the accuracy of
+    always naming the class that clients hold most of."""
+    if not classes:
+        return {}
+    tested = classes["tested"]
+    return {
+        "target_entropy": float(entropy_bits(tested) * np.log(2)),
+        "majority_accuracy": float(tested[label_counts.sum(axis=0).argmax()] / tested.sum()),
+    }
+
+
+def gini(counts: np.ndarray) -> float:
+    """The Gini coefficient: 0 where all are equal, near 1 where one has everything."""
+    ranks = np.arange(1, len(counts) + 1)
+    return float(
+        ((2 * ranks - len(counts) - 1) * np.sort(counts)).sum() / (len(counts) * counts.sum())
+    )
+
+
+def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
+    """The most rounds on end in which some client was not chosen, the first and the last rounds included."""
+    last, longest = np.zeros(clients, dtype=np.int64), 0
+    for round, cohort in enumerate(cohorts, start=1):
+        longest = max(longest, int((round - last[cohort]).max()) - 1)
+        last[cohort] = round
+    return max(longest, int((len(cohorts) - last).max()))

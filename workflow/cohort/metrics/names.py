@@ -1,0 +1,158 @@
+"""What things are called on paper: metrics with their units, labels and their values. Figures, tables and the report all read it here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cohort.metrics.summary import label_text
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is shown: its stored value times `scale`, in `unit`, with so many `digits` in a table, with its sign if `signed`."""
+
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    digits: int = 3
+    better: Literal["high", "low", ""] = ""
+    by: Literal["round", "client", "class", "label", "pair"] = "round"
+    signed: bool = False
+
+    @property
+    def label(self) -> str:
+        """The title with the unit, as on an axis."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+METRICS = {
+    "test_accuracy": Metric("Test accuracy", "%", 100, digits=2, better="high"),
+    "test_loss": Metric("Test loss", better="low"),
+    "validation_accuracy": Metric("Validation accuracy", "%", 100, digits=2, better="high"),
+    "validation_loss": Metric("Validation loss", better="low"),
+    "test_calibration_error": Metric(
+        "Calibration error on the test set", "%", 100, digits=2, better="low"
+    ),
+    "validation_calibration_error": Metric(
+        "Calibration error on validation samples", "%", 100, digits=2, better="low"
+    ),
+    "test_classes_named": Metric("Classes named on the test set", digits=0),
+    "validation_classes_named": Metric("Classes named on validation samples", digits=0),
+    "train_loss": Metric("Training loss", better="low"),
+    "update_norm": Metric("Mean norm of an update"),
+    "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
+    "largest_update": Metric("Largest norm of an update"),
+    "learning_rate": Metric("Learning rate", digits=5),
+    "cohort_entropy": Metric("Cohort label entropy", "bits"),
+    "stage": Metric("Stage", digits=0),
+    "clusters_trained": Metric("Clusters that trained", digits=0),
+    "updates_used": Metric("Updates that count", digits=0),
+    "nova_factor": Metric("Sum of the clients' factors"),
+    "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
+    "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
+    "client_steps": Metric("Local steps per round", digits=1, better="low"),
+    "selection_samples": Metric("Samples evaluated for selection", digits=1, better="low"),
+    "seconds": Metric("Time per round", "s", better="low"),
+    "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
+    "selection_gini": Metric("Gini coefficient of selections", better="low"),
+    "selection_entropy": Metric("Normalized entropy of selections", better="high"),
+    "longest_gap": Metric("Longest wait of a client", "rounds", digits=0, better="low"),
+    "never_selected": Metric("Clients never chosen", digits=0, better="low"),
+    "least_selected": Metric("Fewest rounds of a client", digits=0),
+    "most_selected": Metric("Most rounds of a client", digits=0),
+    "selected_sd": Metric("Standard deviation of rounds of a client", digits=2),
+    "target_entropy": Metric("Entropy of the test labels", "nats"),
+    "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
+    "size": Metric("Samples held", by="client"),
+    "selected": Metric("Rounds in the cohort", by="client"),
+    "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
+    "loss": Metric("Client loss", by="client"),
+    "classes_held": Metric("Classes held", digits=0, by="client"),
+    "label_entropy": Metric("Entropy of a client's labels", "bits", by="client"),
+    "probe_norm": Metric("Mean norm of a client's probes", by="client"),
+    "class_accuracy": Metric("Test accuracy of a class", "%", 100, digits=2, by="class"),
+    "label_count": Metric("Samples of a class", by="label"),
+    "test_accuracy_gain": Metric(
+        "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
+    ),
+}
+GAIN = "_gain"  # ends the name of a difference of two results
+BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
+BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
+BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
+
+SERIES = "series"  # the label that names a curve and is no setting
+LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", SERIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """How a study orders the values of its labels and what it calls them: `titles` by label and value."""
+
+    orders: dict[str, list[str]]
+    titles: dict[str, dict[str, str]]
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Names:
+        """The names in the `look` of a resolved figure or table."""
+        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
+
+    def ordered(self, label: str, values: Iterable[str]) -> list[str]:
+        """The distinct values in the study's order; values that it does not list come last, small numbers first."""
+        listed = {value: place for place, value in enumerate(self.orders.get(label, []))}
+        return sorted(
+            set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value))
+        )
+
+    def title(self, label: str) -> str:
+        """What a label is called: `selector.buffer` is `Buffer`."""
+        last = word(label)
+        return LABELS.get(label, last[:1].upper() + last[1:])
+
+    def value(self, label: str, value: str) -> str:
+        """What a value is called where its label stands beside it: `FedEntOpt`, `16 local steps`, `0.5`."""
+        if self.has_title(label, value):
+            return self.titles[label][value]
+        work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
+        if work:
+            return (
+                f"{work[1]} local {'epoch' if work[2] else 'step'}{'' if work[1] == '1' else 's'}"
+            )
+        return value
+
+    def phrase(self, label: str, value: str) -> str:
+        """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
+        if label in SPEAK_FOR_THEMSELVES or self.has_title(label, value):
+            return self.value(label, value)
+        return f"{word(label)} = {self.value(label, value)}"
+
+    def has_title(self, label: str, value: str) -> bool:
+        """Whether a value has a title."""
+        return value in self.titles.get(label, {})
+
+
+def word(label: str) -> str:
+    """A label within a sentence: `selector.buffer` is `buffer`."""
+    return label.rpartition(".")[2].replace("_", " ")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
+
+
+def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The orders of a `look` with every value as the text that it has in the metrics."""
+    return {
+        label: [label_text(value) for value in values]
+        for label, values in look.get("orders", {}).items()
+    }
+
+
+def _by_number(text: str) -> list[Any]:
+    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)]

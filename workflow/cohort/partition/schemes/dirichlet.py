@@ -1,0 +1,87 @@
+"""Dirichlet label skew, in the form that NIID-Bench made common and in the plain one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
+
+TRIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dirichlet(Scheme):
+    """NIID-Bench's form: class by class, shares drawn from Dir(alpha), nothing for a client that already holds the mean size or more;
+    the whole draw is repeated until every client has at least `minimum` samples.
+
+    NIID-Bench draws shares for all clients and sets those of full ones to 0. The shares of the others, divided by their sum, are again a
+    Dirichlet draw, so it is drawn for them alone: the same distribution without a division by a vanishing sum.
+    """
+
+    name: ClassVar[str] = "dir"
+    balanced: ClassVar[bool] = True
+    alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
+    minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        if clients * self.minimum > samples:
+            raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
+
+    def scaled(self, share: float) -> Scheme:
+        return dataclasses.replace(
+            self, minimum=min(self.minimum, max(1, round(self.minimum * share)))
+        )
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        per_class = np.bincount(pool.labels)
+        for _ in range(TRIES):
+            cuts = self.draw_cuts(per_class, clients, rng)
+            if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
+                break
+        else:
+            relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
+            raise ValueError(
+                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} samples; "
+                f"try fewer clients, a larger alpha{relaxed}"
+            )
+        samples = [
+            rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))
+        ]
+        owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
+        return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+
+    def draw_cuts(
+        self, per_class: np.ndarray, clients: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """One draw: for each class the clients' boundaries in its shuffled samples, from 0 to the class's size."""
+        mean_size = per_class.sum() / clients
+        sizes = np.zeros(clients, dtype=np.int64)
+        cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
+        for label, count in enumerate(per_class):
+            open_clients = (
+                np.flatnonzero(sizes < mean_size) if self.balanced else np.arange(clients)
+            )
+            shares = np.zeros(clients)
+            shares[open_clients] = rng.dirichlet(np.full(len(open_clients), self.alpha))
+            cumulated = np.cumsum(shares)
+            cumulated[open_clients[-1] :] = 1
+            cuts[label, 1:-1] = (cumulated[:-1] * count).astype(np.int64)
+            cuts[label, -1] = count
+            sizes += np.diff(cuts[label])
+        return cuts
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainDirichlet(Dirichlet):
+    """The same without the balance rule: sizes are as uneven as the draw makes them."""
+
+    name: ClassVar[str] = "dirplain"
+    balanced: ClassVar[bool] = False
+    minimum: int = parameter(
+        1, minimum=0, help="samples that every client gets at least; 0 lets clients go without any"
+    )

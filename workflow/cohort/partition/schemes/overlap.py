@@ -1,0 +1,115 @@
+"""PECO's overlapping clients, on top of any scheme: some clients also hold samples of others."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.errors import UserError
+from cohort.partition.scheme import Parts, Pool, Scheme
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap(Scheme):
+    """After `base` has dealt, clients chosen at random keep their samples and borrow others until a ratio of all that they then hold is
+    borrowed (PECO, Fig. 1).
+
+    They borrow from clients that were not chosen: would they borrow from one another, more of their samples than set would overlap. The
+    paper does not say how many each lends; here all lend the same, as far as that divides and their samples reach.
+
+    With `replace` they keep their size: what they borrow takes the place of samples of their own, which nobody holds then.
+    """
+
+    name: ClassVar[str] = "overlap"
+    base: Scheme
+    ratios: tuple[float, ...]
+    replace: bool = False
+
+    @classmethod
+    def form(cls) -> str:
+        return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
+
+    def versions(self) -> dict[str, int]:
+        return self.base.versions() | super().versions()
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        self.base.check(classes, clients, samples, groups)
+        if not self.base.exact:
+            raise ValueError(
+                f"'{self.base}' lets clients share samples as it is; only what deals each sample once can have an overlap"
+            )
+        if len(self.ratios) >= clients:
+            raise ValueError(
+                f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from"
+            )
+
+    def scaled(self, share: float) -> Scheme:
+        return dataclasses.replace(self, base=self.base.scaled(share))
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return self.base.deal(pool, clients, rng)
+
+    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
+        chosen, donors = np.split(rng.permutation(len(parts)), [len(self.ratios)])
+        sizes = np.array([len(part) for part in parts])
+        kept, borrowed = (list(both) for both in super().borrow(parts, rng))
+        for client, ratio in zip(chosen, self.ratios, strict=True):
+            amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
+            if amount > sizes[donors].sum():
+                raise ValueError(
+                    f"a client of {sizes[client]} samples should borrow {amount}, but the others hold {sizes[donors].sum()}"
+                )
+            donors = rng.permutation(donors)
+            lent = evenly(amount, sizes[donors])
+            pieces = [
+                rng.choice(parts[donors[place]], lent[place], replace=False)
+                for place in np.flatnonzero(lent)
+            ]
+            borrowed[client] = np.concatenate([borrowed[client], *pieces])
+            if self.replace:
+                kept[client] = rng.permutation(parts[client])[amount:]
+        return kept, borrowed
+
+    def __str__(self) -> str:
+        one = f"{self.ratios[0]:g}x{len(self.ratios)}"
+        ratios = (
+            one if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
+        )
+        return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
+
+
+def evenly(total: int, available: np.ndarray) -> np.ndarray:
+    """How much of `total` each gives: all the same, or all they have; what does not divide comes from those with the most."""
+    gives = np.zeros_like(available)
+    for place, giver in enumerate(np.argsort(available, kind="stable")):
+        gives[giver] = min(available[giver], total // (len(available) - place))
+        total -= gives[giver]
+    return gives
+
+
+def read_overlap(base: Scheme, ratios: str) -> Overlap:
+    """The scheme that `{base}-overlap{ratios}` means; the ratios are `0.2x2`, two clients, or `0.1+0.3`, one client each, and perhaps
+    `-replace`."""
+    text = f"{base}-overlap{ratios}"
+    ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
+    try:
+        repeated = re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios)
+        read = (
+            (float(repeated[1]),) * int(repeated[2])
+            if repeated
+            else tuple(sorted(map(float, ratios.split("+"))))
+        )
+        if not all(0 < ratio < 1 for ratio in read):
+            raise ValueError
+    except ValueError:
+        raise UserError(
+            f"partition '{text}' is not of the form {Overlap.form()} with ratios between 0 and 1"
+        ) from None
+    scheme = Overlap(base=base, ratios=read, replace=replace)
+    if str(scheme) != text:
+        raise UserError(f"partition '{text}' is written '{scheme}'")
+    return scheme

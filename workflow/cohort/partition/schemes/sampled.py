@@ -1,0 +1,72 @@
+"""AML's sampled sharder: every client draws how many classes it wants, then which (section 4.1 and 4.2; allocation `equal` of its code)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Scheme):
+    """Clients of equal size, served in random order: each draws a number of classes, uniformly from `low` to `high`, and as many of the
+    classes that have samples left, all equally likely. It takes as much of each as of the others; what they lack comes from the classes
+    with the most samples left.
+
+    The last clients so end up with more classes than they drew, the more the less even the classes are.
+    """
+
+    name: ClassVar[str] = "sampled"
+    low: int = parameter(minimum=1, help="the fewest classes that a client draws")
+    high: int = parameter(minimum=1, help="the most classes that a client draws")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if self.low > self.high:
+            raise ValueError(
+                f"{self.low} is more than {self.high}; the smaller number of classes comes first"
+            )
+        if self.high > classes:
+            raise ValueError(
+                f"a client cannot draw {self.high} classes where there are only {classes}"
+            )
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        order = rng.permutation(clients)
+        counts = self.draw_counts(np.bincount(pool.labels), order, rng)
+        samples = [
+            rng.permutation(np.flatnonzero(pool.labels == label))
+            for label in range(counts.shape[1])
+        ]
+        owners = [np.repeat(order, column) for column in counts[order].T]
+        return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+
+    def draw_counts(
+        self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """How many samples of each class (columns) each client (rows) gets."""
+        size, larger = divmod(int(per_class.sum()), len(order))
+        counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
+        left = per_class.copy()
+        for client in order:
+            available = np.flatnonzero(left)
+            chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
+            counts[client] = _take(size + (client < larger), chosen, left)
+            left -= counts[client]
+        return counts
+
+
+def _take(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """`size` samples in equal parts from the chosen classes; what these lack from all classes, those with the most left first."""
+    take = np.zeros_like(left)
+    equal, extra = divmod(size, len(chosen))
+    take[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
+    rest = left - take
+    fullest = np.argsort(-rest, kind="stable")
+    before = np.cumsum(rest[fullest]) - rest[fullest]
+    take[fullest] += np.clip(size - take.sum() - before, 0, rest[fullest])
+    return take

@@ -1,0 +1,1 @@
+"""What Snakemake and the command line share."""

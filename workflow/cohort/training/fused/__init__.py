@@ -1,0 +1,1 @@
+"""Fused CPU layers and networks: forward and backward passes without autograd."""

@@ -1,0 +1,1 @@
+"""One cell as a job: lease, GPU, checkpoints, record."""

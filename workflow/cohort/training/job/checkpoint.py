@@ -1,0 +1,181 @@
+"""A run's whole state in one safetensors file, with the rest as JSON in its header and a checksum over both.
+
+The one before it is kept, so that at every moment, also between two renames, one whole checkpoint is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from cohort.core.errors import UserError, explained
+from cohort.core.files import replacing
+from cohort.records.history import History
+from cohort.training.job.lease import PREVIOUS
+from cohort.training.state import RunState
+from cohort.training.updates import Weights
+
+KINDS = ("weights", "server", "selector", "history")
+
+
+class Unusable(Exception):
+    """Why a checkpoint cannot be gone on from."""
+
+
+def save(path: Path, state: RunState, digest: str) -> None:
+    """Write a checkpoint; the one of before becomes the previous one."""
+    tensors = {f"weights/{name}": tensor for name, tensor in state.weights.items()}
+    tensors |= {f"server/{name}": tensor for name, tensor in state.server.items()}
+    tensors |= {
+        f"selector/{name}": torch.from_numpy(array) for name, array in state.selector.items()
+    }
+    tensors |= {
+        f"history/{name}": torch.from_numpy(array) for name, array in state.history.arrays().items()
+    }
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    facts = json.dumps(
+        {
+            "digest": digest,
+            "round": state.round,
+            "diverged": state.diverged,
+            "sessions": state.sessions,
+        }
+    )
+    with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
+        safetensors.torch.save_file(
+            tensors, temporary, {"facts": facts, "sha256": _sum(facts, tensors)}
+        )
+
+
+def load(path: Path, digest: str, like: RunState, device: torch.device) -> RunState | None:
+    """The state of this cell's checkpoint, else of the previous one, which is put in its place, else nothing. What is damaged, of another
+    cell, or of another form than `like`, the state before the first round, is not used, and one line says so."""
+    told = []
+    for file in (path, path.with_name(PREVIOUS)):
+        try:
+            state = _state(file, digest, like, device)
+        except FileNotFoundError:
+            continue
+        except Unusable as reason:
+            told.append(f"{file} is not used, because {reason}")
+            continue
+        if file != path:
+            print(
+                "; ".join([*told, f"the checkpoint before it is, of round {state.round}"]),
+                flush=True,
+            )
+            file.replace(
+                path
+            )  # or the next one that is saved would take what is not used for the previous one
+        return state
+    if told:
+        print("; ".join([*told, "the run begins anew"]), flush=True)
+    return None
+
+
+def load_history(path: Path) -> History | None:
+    """Only the history of a checkpoint: what an unfinished cell has to show."""
+    for file in (path, path.with_name(PREVIOUS)):
+        try:
+            return _history(_read(file)[1]["history"])
+        except (FileNotFoundError, UserError, Unusable):
+            continue
+    return None
+
+
+def _state(path: Path, digest: str, like: RunState, device: torch.device) -> RunState:
+    facts, tensors = _read(path)
+    if facts["digest"] != digest:
+        raise Unusable(f"it is of the cell {facts['digest']}")
+    history = _history(tensors["history"])
+    selector = {name: tensor.numpy() for name, tensor in tensors["selector"].items()}
+    if not _fits(tensors["weights"], tensors["server"], selector, like):
+        raise Unusable("its tensors are not those of this cell's model, server rule and selector")
+    if (
+        type(facts["round"]) is not int
+        or facts["round"] != len(history.cohorts)
+        or not isinstance(facts["sessions"], list)
+    ):
+        raise Unusable("its facts and its history disagree")
+    weights, server = (
+        {name: tensor.to(device) for name, tensor in tensors[kind].items()}
+        for kind in ("weights", "server")
+    )
+    return RunState(
+        weights, server, selector, history, facts["round"], facts["diverged"], facts["sessions"]
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
+    """Facts and tensors, found unchanged. One that the disk does not give is no reason to begin anew: that error is raised."""
+    with explained(path):
+        content = path.read_bytes()
+    grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
+    try:
+        tensors = safetensors.torch.load(content)
+        head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+        if (
+            "cohort" not in head and _sum(head["facts"], tensors) != head["sha256"]
+        ):  # the first versions wrote no checksum
+            raise Unusable("its checksum does not fit: it was damaged after it was written")
+        facts = json.loads(head["cohort"] if "cohort" in head else head["facts"])
+        found = {key: facts[key] for key in ("digest", "round", "diverged", "sessions")}
+        for key, tensor in tensors.items():
+            kind, _, name = key.partition("/")
+            grouped[kind][name] = tensor
+    except Unusable:
+        raise
+    except Exception as error:  # a file that was not written here may raise anything
+        raise Unusable(
+            f"it cannot be read ({' '.join(str(error).split())[:200] or type(error).__name__})"
+        ) from None
+    return found, grouped
+
+
+def _history(tensors: Weights) -> History:
+    try:
+        return History.from_arrays({name: np.asarray(tensor) for name, tensor in tensors.items()})
+    except Exception as error:
+        raise Unusable(f"its history cannot be read ({error!r})") from None
+
+
+def _fits(
+    weights: Weights, server: Weights, selector: dict[str, np.ndarray], like: RunState
+) -> bool:
+    """Whether a run of this form can go on from these. What an optimizer remembers of a weight is called after it, and buffers grow."""
+    expected = like.weights | like.server
+    owners = {name: name if name in like.server else name.rpartition("/")[0] for name in server}
+    return (
+        _form(weights) == _form(like.weights)
+        and set(like.server) <= set(server)
+        and all(
+            owner in expected and server[name].shape in (expected[owner].shape, ())
+            for name, owner in owners.items()
+        )
+        and set(selector) == set(like.selector)
+        and all(array.dtype == like.selector[name].dtype for name, array in selector.items())
+        and all(
+            array.shape == like.selector[name].shape or not like.selector[name].size
+            for name, array in selector.items()
+        )
+    )
+
+
+def _form(weights: Weights) -> dict[str, Any]:
+    return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
+
+
+def _sum(facts: str, tensors: Weights) -> str:
+    """The SHA-256 of the facts and of each tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

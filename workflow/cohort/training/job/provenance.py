@@ -1,0 +1,72 @@
+"""With what a record was made."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import cohort
+
+
+def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
+    """One process's work on a run."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return {
+        "started": started,
+        "from_round": from_round,
+        "device": device_name(device),
+        "trainer": trainer,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The model of the card or of the processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    for line in (
+        Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    ):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a record says of its making."""
+    return {
+        "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
+        | {package: version(package) for package in ("torch", "numpy", "h5py")},
+        "commit": _commit(),
+        "trainer": sessions[-1]["trainer"],
+        "devices": list(dict.fromkeys(item["device"] for item in sessions)),
+        "sessions": sessions,
+        "peak_memory_mb": _peak_memory_mb(device),
+    }
+
+
+def _commit() -> str:
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _peak_memory_mb(device: torch.device) -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak + torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak

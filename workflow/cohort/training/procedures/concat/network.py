@@ -1,0 +1,140 @@
+"""Networks side by side: a linear classifier on what their last layers see, together."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cohort.training.optimizers import stepper_for
+from cohort.training.trainers.base import local_steps
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates, Weights, stack
+
+CLASSIFIER = "classifier."
+
+
+class Concatenated(nn.Module):
+    """The networks of all clusters and one classifier. Until they are `joined` the answer is the mean of what the networks answer, as
+    probabilities; then it is the classifier's, and the networks, frozen and as in evaluation, only give features."""
+
+    def __init__(self, network: nn.Module, clusters: int, seed: int):
+        super().__init__()
+        self.networks = nn.ModuleList(
+            copy.deepcopy(network) for _ in range(clusters)
+        ).requires_grad_(False)
+        last = head(network)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            classifier = nn.Linear(
+                clusters * last.in_features, last.out_features, dtype=last.weight.dtype
+            )
+        self.classifier = classifier.to(last.weight.device)
+        self.joined = False
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if not self.joined:
+            answers = torch.stack([network(inputs).log_softmax(dim=1) for network in self.networks])
+            return answers.logsumexp(dim=0) - math.log(len(self.networks))
+        self.networks.eval()  # a trainer sets everything to training
+        with torch.no_grad():
+            seen = torch.cat([features(network, inputs) for network in self.networks], dim=1)
+        scores: Tensor = self.classifier(seen)
+        return scores
+
+
+def head(network: nn.Module) -> nn.Linear:
+    """The last linear layer of a network."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+
+
+def features(network: nn.Module, inputs: Tensor) -> Tensor:
+    """What the last linear layer of a network sees."""
+    seen: list[Tensor] = []
+    with head(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+        network(inputs)
+    return seen[0]
+
+
+def begun(network: Concatenated, weights: Weights) -> Weights:
+    """The weights of a network whose parts all begin with these."""
+    parts = {
+        f"{prefix_of(cluster)}{name}": tensor
+        for cluster in range(len(network.networks))
+        for name, tensor in weights.items()
+    }
+    return {
+        name: tensor.detach().clone() for name, tensor in (network.state_dict() | parts).items()
+    }
+
+
+def heads_joined(network: Concatenated, weights: Weights) -> Weights:
+    """A classifier whose scores are the sum of the networks' own."""
+    network.load_state_dict(weights)
+    heads = [head(each) for each in network.networks]
+    weight, bias = (
+        torch.cat([layer.weight for layer in heads], dim=1),
+        torch.stack([layer.bias for layer in heads]).sum(dim=0),
+    )
+    return {f"{CLASSIFIER}weight": weight.detach(), f"{CLASSIFIER}bias": bias.detach()}
+
+
+def train_classifier(
+    network: Concatenated,
+    trainer: SerialTrainer,
+    weights: Weights,
+    clients: np.ndarray,
+    round: int,
+    lr: float,
+) -> Updates:
+    """Each client trains the classifier of the trainer's network, by J of the trainer's settings, but one pass over its samples at most.
+    Sizes of 1 let every client count the same, as all take about as many steps."""
+    settings, start = trainer.settings, part(weights, CLASSIFIER)
+    network.load_state_dict(weights)
+    anchor = [*network.networks.parameters(), *start.values()]
+    models, losses = [], []
+    for client in clients.tolist():
+        network.classifier.load_state_dict(start)
+        stepper = stepper_for(settings, network.classifier.parameters(), lr)
+        per_epoch = local_steps(len(trainer.shards[client]), settings)[1]
+        losses.append(trainer.steps(client, round, stepper, end=per_epoch, anchor=anchor))
+        models.append(
+            {
+                name: tensor.detach().clone()
+                for name, tensor in network.classifier.state_dict().items()
+            }
+        )
+    sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
+    steps = torch.tensor([len(values) for values in losses])
+    return Updates(stack(models), sizes, steps, torch.stack([values.mean() for values in losses]))
+
+
+def prefix_of(cluster: int) -> str:
+    """How the names of a cluster's weights begin."""
+    return f"networks.{cluster}."
+
+
+def part(weights: Weights, prefix: str) -> Weights:
+    """The weights whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in weights.items()
+        if name.startswith(prefix)
+    }
+
+
+def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, dict[str, float]]:
+    """The weights with each part that was trained as the mean of its updates, by their sizes, and what was measured. Parts are named by how
+    the names of their weights begin."""
+    changed, losses, norms = dict(weights), [], []
+    for prefix, updates in trained.items():
+        mean = updates.mean(updates.sizes / updates.sizes.sum())
+        changed |= {f"{prefix}{name}": tensor for name, tensor in mean.items()}
+        losses.append(updates.losses)
+        norms.append(updates.distances(part(weights, prefix)))
+    measured = {"train_loss": losses, "update_norm": norms} if trained else {}
+    return changed, {name: float(torch.cat(values).mean()) for name, values in measured.items()}

@@ -1,0 +1,1 @@
+"""The whole cohort as one program with a client axis, for GPUs."""
