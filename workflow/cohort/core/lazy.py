@@ -1,0 +1,30 @@
+"""Packages that planning must not wait for: a lazy module is imported when it is first used.
+
+Planning imports every component for its fields and checks, and takes a fraction of a second because
+it does not import torch, pandas or matplotlib. A component that needs one of them writes
+
+    if TYPE_CHECKING:
+        import torch
+    else:
+        torch = lazy("torch")
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+
+class _LazyModule(ModuleType):
+    """Stands for a module, imports it at the first use and remembers each attribute it gave."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+def lazy(name: str) -> Any:
+    """The module of this name, imported when one of its attributes is first used."""
+    return _LazyModule(name)
