@@ -19,7 +19,7 @@ from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers.average import Average
 from cohort.training.task import Task
-from cohort.training.trainers import trainer_for
+from cohort.training.trainers import choose_trainer
 
 ENDLESS = 10**6  # rounds, and rounds between two evaluations
 
@@ -44,7 +44,7 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
         reserved=torch.arange(0),
         validation=torch.arange(0),
         shards=shards,
-        trainer=trainer_for(trainer, torch.device("cpu"), model, settings),
+        trainer=choose_trainer(trainer, torch.device("cpu"), model, settings),
     )
 
 
@@ -98,9 +98,13 @@ def main() -> None:
     said = arguments()
     task = task_of(given_work(said.folder), said.trainer)
     procedure = parse_procedure("federated")
-    state = procedure.begin(task)
-    rounds = procedure.rounds(task, state)
-    serve(lambda: next(rounds), lambda: flat(state.weights.values()))
+    states = [procedure.begin(task)]
+    rounds = procedure.rounds(task, states[0])
+
+    def play() -> None:
+        states[0] = next(rounds)
+
+    serve(play, lambda: flat(states[0].weights.values()))
 
 
 if __name__ == "__main__":

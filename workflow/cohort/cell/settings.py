@@ -8,6 +8,13 @@ from typing import Literal
 
 from cohort.core.components import parameter
 
+ROUNDS_PATTERN = (
+    r"^(([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*"
+    r"|([1-9][0-9]* until [1-9][0-9]*, )*[1-9][0-9]*, last [1-9][0-9]*)$"
+)
+EVALUATION_PLANS = ("evaluate_every", "evaluate_holdout", "evaluate_local")
+"""The settings that say in which rounds something is evaluated."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -74,8 +81,20 @@ class Settings:
     evaluate_every: int | str = parameter(
         1,
         minimum=1,
-        pattern=r"^(([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*|([1-9][0-9]* until [1-9][0-9]*, )*[1-9][0-9]*, last [1-9][0-9]*)$",
+        pattern=ROUNDS_PATTERN,
         help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round is always evaluated",
+    )
+    evaluate_holdout: int | str = parameter(
+        0,
+        minimum=0,
+        pattern=ROUNDS_PATTERN,
+        help="rounds in which the global model is evaluated on clients' held-out samples; 0: never",
+    )
+    evaluate_local: int | str = parameter(
+        0,
+        minimum=0,
+        pattern=ROUNDS_PATTERN,
+        help="rounds in which the cohort's local models are evaluated on the test set; 0: never",
     )
     samples: float = parameter(
         1.0,

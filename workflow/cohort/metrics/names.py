@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from cohort.core.metric import Metric
 from cohort.metrics.summary import label_text
+from cohort.selection import SELECTORS
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.participation import PARTICIPATIONS
+from cohort.training.procedures import PROCEDURES
+from cohort.training.servers import SERVERS
 
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric as it is shown: its stored value times `scale`, in `unit`, with so many `digits` in a table, with its sign if `signed`."""
-
-    title: str
-    unit: str = ""
-    scale: float = 1.0
-    digits: int = 3
-    better: Literal["high", "low", ""] = ""
-    by: Literal["round", "client", "class", "label", "pair"] = "round"
-    signed: bool = False
-
-    @property
-    def label(self) -> str:
-        """The title with the unit, as on an axis."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
-
-
-METRICS = {
-    "test_accuracy": Metric("Test accuracy", "%", 100, digits=2, better="high"),
-    "test_loss": Metric("Test loss", better="low"),
-    "validation_accuracy": Metric("Validation accuracy", "%", 100, digits=2, better="high"),
-    "validation_loss": Metric("Validation loss", better="low"),
-    "test_calibration_error": Metric(
-        "Calibration error on the test set", "%", 100, digits=2, better="low"
-    ),
-    "validation_calibration_error": Metric(
-        "Calibration error on validation samples", "%", 100, digits=2, better="low"
-    ),
-    "test_classes_named": Metric("Classes named on the test set", digits=0),
-    "validation_classes_named": Metric("Classes named on validation samples", digits=0),
+RECORDED = {
     "train_loss": Metric("Training loss", better="low"),
     "update_norm": Metric("Mean norm of an update"),
-    "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
-    "largest_update": Metric("Largest norm of an update"),
-    "learning_rate": Metric("Learning rate", digits=5),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
-    "stage": Metric("Stage", digits=0),
-    "clusters_trained": Metric("Clusters that trained", digits=0),
     "updates_used": Metric("Updates that count", digits=0),
-    "nova_factor": Metric("Sum of the clients' factors"),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
     "client_steps": Metric("Local steps per round", digits=1, better="low"),
     "selection_samples": Metric("Samples evaluated for selection", digits=1, better="low"),
+    "bytes_between": Metric("Sent between clients per round", "MB", 1e-6, better="low"),
     "seconds": Metric("Time per round", "s", better="low"),
+    "seconds_training": Metric("Training time per round", "s", better="low"),
+    "seconds_selecting": Metric("Time to select per round", "s", better="low"),
+    "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
     "selection_gini": Metric("Gini coefficient of selections", better="low"),
     "selection_entropy": Metric("Normalized entropy of selections", better="high"),
@@ -79,6 +53,27 @@ METRICS = {
         "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
     ),
 }
+"""What every run records or what follows from its record; components declare metrics of their own."""
+
+
+def _declared() -> dict[str, Metric]:
+    """The metrics that components declare."""
+    catalogs: tuple[Mapping[str, Any], ...] = (
+        EVALUATORS,
+        PROCEDURES,
+        SELECTORS,
+        SERVERS,
+        PARTICIPATIONS,
+    )
+    found: dict[str, Metric] = {}
+    for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
+        for name, metric in component.metrics.items():
+            if found.setdefault(name, metric) != metric or name in RECORDED:
+                raise ValueError(f"{component.__name__} declares the metric {name} anew")
+    return found
+
+
+METRICS = _declared() | RECORDED
 GAIN = "_gain"  # ends the name of a difference of two results
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]

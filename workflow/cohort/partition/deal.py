@@ -29,6 +29,8 @@ class Shards:
     label_counts: np.ndarray
     overlap: np.ndarray | None = None
     validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    holdouts: list[np.ndarray] = field(default_factory=list)
+    """What each client holds out of its own samples, which `validation` ends with."""
 
 
 def deal(plan: str | Path, output: str | Path) -> None:
@@ -43,6 +45,8 @@ def deal(plan: str | Path, output: str | Path) -> None:
             file["overlap"] = shards.overlap
         if len(shards.validation):
             file["validation"] = shards.validation
+        if shards.holdouts:
+            file["holdout_sizes"] = np.array([len(part) for part in shards.holdouts])
 
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
@@ -80,14 +84,15 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     if not scheme.exact:
         holders = np.bincount(np.concatenate(held), minlength=len(labels))
         shares = np.array([(holders[part] > 1).mean() for part in held])
-    set_aside = [validation]
+    holdouts: list[np.ndarray] = []
     for client, part in enumerate(held if settings["holdout"] else []):
         held[client], aside = _set_aside(
             part, int(settings["holdout"] * len(part)), generator(seed, "holdout", client=client)
         )
-        set_aside.append(aside)
+        holdouts.append(aside)
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
-    return Shards(held, counts, shares if shares.any() else None, np.concatenate(set_aside))
+    overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
+    return Shards(held, counts, overlap, set_aside, holdouts)
 
 
 def _set_aside(
@@ -110,9 +115,11 @@ def read(path: str | Path) -> Shards:
             validation = (
                 file["validation"][:] if "validation" in file else np.empty(0, dtype=np.int64)
             )
-            return Shards(
-                np.split(file["indices"][:], cuts), file["label_counts"][:], overlap, validation
-            )
+            indices, counts = np.split(file["indices"][:], cuts), file["label_counts"][:]
+            sizes = file["holdout_sizes"][:] if "holdout_sizes" in file else []
+            own = validation[len(validation) - sum(sizes) :]
+            holdouts = np.split(own, np.cumsum(sizes)[:-1]) if len(sizes) else []
+            return Shards(indices, counts, overlap, validation, holdouts)
     except FileNotFoundError:
         raise UserError(f"{path} is not there; start again: it is dealt anew") from None
     except Exception as error:  # a file that was not written here may raise anything

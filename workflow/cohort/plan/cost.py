@@ -17,6 +17,7 @@ from cohort.cell.settings import local_work
 from cohort.core.components import build
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
+from cohort.selection.abilities import Probing
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.procedure import Load
 from cohort.training.servers import SERVERS
@@ -116,9 +117,6 @@ def _load(settings: Mapping[str, Any]) -> Load:
 def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:
     """How many clients are probed in a round, with how many batches each."""
     selector = build(SELECTORS, settings["selector"])
-    batches = selector.probing()
-    return (
-        (selector.pool_size(settings["clients"], settings["cohort"]), batches)
-        if batches
-        else (0, 0)
-    )
+    if not isinstance(selector, Probing):
+        return 0, 0
+    return selector.pool_size(settings["clients"], settings["cohort"]), selector.batches

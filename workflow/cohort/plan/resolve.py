@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.cell.evaluations import spelled_out
 from cohort.cell.planned import Planned, digest_of
-from cohort.cell.settings import SHARD_KEYS, Settings
+from cohort.cell.settings import EVALUATION_PLANS, SHARD_KEYS, Settings
 from cohort.core.components import build, canonical, in_type
 from cohort.core.errors import UserError
 from cohort.data.augmentations import AUGMENTATIONS
@@ -17,6 +17,7 @@ from cohort.data.facts import USUAL, given
 from cohort.data.parsers import PARSERS
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
+from cohort.needs import NEEDS
 from cohort.partition import parse_name
 from cohort.plan.expand import Values
 from cohort.plan.validation import PARTS
@@ -58,7 +59,8 @@ class Resolver:
         settings = NEUTRAL | {
             key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != NEUTRAL[key]
         }
-        settings["evaluate_every"] = spelled_out(settings["evaluate_every"], settings["rounds"])
+        for key in EVALUATION_PLANS:
+            settings[key] = spelled_out(settings[key], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         parts, short, science = self._once(
             ("strategy", settings["strategy"], overrides), self._strategy, where
@@ -283,7 +285,7 @@ class Resolver:
             raise UserError(
                 f"{where}: reserve is {reserve}, but {dataset} has only {test} test samples, of which some must be left"
             )
-        if "reserved_loss" in selector.needs and reserve == 0:
+        if any(NEEDS[need].reserved for need in selector.needs) and reserve == 0:
             raise UserError(
                 f"{where}: strategy '{strategy}' looks at reserved samples, so reserve must be at least 1"
             )

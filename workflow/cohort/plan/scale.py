@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cohort.cell.settings import EVALUATION_PLANS
 from cohort.metrics.names import SERIES
 from cohort.plan.expand import Values, fits
 from cohort.plan.resolve import NEUTRAL
@@ -27,7 +28,8 @@ def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
         changed["schedule"] = str(
             parse_schedule(values["schedule"]).scaled(rounds / values["rounds"])
         )
-        changed["evaluate_every"] = _shrunk(values["evaluate_every"], rounds / values["rounds"])
+        for key in EVALUATION_PLANS:
+            changed[key] = _shrunk(values[key], rounds / values["rounds"])
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]
     return changed
@@ -39,7 +41,7 @@ def _shrunk(every: int | str, share: float) -> int | str:
         return re.sub(
             r"(?<!last )\b[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every
         )
-    return max(1, round(every * share))
+    return max(1, round(every * share)) if every else 0
 
 
 def settings_of(values: Values) -> Values:

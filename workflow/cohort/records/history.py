@@ -1,67 +1,99 @@
-"""What is written down round by round while a cell trains."""
+"""The history of a run: what is recorded round by round while a cell trains."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
+WAYS = ("server", "clients", "client")
+"""Where something is sent: to the server, from the server to clients, from client to client."""
+NOBODY = -1  # fills up the cohorts of rounds that chose fewer clients than others
 
 
 @dataclass
 class History:
-    """Metrics and costs as (round, value) pairs, the cohort of every round, and whom a selector probed: the pool of every round and how far
-    each of its models moved."""
+    """Metrics and costs as (round, value) pairs, the cohort of every round, the bytes sent in all
+    rounds by what was sent and where to, and for a probing selector the pool of every round with
+    the norm of each probe."""
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
     cost: Series = field(default_factory=lambda: defaultdict(list))
     cohorts: list[np.ndarray] = field(default_factory=list)
     pools: list[np.ndarray] = field(default_factory=list)
     norms: list[np.ndarray] = field(default_factory=list)
+    traffic: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, round: int, **values: float) -> None:
-        """Write down metrics of a round."""
+        """Record metrics of a round."""
         for name, value in values.items():
             self.metrics[name].append((round, float(value)))
 
     def add_cost(self, round: int, **values: float) -> None:
-        """Write down what a round cost."""
+        """Record what a round cost."""
         for name, value in values.items():
             self.cost[name].append((round, float(value)))
 
+    def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
+        """Add bytes that were sent, by what and where to."""
+        for what, by_way in sent.items():
+            before = self.traffic.get(what, np.zeros(len(WAYS), dtype=np.int64))
+            self.traffic[what] = before + np.array([by_way.get(way, 0) for way in WAYS])
+
     def last(self, name: str) -> float:
-        """The latest value of a metric, NaN where there is none yet."""
+        """The latest value of a metric, NaN if there is none yet."""
         return self.metrics[name][-1][1] if self.metrics.get(name) else float("nan")
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays, by path: `metrics/test_accuracy/round`, `cohorts`, ..."""
-        found = {"cohorts": np.array(self.cohorts, dtype=np.int64)}
+        found = {"cohorts": _stacked(self.cohorts)}
         if self.pools:
-            found |= {
-                "probes/pools": np.array(self.pools, dtype=np.int64),
-                "probes/norms": np.array(self.norms, dtype=np.float64),
-            }
+            found |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
-                found[f"{group}/{name}/round"] = np.array(
-                    [round for round, _ in pairs], dtype=np.int64
-                )
-                found[f"{group}/{name}/value"] = np.array(
-                    [value for _, value in pairs], dtype=np.float64
-                )
-        return found
+                rounds, values = ([pair[place] for pair in pairs] for place in (0, 1))
+                found[f"{group}/{name}/round"] = np.array(rounds, dtype=np.int64)
+                found[f"{group}/{name}/value"] = np.array(values, dtype=np.float64)
+        return found | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
         """The history that `arrays` was made from."""
-        pools, norms = (list(arrays.get(f"probes/{name}", ())) for name in ("pools", "norms"))
-        history = cls(cohorts=list(arrays["cohorts"]), pools=pools, norms=norms)
+        pools = _rows(arrays.get("probes/pools", ()))
+        norms = [
+            row[: len(pool)]
+            for row, pool in zip(arrays.get("probes/norms", ()), pools, strict=True)
+        ]
+        history = cls(cohorts=_rows(arrays["cohorts"]), pools=pools, norms=norms)
         for path in arrays:
-            if path.endswith("/round"):
+            if path.startswith("traffic/"):
+                history.traffic[path.removeprefix("traffic/")] = np.asarray(arrays[path])
+            elif path.endswith("/round"):
                 group, name, _ = path.split("/")
                 rounds, values = arrays[path].tolist(), arrays[f"{group}/{name}/value"].tolist()
                 getattr(history, group)[name] = list(zip(rounds, values, strict=True))
         return history
+
+
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Clients of every round as one array, shorter rows filled up with NOBODY."""
+    longest = max(map(len, rows), default=0)
+    table = np.full((len(rows), longest) if rows else (0,), NOBODY, dtype=np.int64)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    return table
+
+
+def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers of every round as one array, shorter rows filled up with NaN."""
+    table = np.full((len(rows), max(map(len, rows))), np.nan)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    return table
+
+
+def _rows(table: Sequence[np.ndarray] | np.ndarray) -> list[np.ndarray]:
+    return [row[row != NOBODY] for row in table]

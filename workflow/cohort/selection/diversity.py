@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Need, Selector, State, View
+from cohort.selection.selector import Selector, State, View
 
 ROUNDING = 1e-12  # nats between two mixes that are the same
 
@@ -22,7 +22,7 @@ class Diversity(Selector):
     """
 
     name: ClassVar[str] = "diversity"
-    needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     mix: float = parameter(
         0.5,
         minimum=0,

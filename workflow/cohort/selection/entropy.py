@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.privacy.laplace import laplace, opendp_laplace
-from cohort.selection.selector import Need, Selector, State, View
+from cohort.privacy.label_report import LabelReport
+from cohort.selection.selector import Reports, Selector, State, View
 
 TIE = 1e-12  # rounding decides many picks of the raw argmax; entropies this close are equal, and the lowest index wins
 BLOCK = 512  # rows
@@ -28,7 +27,7 @@ class Entropy(Selector):
     """
 
     name: ClassVar[str] = "entropy"
-    needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     buffer: float = parameter(
         0.5,
         minimum=0,
@@ -57,27 +56,18 @@ class Entropy(Selector):
                 f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort"
             )
 
+    @property
+    def label_report(self) -> LabelReport:
+        return LabelReport(epsilon=self.epsilon, noise=self.noise, liars=self.liars)
+
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        assert view.label_counts is not None
-        uploaded = view.label_counts
-        if self.liars:
-            lying = rng.choice(view.clients, round(self.liars * view.clients), replace=False)
-            uploaded = uploaded.astype(np.float64)
-            uploaded[lying] = uploaded[lying].mean(axis=1, keepdims=True)
-        if self.epsilon:
-            uploaded = (
-                laplace(uploaded, self.epsilon, rng)
-                if self.noise == "addressed"
-                else opendp_laplace(uploaded, self.epsilon)
-            )
-        state = {"buffer": np.empty(0, dtype=np.int64)}
-        return state if uploaded is view.label_counts else state | {"uploaded": uploaded}
+        return {"buffer": np.empty(0, dtype=np.int64)}
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         assert view.label_counts is not None
-        counts = state.get("uploaded", view.label_counts)
+        counts = view.label_counts
         pool = np.setdiff1d(candidates, state["buffer"])
         rows = counts[pool].astype(np.float32)
         cohort = [int(rng.choice(pool))]
@@ -95,9 +85,7 @@ class Entropy(Selector):
             pooled = pooled + counts[best]
         return np.array(cohort)
 
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
-    ) -> State:
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         return state | {"buffer": self._rest(state["buffer"], cohort, view)}
 
     def _rest(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:

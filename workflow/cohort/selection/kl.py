@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
+from cohort.selection.abilities import Allocating
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import Need, Selector, State, View
+from cohort.selection.selector import Selector, State, View
 
 
 @dataclass(frozen=True, kw_only=True)
-class KL(Selector):
+class KL(Selector, Allocating):
     """Clients are taken from the largest to the smallest. The first gives all its samples; each further one gives of each class what is
     missing to the first one's most frequent class, if it holds any of the class that is rarest so far. It ends when the cohort is full or
     the Kullback-Leibler divergence of the pooled labels from the uniform distribution is below theta.
@@ -23,7 +24,7 @@ class KL(Selector):
     """
 
     name: ClassVar[str] = "kl"
-    needs: ClassVar[frozenset[Need]] = frozenset({"label_counts"})
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     theta: float = parameter(
         0.01, minimum=0, help="the divergence, in nats, at which the pooled labels are even enough"
     )

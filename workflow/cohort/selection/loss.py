@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cohort.selection.selector import Need, Selector, State, View
+from cohort.selection.selector import Reports, Selector, State, View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +16,7 @@ class HighestLoss(Selector):
     comes before all others, and ties are broken at random."""
 
     name: ClassVar[str] = "loss"
-    needs: ClassVar[frozenset[Need]] = frozenset({"reserved_loss"})
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"loss": np.full(view.clients, np.inf)}
@@ -29,9 +28,7 @@ class HighestLoss(Selector):
         order = np.argsort(-state["loss"][shuffled], kind="stable")
         return shuffled[order[: view.cohort]]
 
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
-    ) -> State:
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         measured, loss = reports["reserved_loss"], state["loss"].copy()
         loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
         return {"loss": loss}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Need, Selector, State, View
+from cohort.selection.abilities import Probing
+from cohort.selection.selector import Reports, Selector, State, View
 
 NEVER = -999_999  # the round in which a client was last chosen that never was
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Selector):
+class Probe(Selector, Probing):
     """A pool of clients is drawn evenly and trains for a few batches. A client's score mixes how far its model moved and how long and how
     often it was passed over. Chosen are those that were passed over for too long, then the highest scores, then some at random in
     proportion to the exponential of their score. What the pool trained is not lost: the cohort goes on from there.
@@ -50,34 +50,28 @@ class Probe(Selector):
             "round": np.zeros(1, dtype=np.int64),
         }
 
-    def probing(self) -> int:
-        return self.batches
-
     def pool_size(self, clients: int, cohort: int) -> int:
         return min(round(self.pool * cohort), clients)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
-    def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
-        return state | {"pool": pool, "norm": norms, "round": state["round"] + 1}
-
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        pool, gap = state["pool"], state["round"] - state["last"][state["pool"]]
-        score = self.scores(state["norm"], state["count"][pool], gap, rng)
+        pool, norms = candidates, view.reports["probe_norm"][candidates]
+        gap = state["round"] + 1 - state["last"][pool]
+        score = self.scores(norms, state["count"][pool], gap, rng)
         explored = min(round(self.epsilon * view.cohort), view.cohort - 1)
         exploited = view.cohort - explored
-        waiting = np.flatnonzero(gap >= max(1, int(self.patience * view.rounds)))
-        forced = waiting[np.argsort(-gap[waiting], kind="stable")][:exploited]
+        overdue = np.flatnonzero(gap >= max(1, int(self.patience * view.rounds)))
+        forced = overdue[np.argsort(-gap[overdue], kind="stable")][:exploited]
         best = np.setdiff1d(np.argsort(-score, kind="stable"), forced, assume_unique=True)
         chosen = np.concatenate([forced, best])[:exploited]
         if explored:
             rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            keys = score[rest] / self.temperature + rng.gumbel(
-                size=len(rest)
-            )  # the largest are a draw without replacement
+            # the largest perturbed scores are a draw without replacement (Gumbel top-k)
+            keys = score[rest] / self.temperature + rng.gumbel(size=len(rest))
             chosen = np.concatenate([chosen, rest[np.argsort(-keys)[:explored]]])
         return pool[chosen]
 
@@ -90,13 +84,11 @@ class Probe(Selector):
         score = (1 - self.beta) * minmax(norms) + self.beta * fairness
         return score if score.any() else 1e-6 * rng.random(len(score))
 
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
-    ) -> State:
-        count, last = state["count"].copy(), state["last"].copy()
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        count, last, this_round = state["count"].copy(), state["last"].copy(), state["round"] + 1
         count[cohort] += 1
-        last[cohort] = state["round"]
-        return {"count": count, "last": last, "round": state["round"]}
+        last[cohort] = this_round
+        return {"count": count, "last": last, "round": this_round}
 
 
 def minmax(values: np.ndarray) -> np.ndarray:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from cohort.selection.abilities import Filtering
 from cohort.selection.entropy import TIE, entropy_bits
 from cohort.selection.random import Random
-from cohort.selection.selector import Need
+from cohort.selection.selector import Reports
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reselect(Random):
+class Reselect(Random, Filtering):
     """Each client of the cohort sends the mean of its trained model's soft labels on its own samples. The server leaves out, one at a time,
     the client without which the entropy of the mean soft label (weighted by the clients' sizes) is highest, as long as it grows.
 
@@ -22,9 +22,9 @@ class Reselect(Random):
     """
 
     name: ClassVar[str] = "reselect"
-    needs: ClassVar[frozenset[Need]] = frozenset({"soft_labels"})
+    needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
 
-    def keep(self, reports: Mapping[Need, np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         weighted = (
             np.nan_to_num(reports["soft_labels"]) * sizes[:, None]
         )  # who has no samples has no soft label

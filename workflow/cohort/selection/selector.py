@@ -1,79 +1,71 @@
-"""What a selector is.
+"""The base of every selector.
 
-A selector sees the federation only through its declared needs, so that what a strategy costs beyond training is recorded, not hidden.
-What it remembers between rounds is plain arrays in a `State`, which a checkpoint can hold.
+A selector sees the federation only through what it declares in `needs`, so that what a strategy
+costs beyond training is recorded. Its memory is plain arrays in a `State`, which a checkpoint can
+hold. What only some selectors do (probing clients, granting quotas, filtering updates, measuring
+something of their own) is an ability of `cohort.selection.abilities`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.components import Component
+from cohort.core.metric import Metric
+from cohort.privacy.label_report import LabelReport
 
-Need = Literal["label_counts", "reserved_loss", "soft_labels"]
 State = dict[str, np.ndarray]
+Reports = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What a selector may know before the first round."""
+    """What a selector may know when it chooses.
+
+    `label_counts` are as the clients reported them, None unless the selector needs them. `reports`
+    hold what was gathered before choosing: one row for each client, NaN for one that was not asked.
+    """
 
     clients: int
     cohort: int
     sizes: np.ndarray
     rounds: int = 1
     label_counts: np.ndarray | None = None
+    reports: Reports = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selector(Component):
-    """Chooses the cohort of each round. `needs` says what it must be told; cohort/training/needs.py says what each need costs."""
+    """Chooses the cohort of each round. `needs` names what it must be told, entries of
+    `cohort.needs`."""
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """What it records of its own, by the recorded name."""
+
+    @property
+    def label_report(self) -> LabelReport:
+        """How clients report their label counts, where the selector needs them."""
+        return LabelReport()
 
     def check(self, clients: int, cohort: int) -> None:
-        """Raise ValueError when it cannot work with so many clients."""
+        """Raise ValueError if it cannot choose `cohort` of so many clients."""
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        """What it remembers before the first round."""
+        """The memory before the first round."""
         return {}
-
-    def probing(self) -> int:
-        """How many local batches the clients of a pool are to train before it chooses; 0 if it needs no such probe."""
-        return 0
-
-    def pool_size(self, clients: int, cohort: int) -> int:
-        """How many clients it probes in a round."""
-        return 0
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """Whom to probe."""
-        raise NotImplementedError
-
-    def look(self, state: State, pool: np.ndarray, norms: np.ndarray) -> State:
-        """What it remembers once the pool was probed: how far each client's model moved."""
-        raise NotImplementedError
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """The cohort: `view.cohort` distinct clients of the candidates; fewer, where it finds no more that help."""
+        """The cohort: `view.cohort` distinct candidates, or fewer if no more would help."""
         raise NotImplementedError
 
-    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray | None:
-        """How many samples of each class each client of the cohort is to train on, a row each; None for all that it has."""
-        return None
-
-    def keep(self, reports: Mapping[Need, np.ndarray], sizes: np.ndarray) -> np.ndarray:
-        """Whose updates count, of the clients that answered: True for each that is kept, given what the needs report of them."""
-        return np.ones(len(sizes), dtype=bool)
-
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
-    ) -> State:
-        """What it remembers after a round, given what the needs report of each client of the cohort: NaN where one did not answer."""
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        """The memory after a round. `reports` holds what was gathered after training: one row for
+        each client of the cohort, NaN for one that did not answer."""
         return state

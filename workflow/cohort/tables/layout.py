@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cohort.metrics.names import METRICS, Metric, Names
+from cohort.core.metric import Metric
+from cohort.metrics.names import METRICS, Names
 from cohort.metrics.summary import GENERATED, NO_VALUE
 from cohort.tables.compare import PAPER_NUMBERS, PAPER_WORDS
 from cohort.tables.measure import NUMBERS

@@ -77,6 +77,15 @@ def right_by_class(
 
 
 @torch.inference_mode()
+def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
+    """The probabilities that a model gives each class, one row per sample, in float64."""
+    model.load_state_dict(weights)
+    model.eval()
+    parts = [outputs_of(model, samples.inputs(chunk)) for chunk in chunks(samples, indices)]
+    return torch.cat([part.double().softmax(dim=1) for part in parts])
+
+
+@torch.inference_mode()
 def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
     """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
     model.load_state_dict(weights)

@@ -1,32 +1,24 @@
-"""What takes a client's steps."""
+"""Optimizers: what takes the steps of local training, and what of it a checkpoint holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from cohort.cell.settings import Settings
-
-if TYPE_CHECKING:
-    from torch.optim import Optimizer
-
-
-class Stepper(Protocol):
-    """What local training asks of an optimizer."""
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-
-    def step(self) -> object:
-        """One step along them."""
+from cohort.training.updates import Weights
 
 
 class PlainSGD:
-    """The steps of `torch.optim.SGD`, but for rounding, for the one round that a client's optimizer lives; it uses the gradients up.
-    PyTorch's own is dear to make, round after round, and imports the compiler when it is first made: a second as a cell starts."""
+    """The steps of `torch.optim.SGD`, but for rounding, for the one round that a client's optimizer
+    lives. It overwrites the gradients.
+
+    Making PyTorch's own costs time round after round, and making the first one imports PyTorch's
+    compiler, which takes a second.
+    """
 
     def __init__(
         self,
@@ -40,11 +32,13 @@ class PlainSGD:
         self.velocity: list[Tensor] = []
 
     def zero_grad(self) -> None:
+        """Drop all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
+        """One step of SGD on every parameter that has a gradient."""
         moved = [parameter for parameter in self.parameters if parameter.grad is not None]
         if not moved:
             return
@@ -58,17 +52,46 @@ class PlainSGD:
         torch._foreach_add_(moved, changes, alpha=-self.lr)
 
 
-def stepper_for(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Stepper:
-    """A fresh optimizer for a client's round."""
+LocalOptimizer = PlainSGD | Optimizer
+
+
+def local_optimizer(
+    settings: Settings, parameters: Iterable[nn.Parameter], lr: float
+) -> LocalOptimizer:
+    """A fresh optimizer for one client's work in one round."""
     if settings.optimizer == "sgd":
         return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
-    return optimizer_for(settings, parameters, lr)
+    return torch_optimizer(settings, parameters, lr)
 
 
-def optimizer_for(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
-    """A fresh optimizer that a schedule can steer."""
+def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
+    """A fresh optimizer of PyTorch's, which a learning rate schedule can steer."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
     return torch.optim.SGD(
         parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay
     )
+
+
+def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
+    """What an optimizer remembers, as tensors named `{parameter}/{key}` that a checkpoint holds."""
+    if isinstance(optimizer, PlainSGD):
+        return {f"{place}/velocity": tensor for place, tensor in enumerate(optimizer.velocity)}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[parameter]}/{key}": torch.as_tensor(value).clone()
+        for parameter, facts in optimizer.state.items()
+        for key, value in facts.items()
+        if value is not None
+    }
+
+
+def load_optimizer_state(optimizer: LocalOptimizer, model: nn.Module, state: Weights) -> None:
+    """Give an optimizer back what `optimizer_state` returned."""
+    if isinstance(optimizer, PlainSGD):
+        optimizer.velocity = [state[f"{place}/velocity"].clone() for place in range(len(state))]
+        return
+    parameters = dict(model.named_parameters())
+    for path, value in state.items():
+        name, _, key = path.rpartition("/")
+        optimizer.state[parameters[name]][key] = value.clone()

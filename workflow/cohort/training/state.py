@@ -1,9 +1,11 @@
-"""What a run carries from one round to the next."""
+"""The state of a run between two rounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from cohort.records.history import History
 from cohort.selection.selector import State
@@ -12,7 +14,12 @@ from cohort.training.updates import Weights
 
 @dataclass
 class RunState:
-    """The whole state of a run after `round` rounds: what a checkpoint holds. `sessions` names the processes that worked on it."""
+    """Everything a run carries from round to round, and so everything a checkpoint holds.
+
+    `server` is the memory of the server rule (or of an optimizer that lives across rounds),
+    `selector` that of the selector, `reports` what clients reported once before the first round.
+    `sessions` describes the processes that worked on the run.
+    """
 
     weights: Weights
     server: Weights
@@ -21,3 +28,4 @@ class RunState:
     round: int = 0
     diverged: bool = False
     sessions: list[dict[str, Any]] = field(default_factory=list)
+    reports: dict[str, np.ndarray] = field(default_factory=dict)

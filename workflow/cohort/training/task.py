@@ -23,6 +23,7 @@ from cohort.selection import SELECTORS, Selector
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation
 from cohort.training.precision import WEIGHTS
+from cohort.training.procedures import Procedure, parse_procedure
 from cohort.training.schedules import Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.updates import Weights
@@ -47,6 +48,11 @@ class Task:
     validation: Tensor
     shards: Shards
     trainer: str = "serial"
+
+    @cached_property
+    def procedure(self) -> Procedure:
+        """How the run goes."""
+        return parse_procedure(self.settings.procedure)
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -25,6 +25,10 @@ class Updates:
     lr: float = 1.0
     momentum: float = 0.0
 
+    def shares(self) -> Tensor:
+        """Each client's share of all their samples."""
+        return self.sizes / self.sizes.sum()
+
     def mean(self, shares: Tensor) -> Weights:
         """The weighted sum over clients; whole-number buffers (a batch counter) come back as whole numbers."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
@@ -39,13 +43,13 @@ class Updates:
         ]  # one by one: all at once need more memory
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
-    def reach(self) -> Tensor:
+    def effective_steps(self) -> Tensor:
         """How far each client's steps carry it on a constant gradient of 1, in learning rates: the number of its steps, and more of them
         with momentum, which repeats a part of every step in all later ones."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
-    def shortened(self, weights: Weights, factors: Tensor) -> Updates:
+    def scaled(self, weights: Weights, factors: Tensor) -> Updates:
         """The same with each client's way from these weights multiplied by its factor; where that is 1, it is as it was."""
 
         def short(start: Tensor, stack: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Sums:
             matrices.numel() for matrices in self.down
         )
 
-    def there(self, maps: Tensor) -> Tensor:
+    def transform(self, maps: Tensor) -> Tensor:
         """A matrix for each sum, with a row for each sample and a column for each channel."""
         samples, channels, _, width = maps.shape
         rows = (self.across @ maps.permute(3, 2, 0, 1).reshape(width, -1)).view(
@@ -60,7 +60,7 @@ class Sums:
             torch.bmm(matrices, of_rows, out=result)
         return sums.view(-1, samples, channels)
 
-    def back(self, sums: Tensor) -> Tensor:
+    def adjoint(self, sums: Tensor) -> Tensor:
         """The same, transposed."""
         (_, samples, channels), (length, width), height = (
             sums.shape,
@@ -91,21 +91,23 @@ class FourierConvolution:
         self.of_inputs, self.of_weights, self.of_outputs = _all_sums(
             weight.shape[2:], padding, sides, weight.dtype
         )
-        self.weights = self.of_weights.there(weight)
+        self.weights = self.of_weights.transform(weight)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The outputs, to which no bias is added."""
-        self.inputs = self.of_inputs.there(inputs)
-        return self.of_outputs.back(self.inputs @ self.weights.mT)
+        self.inputs = self.of_inputs.transform(inputs)
+        return self.of_outputs.adjoint(self.inputs @ self.weights.mT)
 
-    def backward(self, gradient: Tensor, further: bool) -> tuple[Tensor, Tensor]:
+    def backward(self, gradient: Tensor, needs_input_grad: bool) -> tuple[Tensor, Tensor]:
         """The gradient of the weights, and from that of the outputs to that of the inputs, where it is wanted."""
-        slopes = self.of_outputs.there(gradient)
-        of_weight = self.of_weights.back(slopes.mT @ self.inputs)
-        return of_weight, self.of_inputs.back(slopes @ self.weights) if further else gradient
+        gradients = self.of_outputs.transform(gradient)
+        of_weight = self.of_weights.adjoint(gradients.mT @ self.inputs)
+        return of_weight, self.of_inputs.adjoint(
+            gradients @ self.weights
+        ) if needs_input_grad else gradient
 
 
-def pays(weight: Tensor, padding: Sides, inputs: torch.Size) -> bool:
+def is_faster(weight: Tensor, padding: Sides, inputs: torch.Size) -> bool:
     """Whether it makes so many multiplications less that a step of training on a CPU, there and back, is done sooner."""
     (outer, inner), kernel, samples, sides = (
         weight.shape[:2],

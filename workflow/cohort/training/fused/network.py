@@ -1,4 +1,4 @@
-"""A network as a chain of links."""
+"""A network as a list of fused layers."""
 
 from __future__ import annotations
 
@@ -8,57 +8,54 @@ import torch
 from torch import Tensor, nn
 
 from cohort.training.fused.layers import (
-    LINKS,
-    Convolution,
-    Link,
-    Pool,
-    Pooled,
-    Quartered,
-    Rectifier,
+    FUSED,
+    ConvPool,
+    FusedConv2d,
+    FusedConvPool2x2,
+    FusedLayer,
+    FusedMaxPool2d,
+    FusedReLU,
 )
 
 
-def is_chain(model: nn.Module) -> bool:
-    """Whether it is layers of known kinds, one after another, with biases if they have weights, that pad with zeros, if at all."""
-    return isinstance(model, nn.Sequential) and all(_is_linked(layer) for layer in model)
+def is_fusible(model: nn.Module) -> bool:
+    """Whether a network is a plain sequence of known layers: with biases if they have weights, and
+    zero padding if any."""
+    return isinstance(model, nn.Sequential) and all(map(_is_fusible, model))
 
 
-def _is_linked(layer: nn.Module) -> bool:
-    as_usual = (
+def _is_fusible(layer: nn.Module) -> bool:
+    is_usual = (
         getattr(layer, "bias", True) is not None
         and getattr(layer, "padding_mode", "zeros") == "zeros"
     )
-    return type(layer) in LINKS and as_usual and not isinstance(getattr(layer, "padding", 0), str)
+    return type(layer) in FUSED and is_usual and not isinstance(getattr(layer, "padding", 0), str)
 
 
-def chain_of(layers: Iterable[nn.Module]) -> list[Link]:
-    """A link for each layer, but one for a convolution and the pooling of its outputs, and what rectifies them comes after: it leaves
-    the greatest the greatest."""
-    chain: list[Link] = []
+def fuse(layers: Iterable[nn.Module]) -> list[FusedLayer]:
+    """One fused layer for each layer of a sequence, and one for a convolution with the max pooling
+    of its outputs. A ReLU between them moves behind the pooling, which gives the same maxima."""
+    fused: list[FusedLayer] = []
     for layer in layers:
-        link = LINKS[type(layer)](layer)
-        after = (
-            [chain.pop()]
-            if isinstance(link, Pool) and chain and isinstance(chain[-1], Rectifier)
-            else []
-        )
-        if isinstance(link, Pool) and chain and isinstance(convolution := chain[-1], Convolution):
-            chain[-1] = (
-                Quartered(convolution)
-                if Quartered.fits(convolution, link)
-                else Pooled(convolution, link)
-            )
+        new = FUSED[type(layer)](layer)
+        swapped = isinstance(new, FusedMaxPool2d) and fused and isinstance(fused[-1], FusedReLU)
+        relu = [fused.pop()] if swapped else []
+        before = fused[-1] if fused else None
+        if isinstance(new, FusedMaxPool2d) and isinstance(before, FusedConv2d):
+            is_quad = FusedConvPool2x2.fits(before, new)
+            fused[-1] = FusedConvPool2x2(before) if is_quad else ConvPool(before, new)
         else:
-            chain.append(link)
-        chain += after
-    return chain
+            fused.append(new)
+        fused += relu
+    return fused
 
 
 def outputs_of(model: nn.Module, inputs: Tensor) -> Tensor:
-    """What it answers in evaluation: on a CPU along its chain, if it is one, which is faster. A link is let go with what it remembers."""
-    if inputs.device.type != "cpu" or torch.is_autocast_enabled("cpu") or not is_chain(model):
+    """A network's outputs in evaluation, on a CPU by its fused layers if it has them, which is
+    faster. Each layer is freed with what it remembers as soon as it is done."""
+    if inputs.device.type != "cpu" or torch.is_autocast_enabled("cpu") or not is_fusible(model):
         return model(inputs)
-    chain = chain_of(model.children())[::-1]
-    while chain:
-        inputs = chain.pop().forward(inputs)
+    layers = fuse(model.children())[::-1]
+    while layers:
+        inputs = layers.pop().forward(inputs)
     return inputs

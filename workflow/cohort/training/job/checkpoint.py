@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +22,29 @@ from cohort.training.job.lease import PREVIOUS
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
 
-KINDS = ("weights", "server", "selector", "history")
+KINDS = ("weights", "server", "selector", "reports", "history", "cursor")
 
 
 class Unusable(Exception):
     """Why a checkpoint cannot be gone on from."""
 
 
-def save(path: Path, state: RunState, digest: str) -> None:
-    """Write a checkpoint; the one of before becomes the previous one."""
-    tensors = {f"weights/{name}": tensor for name, tensor in state.weights.items()}
-    tensors |= {f"server/{name}": tensor for name, tensor in state.server.items()}
-    tensors |= {
-        f"selector/{name}": torch.from_numpy(array) for name, array in state.selector.items()
+def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
+    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
+    the next round the run stands."""
+    arrays = {
+        "selector": state.selector,
+        "reports": state.reports,
+        "history": state.history.arrays(),
     }
-    tensors |= {
-        f"history/{name}": torch.from_numpy(array) for name, array in state.history.arrays().items()
+    kinds: dict[str, Weights] = {
+        kind: {name: torch.from_numpy(array) for name, array in found.items()}
+        for kind, found in arrays.items()
     }
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    kinds |= {"weights": state.weights, "server": state.server, "cursor": cursor or {}}
+    tensors: Weights = {}
+    for kind, found in kinds.items():
+        tensors |= {f"{kind}/{name}": value.cpu().contiguous() for name, value in found.items()}
     facts = json.dumps(
         {
             "digest": digest,
@@ -48,34 +54,34 @@ def save(path: Path, state: RunState, digest: str) -> None:
         }
     )
     with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
-        safetensors.torch.save_file(
-            tensors, temporary, {"facts": facts, "sha256": _sum(facts, tensors)}
-        )
+        metadata = {"facts": facts, "sha256": _sum(facts, tensors)}
+        safetensors.torch.save_file(tensors, temporary, metadata)
 
 
-def load(path: Path, digest: str, like: RunState, device: torch.device) -> RunState | None:
-    """The state of this cell's checkpoint, else of the previous one, which is put in its place, else nothing. What is damaged, of another
-    cell, or of another form than `like`, the state before the first round, is not used, and one line says so."""
-    told = []
+def load(
+    path: Path, digest: str, like: RunState, device: torch.device
+) -> tuple[RunState, Weights] | None:
+    """The state and the cursor of this cell's checkpoint, or of the previous one, which then takes
+    its place, or nothing. A file that is damaged, of another cell, or of another form than `like`,
+    the state before the first round, is not used, and one line says so."""
+    reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
-            state = _state(file, digest, like, device)
+            state, cursor = _state(file, digest, like, device)
         except FileNotFoundError:
             continue
         except Unusable as reason:
-            told.append(f"{file} is not used, because {reason}")
+            reasons.append(f"{file} is not used, because {reason}")
             continue
         if file != path:
             print(
-                "; ".join([*told, f"the checkpoint before it is, of round {state.round}"]),
+                "; ".join([*reasons, f"the checkpoint before it is, of round {state.round}"]),
                 flush=True,
             )
-            file.replace(
-                path
-            )  # or the next one that is saved would take what is not used for the previous one
-        return state
-    if told:
-        print("; ".join([*told, "the run begins anew"]), flush=True)
+            file.replace(path)  # or the next save would keep the unusable one as the previous
+        return state, cursor
+    if reasons:
+        print("; ".join([*reasons, "the run begins anew"]), flush=True)
     return None
 
 
@@ -89,13 +95,23 @@ def load_history(path: Path) -> History | None:
     return None
 
 
-def _state(path: Path, digest: str, like: RunState, device: torch.device) -> RunState:
+def _state(
+    path: Path, digest: str, like: RunState, device: torch.device
+) -> tuple[RunState, Weights]:
     facts, tensors = _read(path)
     if facts["digest"] != digest:
         raise Unusable(f"it is of the cell {facts['digest']}")
     history = _history(tensors["history"])
-    selector = {name: tensor.numpy() for name, tensor in tensors["selector"].items()}
-    if not _fits(tensors["weights"], tensors["server"], selector, like):
+    selector, reports = (_arrays(tensors[kind]) for kind in ("selector", "reports"))
+    if "uploaded" in selector:  # where earlier versions kept noisy label counts
+        reports["label_counts"] = selector.pop("uploaded")
+    reports = like.reports | reports
+    same_form = (
+        _fits(tensors["weights"], tensors["server"], like)
+        and _fit_memory(selector, like.selector)
+        and _fit_memory(reports, like.reports)
+    )
+    if not same_form:
         raise Unusable("its tensors are not those of this cell's model, server rule and selector")
     if (
         type(facts["round"]) is not int
@@ -103,13 +119,12 @@ def _state(path: Path, digest: str, like: RunState, device: torch.device) -> Run
         or not isinstance(facts["sessions"], list)
     ):
         raise Unusable("its facts and its history disagree")
-    weights, server = (
+    weights, server, cursor = (
         {name: tensor.to(device) for name, tensor in tensors[kind].items()}
-        for kind in ("weights", "server")
+        for kind in ("weights", "server", "cursor")
     )
-    return RunState(
-        weights, server, selector, history, facts["round"], facts["diverged"], facts["sessions"]
-    )
+    progress = facts["round"], facts["diverged"], facts["sessions"]
+    return RunState(weights, server, selector, history, *progress, reports=reports), cursor
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
@@ -145,10 +160,13 @@ def _history(tensors: Weights) -> History:
         raise Unusable(f"its history cannot be read ({error!r})") from None
 
 
-def _fits(
-    weights: Weights, server: Weights, selector: dict[str, np.ndarray], like: RunState
-) -> bool:
-    """Whether a run of this form can go on from these. What an optimizer remembers of a weight is called after it, and buffers grow."""
+def _arrays(tensors: Weights) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def _fits(weights: Weights, server: Weights, like: RunState) -> bool:
+    """Whether a run like this can resume from these. An optimizer's tensors are named after the
+    weight they belong to."""
     expected = like.weights | like.server
     owners = {name: name if name in like.server else name.rpartition("/")[0] for name in server}
     return (
@@ -158,12 +176,14 @@ def _fits(
             owner in expected and server[name].shape in (expected[owner].shape, ())
             for name, owner in owners.items()
         )
-        and set(selector) == set(like.selector)
-        and all(array.dtype == like.selector[name].dtype for name, array in selector.items())
-        and all(
-            array.shape == like.selector[name].shape or not like.selector[name].size
-            for name, array in selector.items()
-        )
+    )
+
+
+def _fit_memory(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> bool:
+    """Whether arrays have the names, types and shapes of others. Those that begin empty grow."""
+    return set(arrays) == set(like) and all(
+        array.dtype == like[name].dtype and (array.shape == like[name].shape or not like[name].size)
+        for name, array in arrays.items()
     )
 
 

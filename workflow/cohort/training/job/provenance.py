@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 import cohort
+from cohort.training.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
@@ -24,18 +25,6 @@ def session(device: torch.device, trainer: str, from_round: int) -> dict[str, An
         "device": device_name(device),
         "trainer": trainer,
     }
-
-
-def device_name(device: torch.device) -> str:
-    """The model of the card or of the processor."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    for line in (
-        Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    ):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str, Any]:

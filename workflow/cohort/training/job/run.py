@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import torch
 from cohort.cell.planned import Planned, frozen
 from cohort.core.errors import UserError
 from cohort.records.record import FORMAT, Record, is_valid, write
+from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.job import checkpoint
 from cohort.training.job.gpus import placed
@@ -32,11 +34,12 @@ from cohort.training.job.lease import (
 from cohort.training.job.progress import LogLines, Watch, describe
 from cohort.training.job.provenance import provenance, session
 from cohort.training.precision import set_up
-from cohort.training.procedures import Procedure, parse_procedure
+from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task, load_task
-from cohort.training.trainers import trainer_for
+from cohort.training.trainers import choose_trainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Weights
 
 PATIENCE_SECONDS = 10  # that a signal leaves to the round in hand
 
@@ -65,7 +68,9 @@ def train(
             finished.unlink(missing_ok=True)
             with placed(device, jobs_per_gpu) as where:
                 run = Run.begin(planned, folder / CHECKPOINT, where, trainer)
-                run.train(checkpoint_seconds, until or run.rounds, watch or LogLines(run.rounds))
+                run.train(
+                    checkpoint_seconds, until or run.last_round, watch or LogLines(run.last_round)
+                )
                 if not run.is_over:
                     return
                 write(finished, run.record())
@@ -74,76 +79,108 @@ def train(
         print(f"record {record}", flush=True)
 
 
+class Stopped(Exception):
+    """A signal stopped the run, and a checkpoint inside the round was saved."""
+
+
+class GivenUp(Exception):
+    """A signal came, and for `PATIENCE_SECONDS` no place was reached from which to resume."""
+
+
 @dataclass
 class Run:
-    """A cell at work: what it works on, where it stands, where it saves."""
+    """A cell in training: what it works on, where it stands, where it saves."""
 
     planned: Planned
     task: Task
+    rounds: Rounds
     device: torch.device
     state: RunState
+    cursor: Weights
     checkpoint: Path
 
     @classmethod
     def begin(cls, planned: Planned, path: Path, device: torch.device, trainer: str) -> Run:
-        """From the checkpoint at `path`, with the trainer that it names, or from nothing."""
+        """A run from the checkpoint at `path`, with the trainer that it names, or from nothing."""
         task = load_task(planned, device)
         set_up(task.settings.precision, device)
-        begun = parse_procedure(task.settings.procedure).begin(task)
-        state = checkpoint.load(path, planned.digest, begun, device) or begun
-        if state.sessions:
-            trainer = state.sessions[-1].get(
-                "trainer", SerialTrainer.name
-            )  # the first versions had no other and did not say so
-        task = replace(task, trainer=trainer_for(trainer, device, task.model, task.settings))
+        begun = task.procedure.begin(task)
+        state, cursor = checkpoint.load(path, planned.digest, begun, device) or (begun, {})
+        if state.sessions:  # the first version had only the serial trainer and did not say so
+            trainer = state.sessions[-1].get("trainer", SerialTrainer.name)
+        allowed = task.procedure.trainers
+        trainer = choose_trainer(trainer, device, task.model, task.settings, allowed)
+        task = replace(task, trainer=trainer)
         state.sessions.append(session(device, task.trainer, state.round))
-        print(
-            f"{'resume' if state.round else 'start'} at round {state.round}: {planned.path}",
-            flush=True,
-        )
-        return cls(planned, task, device, state, path)
+        place = f"resume at round {state.round}" if state.round else "start at round 0"
+        place = f"resume inside round {state.round + 1}" if cursor else place
+        print(f"{place}: {planned.path}", flush=True)
+        rounds = task.procedure.rounds_of(task)
+        return cls(planned, task, rounds, device, state, cursor, path)
 
     @property
-    def procedure(self) -> Procedure:
-        """How it goes."""
-        return parse_procedure(self.task.settings.procedure)
-
-    @property
-    def rounds(self) -> int:
+    def last_round(self) -> int:
         """How many rounds the whole cell has."""
         return self.task.settings.rounds
 
     @property
     def is_over(self) -> bool:
-        """Whether no round is left to do."""
-        return self.state.diverged or self.state.round == self.rounds
+        """Whether no round is left to play."""
+        return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Rounds until the end, until round `until` or until a signal says stop; saved on the way and before stopping."""
+        """Play rounds until the end, round `until` or a signal. The state is saved now and then,
+        inside rounds too, and before stopping."""
         if self.is_over or self.state.round >= until:
             return
-        saved = time.monotonic()
         with _stop_signals() as signals:
-            for _ in self.procedure.rounds(self.task, self.state):
-                watch(self.state)
-                stop = not self.is_over and (bool(signals) or self.state.round == until)
-                if stop or time.monotonic() - saved >= checkpoint_seconds:
-                    checkpoint.save(self.checkpoint, self.state, self.planned.digest)
-                    saved = time.monotonic()
-                if stop:
-                    where = f"stopped at a checkpoint: {describe(self.state, self.rounds)}"
-                    if signals:
-                        raise UserError(
-                            f"{where}, by signal {signal.Signals(signals[0]).name}; the next start goes on from there"
-                        )
-                    print(where, flush=True)
-                    break
+            clock = _Clock(checkpoint_seconds)
+            cursor = Cursor(
+                self.cursor,
+                is_due=lambda: bool(signals) or clock.is_due(),
+                write=lambda tensors: self._save_inside(tensors, clock, signals),
+            )
+            try:
+                for state in self.rounds.run(self.state, cursor):
+                    self.state = state
+                    watch(self.state)
+                    stop = not self.is_over and (bool(signals) or self.state.round == until)
+                    if stop or clock.is_due():
+                        checkpoint.save(self.checkpoint, self.state, self.planned.digest)
+                        clock.restart()
+                    if stop:
+                        break
+            except GivenUp:
+                with contextlib.suppress(Stopped):
+                    cursor.save()
+                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+            except Stopped:
+                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+            if signals and not self.is_over:
+                raise self._stopped(signals, "at a checkpoint")
+            if not self.is_over:
+                print(
+                    f"stopped at a checkpoint: {describe(self.state, self.last_round)}", flush=True
+                )
+
+    def _save_inside(self, cursor: Weights, clock: _Clock, signals: list[int]) -> None:
+        """Save the state before the current round with the place inside it."""
+        signal.alarm(0)
+        if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
+            checkpoint.save(self.checkpoint, self.state, self.planned.digest, cursor)
+        clock.restart()
+        if signals:
+            raise Stopped
+
+    def _stopped(self, signals: list[int], place: str) -> UserError:
+        name, where = signal.Signals(signals[0]).name, describe(self.state, self.last_round)
+        return UserError(f"stopped {place}: {where}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
         """What the run leaves. Clients are judged by the final model on their own training samples, classes on the test samples."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
-        network = self.procedure.network(task, state.round)
+        network = self.rounds.network(state.round)
         results = [
             evaluate(network, state.weights, task.train_samples, indices) for indices in rows
         ]
@@ -167,7 +204,7 @@ class Run:
             "loss": np.array([result.loss for result in results]),
             "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
-            **self.procedure.of_clients(state),
+            **self.rounds.client_facts(state),
         }
         return Record(
             header,
@@ -177,10 +214,24 @@ class Run:
         )
 
 
+class _Clock:
+    """Tells when the next checkpoint is due."""
+
+    def __init__(self, seconds: float):
+        self.seconds, self.started = seconds, time.monotonic()
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self.started >= self.seconds
+
+    def restart(self) -> None:
+        self.started = time.monotonic()
+
+
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the round in hand is finished and saved, if that does not take long:
-    SLURM warns by SIGTERM and kills soon after, and a preempted job that was killed is one that Snakemake waits for for ever."""
+    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved at the next
+    place from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such place
+    is reached in time (within a long evaluation), `GivenUp` is raised."""
     caught: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -188,17 +239,11 @@ def _stop_signals() -> Iterator[list[int]]:
         signal.alarm(PATIENCE_SECONDS)
 
     def give_up(number: int, frame: FrameType | None) -> None:
-        said = f"by signal {signal.Signals(caught[0]).name}"
-        raise UserError(
-            f"stopped in the middle of a round, {said}; the next start goes on from the last checkpoint"
-        )
+        raise GivenUp
 
+    handlers = ((signal.SIGINT, note), (signal.SIGTERM, note), (signal.SIGALRM, give_up))
     with ExitStack() as stack:
-        for number, handler in (
-            (signal.SIGINT, note),
-            (signal.SIGTERM, note),
-            (signal.SIGALRM, give_up),
-        ):
+        for number, handler in handlers:
             stack.callback(signal.signal, number, signal.signal(number, handler))
         stack.callback(signal.alarm, 0)
         yield caught

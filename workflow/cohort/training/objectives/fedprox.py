@@ -18,10 +18,10 @@ class FedProx(CrossEntropy):
     """Cross-entropy and mu / 2 times the squared distance to the global weights (trainable parameters only)."""
 
     name: ClassVar[str] = "fedprox"
-    pulls: ClassVar[bool] = True
+    is_proximal: ClassVar[bool] = True
     mu: float = parameter(0.01, minimum=0, help="how strongly it is pulled back")
 
-    def pull(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
+    def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         import torch
 
         squares = [((now - then) ** 2).sum() for now, then in zip(parameters, start, strict=True)]

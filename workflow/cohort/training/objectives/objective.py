@@ -18,7 +18,7 @@ class Objective(Component):
     tensor algebra without a look at single numbers, so that a trainer can do many clients at once.
     """
 
-    pulls: ClassVar[bool] = False
+    is_proximal: ClassVar[bool] = False
     """Whether something is added that depends on how far the weights have gone."""
 
     def facts(self, counts: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class Objective(Component):
         """The loss of each sample of a batch. `bias` is that of the output layer."""
         raise NotImplementedError
 
-    def pull(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
+    def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         """What is added for the way from the weights that the client began with."""
         raise NotImplementedError
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.component_names import Named
+from cohort.core.metric import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
 class Participation(Named):
     """Clients that do what they are asked. Faults are drawn from addresses of their own, so they are the same for every strategy."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """What it records of its own, by the recorded name."""
 
     def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Whether each client of the cohort is there to train."""

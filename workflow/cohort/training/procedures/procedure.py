@@ -1,24 +1,27 @@
-"""What a procedure is: how a run begins and how it goes on, one round at a time."""
+"""The base of all procedures: the half that planning needs. What happens in a round is in the
+module `rounds` beside each procedure."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cohort.core.component_names import Named
+from cohort.core.metric import Metric
 
 if TYPE_CHECKING:
-    import numpy as np
-    from torch import nn
-
+    from cohort.training.cursor import Cursor
+    from cohort.training.rounds import Rounds
     from cohort.training.state import RunState
     from cohort.training.task import Task
 
 
 class Load(NamedTuple):
-    """What an estimate of a run's cost must know of its procedure: the rounds in which clients do the local work J, how many batches each
-    client of a cohort passes forward through one network in all the others together, and how many networks the global model consists of."""
+    """How much work a run is: in how many `rounds` clients do the local work J, how many batches
+    each client of a cohort only passes forward in all others (`passes`), and of how many
+    `networks` the global model consists."""
 
     rounds: int
     passes: int = 0
@@ -27,29 +30,34 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure(Named):
-    """A run as a sequence of states. It keeps nothing of its own, so that a run can go on from any state."""
+    """How a run goes: what happens in a round, and which settings that takes."""
 
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """What it records of its own, by the recorded name."""
     round_name: ClassVar[str] = "Round"  # what figures call a round
+    validates_every_round: ClassVar[bool] = False  # not only when the test set is evaluated
+    trainers: ClassVar[tuple[str, ...]] = ("serial",)  # those that can do its local work
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise ValueError when it cannot work with these settings and parts of a strategy."""
+        """Raise ValueError if it cannot work with these settings and parts of a strategy."""
 
     def load(self, rounds: int) -> Load:
         """How much work so many rounds are."""
         return Load(rounds)
 
+    def rounds_of(self, task: Task) -> Rounds:
+        """Its rounds on a task: the class `{Procedure}Rounds` in its module `rounds`, which imports
+        torch and is imported only now."""
+        module = importlib.import_module(f"{type(self).__module__}.rounds")
+        rounds: Rounds = getattr(module, f"{type(self).__name__}Rounds")(self, task)
+        return rounds
+
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
-        raise NotImplementedError
+        return self.rounds_of(task).begin()
 
-    def rounds(self, task: Task, state: RunState) -> Iterator[RunState]:
-        """The states after each round that is still to do; ends early when the run diverges."""
-        raise NotImplementedError
-
-    def network(self, task: Task, round: int) -> nn.Module:
-        """What the state's weights are those of after this round."""
-        return task.model
-
-    def of_clients(self, state: RunState) -> dict[str, np.ndarray]:
-        """What else the record says of each client."""
-        return {}
+    def rounds(
+        self, task: Task, state: RunState, cursor: Cursor | None = None
+    ) -> Iterator[RunState]:
+        """The states after each round that remains; ends early if the run diverges."""
+        return self.rounds_of(task).run(state, cursor)

@@ -18,4 +18,4 @@ class Average(ServerRule):
     name: ClassVar[str] = "average"
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(updates.mean(updates.sizes / updates.sizes.sum()), memory, {})
+        return Merged(updates.mean(updates.shares()), memory, {})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from cohort.core.metric import Metric
 from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
@@ -20,10 +22,12 @@ class FedNova(ServerRule):
     """
 
     name: ClassVar[str] = "fednova"
+    metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
+    assumes_sgd: ClassVar[bool] = True
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        shares = updates.sizes / updates.sizes.sum()
-        reach = updates.reach().to(shares)
+        shares = updates.shares()
+        reach = updates.effective_steps().to(shares)
         factors = shares * (shares * reach).sum() / reach
         left = 1 - float(factors.sum())  # of the global weights: w + sum of f (w_k - w)
         merged = {

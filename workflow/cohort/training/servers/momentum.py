@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
+from cohort.core.metric import Metric
 from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ class Momentum(ServerRule):
     """
 
     name: ClassVar[str] = "momentum"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
+        "largest_update": Metric("Largest norm of an update"),
+    }
     beta: float = parameter(
         0.9, minimum=0, exclusiveMaximum=1, help="how much of the velocity is left after a round"
     )
@@ -35,8 +41,8 @@ class Momentum(ServerRule):
         norms = updates.distances(weights)
         clipped = norms > self.clip if self.clip else norms < 0
         if clipped.any():
-            updates = updates.shortened(weights, (self.clip / norms).where(clipped, 1.0))
-        mean = updates.mean(updates.sizes / updates.sizes.sum())
+            updates = updates.scaled(weights, (self.clip / norms).where(clipped, 1.0))
+        mean = updates.mean(updates.shares())
         velocity = {
             name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory
         }

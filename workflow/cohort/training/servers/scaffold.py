@@ -24,6 +24,7 @@ class Scaffold(ServerRule):
     """
 
     name: ClassVar[str] = "scaffold"
+    assumes_sgd: ClassVar[bool] = True
     copies: ClassVar[int] = 2
     estimate: Literal["steps", "reach"] = parameter(
         "steps", help="the gradient is a client's way per step, or per reach, which knows momentum"
@@ -32,7 +33,7 @@ class Scaffold(ServerRule):
     def begin(self, weights: Weights) -> Weights:
         return {f"{name}/{ALL}": tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
 
-    def drift(self, memory: Weights, client: int) -> Weights:
+    def control_variate(self, memory: Weights, client: int) -> Weights:
         names = [name.removesuffix(f"/{client}") for name in memory if name.endswith(f"/{client}")]
         if not names:  # its first time: its own is still zero
             return {
@@ -46,10 +47,10 @@ class Scaffold(ServerRule):
         return clients + 1
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        memory, before, reaches = dict(memory), memory, updates.reach().tolist()
+        memory, before, reaches = dict(memory), memory, updates.effective_steps().tolist()
         for row, client in enumerate(updates.clients):
             drift, steps, reach = (
-                self.drift(before, client),
+                self.control_variate(before, client),
                 float(updates.steps[row]),
                 reaches[row],
             )
@@ -63,4 +64,4 @@ class Scaffold(ServerRule):
                 )
                 memory[f"{name}/{client}"] = new
                 memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
-        return Merged(updates.mean(updates.sizes / updates.sizes.sum()), memory, {})
+        return Merged(updates.mean(updates.shares()), memory, {})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cohort.core.components import Component
+from cohort.core.metric import Metric
 
 if TYPE_CHECKING:
     from cohort.training.updates import Updates, Weights
@@ -28,6 +30,12 @@ class ServerRule(Component):
     after a weight, `{weight}/...`, and have its shape.
     """
 
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """What it records of its own, by the recorded name."""
+
+    assumes_sgd: ClassVar[bool] = False
+    """Whether it reads gradients off the updates, and so needs plain SGD, all steps at once."""
+
     copies: ClassVar[int] = 1
     """How many times the size of the model goes each way between the server and a client."""
 
@@ -35,7 +43,7 @@ class ServerRule(Component):
         """What it remembers before the first round."""
         return {}
 
-    def drift(self, memory: Weights, client: int) -> Weights:
+    def control_variate(self, memory: Weights, client: int) -> Weights:
         """What is added to a client's weights after each of its steps, times the learning rate; nothing for most rules."""
         return {}
 

@@ -1,5 +1,8 @@
-"""The chained trainer: one client after another, on networks that are a chain of common layers. It walks the chain back by itself, because
-PyTorch's graph of a step takes longer than it should where batches are small."""
+"""The fused trainer: one client after another, on networks that are a sequence of common layers.
+
+It runs the backward pass itself, because where batches are small PyTorch spends much of a step on
+building and walking its autograd graph.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from torch import Tensor, nn
 
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
-from cohort.training.fused.network import chain_of, is_chain
+from cohort.training.fused.network import fuse, is_fusible
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.trainers.serial import SerialTrainer
 
-MEAN = 1  # of the losses of a batch, in PyTorch's count of reductions
+MEAN = 1  # PyTorch's number for the reduction "mean"
 
 
-class ChainedTrainer(SerialTrainer):
-    """The serial trainer's steps, but for rounding."""
+class FusedTrainer(SerialTrainer):
+    """The serial trainer's steps, but for rounding, without autograd."""
 
-    name: ClassVar[str] = "chained"
+    name: ClassVar[str] = "fused"
 
     def __init__(
         self,
@@ -31,37 +34,33 @@ class ChainedTrainer(SerialTrainer):
         settings: Settings,
         objective: Objective,
         samples: Samples,
-        shards: list[np.ndarray],
+        shards: Sequence[np.ndarray],
     ):
         super().__init__(model, settings, objective, samples, shards)
-        self.chain = chain_of(model.children())
+        self.layers = fuse(model.children())
 
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:
-        """In the federated procedure, for a chain of layers that it knows."""
-        return (
-            is_chain(model)
-            and settings.procedure == "federated"
-            and settings.precision != "bfloat16"
-        )
+        """Whether the network is a sequence of layers that can be fused, at full precision."""
+        return is_fusible(model) and settings.precision != "bfloat16"
 
     @torch.no_grad()
     def _backward(
         self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]
     ) -> Tensor:
         outputs = inputs
-        for link in self.chain:
-            outputs = link.forward(outputs)
+        for layer in self.layers:
+            outputs = layer.forward(outputs)
         if type(self.objective) is CrossEntropy:
             loss, gradient = _cross_entropy(outputs, targets)
         else:
-            loss, gradient = self._by_autograd(outputs, targets, facts, bias, anchor)
-        for link in reversed(self.chain):
-            gradient = link.backward(gradient, link is not self.chain[0])
+            loss, gradient = self._objective_by_autograd(outputs, targets, facts, bias, anchor)
+        for layer in reversed(self.layers):
+            gradient = layer.backward(gradient, needs_input_grad=layer is not self.layers[0])
         return loss
 
     @torch.enable_grad()
-    def _by_autograd(
+    def _objective_by_autograd(
         self,
         outputs: Tensor,
         targets: Tensor,
@@ -69,7 +68,8 @@ class ChainedTrainer(SerialTrainer):
         bias: Tensor,
         anchor: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor]:
-        """The objective's loss, and its gradient; what it asks of weights directly is then with them."""
+        """The objective's loss and its gradient with respect to the outputs. What it asks of the
+        weights directly (a proximal term) is then in their gradients."""
         loss = self._loss(outputs.requires_grad_(), targets, facts, bias, anchor)
         loss.backward()
         assert outputs.grad is not None
@@ -77,10 +77,9 @@ class ChainedTrainer(SerialTrainer):
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for the mean of plain cross-entropy over a batch, written down."""
+    """The mean cross-entropy of a batch and its gradient with respect to the outputs."""
     aten, logs = torch.ops.aten, outputs.log_softmax(dim=1)
     loss, weight = aten.nll_loss_forward.default(logs, targets, None, MEAN, -100)
-    slopes = aten.nll_loss_backward.default(
-        torch.ones_like(loss), logs, targets, None, MEAN, -100, weight
-    )
-    return loss, aten._log_softmax_backward_data.default(slopes, logs, 1, outputs.dtype)
+    one = torch.ones_like(loss)
+    gradient = aten.nll_loss_backward.default(one, logs, targets, None, MEAN, -100, weight)
+    return loss, aten._log_softmax_backward_data.default(gradient, logs, 1, outputs.dtype)

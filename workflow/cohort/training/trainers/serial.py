@@ -1,9 +1,8 @@
-"""The serial trainer: plain PyTorch, one client after another. The reference that any faster trainer is held to."""
+"""The serial trainer: plain PyTorch, one client after another. The reference for all others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +14,20 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.cell.settings import Settings
 from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples
+from cohort.training.cursor import Work, part
+from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
-from cohort.training.optimizers import Stepper, stepper_for
-from cohort.training.trainers.base import Trainer, Work, batches, local_steps
+from cohort.training.optimizers import (
+    LocalOptimizer,
+    load_optimizer_state,
+    local_optimizer,
+    optimizer_state,
+)
+from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.updates import Weights
+
+AfterStep = Callable[[], object]
 
 
 class SerialTrainer(Trainer):
@@ -33,78 +41,97 @@ class SerialTrainer(Trainer):
         settings: Settings,
         objective: Objective,
         samples: Samples,
-        shards: list[np.ndarray],
+        shards: Sequence[np.ndarray],
     ):
         super().__init__(model, settings, objective, samples, shards)
         self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
-    def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
-        losses: list[Tensor] = []
-        state = (
-            self.model.state_dict()
-        )  # the network's own tensors, in which each client's weights are trained
-        trained = {
-            name: tensor.new_empty(len(work.clients), *tensor.shape)
-            for name, tensor in state.items()
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Work) -> Trained:
+        state = self.model.state_dict()  # the network's own tensors, which each client trains
+        stacked = {
+            name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
         }
-        anchor = [work.weights[name] for name, _ in self.model.named_parameters()]
-        for row, (client, indices) in enumerate(zip(work.clients, work.shards, strict=True)):
-            self.model.load_state_dict(work.start(client))
-            stepper = stepper_for(self.settings, self.model.parameters(), work.lr)
-            begin, end = self.first_step(len(indices), work.probed), work.orders.steps.get(client)
-            after_step = _drifting(self.model, work.orders.drift(client), work.lr)
-            losses.append(
-                self.steps(client, work.round, stepper, begin, end, anchor, after_step, indices)
-            )
-            for name, rows in trained.items():
+        pull_to = [anchor[name] for name, _ in self.model.named_parameters()]
+        losses, steps = _load_finished(resumable, stacked)
+        for row, work in enumerate(works[len(steps) :], start=len(steps)):
+            self.model.load_state_dict(work.weights)
+            optimizer = local_optimizer(self.settings, self.model.parameters(), work.lr)
+            correct = _correcting(self.model, work.correction(), work.lr)
+            own = self.run(work, optimizer, pull_to, correct, resumable)
+            for name, rows in stacked.items():
                 rows[row].copy_(state[name])
-        return (
-            trained,
-            torch.stack([values.mean() for values in losses]),
-            [len(values) for values in losses],
-        )
+            losses.append(own.mean())
+            steps.append(len(own))
+            resumable.finish(lambda: _finished(stacked, losses, steps))
+        return Trained(stacked, torch.stack(losses), steps)
 
-    def steps(
+    def run(
         self,
-        client: int,
-        round: int,
-        stepper: Stepper,
-        begin: int = 0,
-        end: int | None = None,
-        anchor: Sequence[Tensor] = (),
-        after_step: Callable[[], None] | None = None,
-        samples: np.ndarray | None = None,
+        work: LocalWork,
+        optimizer: LocalOptimizer,
+        anchor: Sequence[Tensor],
+        after_step: AfterStep | None,
+        resumable: Work,
     ) -> Tensor:
-        """The local work of a client in a round, from the model's present weights, or the part of it from one step to another: the loss of
-        each step. `anchor` is what the objective may pull the weights to; `samples` are those to train on, if not all that it has."""
-        indices = torch.from_numpy(self.shards[client] if samples is None else samples)
+        """Do one client's work, from the network's present weights: the loss of each step.
+
+        `anchor` are the weights to which the objective may pull, in the order of the parameters.
+        `after_step` is called after each step of the optimizer. If the work was interrupted,
+        network and optimizer continue from where they stood.
+        """
+        indices = torch.from_numpy(work.samples)
         if not len(indices):
             return self.samples.std.new_empty(0)
-        settings, objective, bias = self.settings, self.objective, output_bias(self.model)
-        inputs, targets = self._inputs(indices, client, round), self.samples.labels[indices]
+        objective, bias = self.objective, output_bias(self.model)
+        inputs, targets = self._inputs(indices, work), self.samples.labels[indices]
         facts = objective.facts(targets.bincount(minlength=len(bias)).to(bias.dtype))
-        torch.manual_seed(torch_seed(settings.seed, "dropout", round=round, client=client))
+        torch.manual_seed(
+            torch_seed(self.settings.seed, "dropout", round=work.round, client=work.client)
+        )
         self.model.train()
-        losses = []
-        for step, batch in islice(
-            enumerate(batches(len(indices), settings, self.batch_order(client, round))), begin, end
-        ):
-            for layer in self.normalizations:  # PyTorch refuses to take statistics of one sample: it is normalized as in evaluation
+        losses = self._load_current(resumable, optimizer)
+        done = len(losses)
+        for taken, (step, batch) in enumerate(work.steps(self.settings)):
+            if taken < done:
+                continue
+            for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
                 layer.train(len(batch) > 1)
-            stepper.zero_grad()
+            optimizer.zero_grad()
             loss = self._backward(inputs(step, batch), _rows(targets, batch), facts, bias, anchor)
-            if settings.clip:
-                clip_grad_norm_(self.model.parameters(), settings.clip)
-            stepper.step()
+            if self.settings.clip:
+                clip_grad_norm_(self.model.parameters(), self.settings.clip)
+            optimizer.step()
             if after_step is not None:
                 after_step()
             losses.append(loss)
+            resumable.reached(lambda: self._current(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
+
+    def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
+        """The state within a client's work, as a checkpoint holds it."""
+        found = {"losses": torch.stack(losses), "rng/cpu": torch.get_rng_state()}
+        if losses[0].is_cuda:
+            found["rng/cuda"] = torch.cuda.get_rng_state(losses[0].device)
+        found |= {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+        memory = optimizer_state(optimizer, self.model)
+        return found | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
+
+    def _load_current(self, resumable: Work, optimizer: LocalOptimizer) -> list[Tensor]:
+        """Take up a client's work where it was interrupted: the losses of the steps so far."""
+        current = resumable.take_current()
+        if not current:
+            return []
+        self.model.load_state_dict(part(current, "model/"))
+        load_optimizer_state(optimizer, self.model, part(current, "optimizer/"))
+        torch.set_rng_state(current["rng/cpu"].cpu())
+        if "rng/cuda" in current:
+            torch.cuda.set_rng_state(current["rng/cuda"].cpu(), current["losses"].device)
+        return list(current["losses"].unbind())
 
     def _backward(
         self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]
     ) -> Tensor:
-        """The loss of a batch; its gradients are then with the parameters."""
+        """The loss of a batch; leaves the gradients in the parameters."""
         loss = self._loss(self.model(inputs), targets, facts, bias, anchor)
         loss.backward()
         return loss.detach()
@@ -118,30 +145,43 @@ class SerialTrainer(Trainer):
         anchor: Sequence[Tensor],
     ) -> Tensor:
         loss = self.objective.losses(outputs, targets, facts, bias).mean()
-        return (
-            loss + self.objective.pull(self.model.parameters(), anchor)
-            if self.objective.pulls
-            else loss
-        )
+        if not self.objective.is_proximal:
+            return loss
+        return loss + self.objective.proximal_term(self.model.parameters(), anchor)
 
-    def _inputs(
-        self, indices: Tensor, client: int, round: int
-    ) -> Callable[[int, np.ndarray], Tensor]:
-        """What the network sees of a batch at a step. A shard that is not augmented is standardized once, if all of it is seen."""
+    def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
+        """A function from a step and its batch to the network's inputs. A shard that is seen whole
+        and not augmented is standardized once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
-            return lambda step, batch: _laid(self.samples.inputs(_rows(indices, batch)))
+            return lambda step, batch: _laid_out(self.samples.inputs(_rows(indices, batch)))
         if not self.augmentation.numbers:
-            inputs = _laid(self.samples.inputs(indices))
+            inputs = _laid_out(self.samples.inputs(indices))
             return lambda step, batch: _rows(inputs, batch)
         images = self.samples.scaled(indices)
-        numbers = torch.from_numpy(self.augmentation_numbers(len(indices), client, round)).to(
-            images.device
-        )
+        draws = self.augmentation_draws(len(indices), work.client, work.round)
+        numbers = torch.from_numpy(draws).to(images.device)
         augment, standardized = self.augmentation.apply, self.samples.standardized
-        return lambda step, batch: _laid(
+        return lambda step, batch: _laid_out(
             standardized(augment(_rows(images, batch), _rows(numbers[step // per_epoch], batch)))
         )
+
+
+def _finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
+    """The rows of the clients that are done, as a checkpoint holds them."""
+    rows = {f"weights/{name}": tensor[: len(steps)] for name, tensor in stacked.items()}
+    return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
+
+
+def _load_finished(resumable: Work, stacked: Weights) -> tuple[list[Tensor], list[int]]:
+    """Fill in the rows of clients that were done before the interruption: their losses, steps."""
+    saved = resumable.finished
+    if not saved:
+        return [], []
+    steps = saved["steps"].tolist()
+    for name, rows in stacked.items():
+        rows[: len(steps)] = saved[f"weights/{name}"]
+    return list(saved["losses"].unbind()), steps
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
@@ -152,20 +192,20 @@ def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
     return tensor.index_select(0, rows) if tensor.is_contiguous() else tensor[rows]
 
 
-def _laid(inputs: Tensor) -> Tensor:
-    """Images laid in memory as the weights of convolutions are; else each step would turn its batch round twice."""
+def _laid_out(inputs: Tensor) -> Tensor:
+    """Images in the memory layout of the convolutions' weights, so that no step converts them."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
-def _drifting(model: nn.Module, drift: Weights, lr: float) -> Callable[[], None] | None:
-    """What moves the weights along a drift, if there is any."""
-    if not drift:
+def _correcting(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
+    """Moves the weights along a correction, if there is any."""
+    if not correction:
         return None
-    moves = [(parameter, lr * drift[name]) for name, parameter in model.named_parameters()]
+    moves = [(parameter, lr * correction[name]) for name, parameter in model.named_parameters()]
 
     @torch.no_grad()
     def move() -> None:
-        for parameter, way in moves:
-            parameter.add_(way)
+        for parameter, change in moves:
+            parameter.add_(change)
 
     return move

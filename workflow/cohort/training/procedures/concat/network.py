@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.training.optimizers import stepper_for
-from cohort.training.trainers.base import local_steps
+from cohort.training.cursor import Cursor, part
+from cohort.training.local_work import local_steps
+from cohort.training.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
 
@@ -27,7 +29,7 @@ class Concatenated(nn.Module):
         self.networks = nn.ModuleList(
             copy.deepcopy(network) for _ in range(clusters)
         ).requires_grad_(False)
-        last = head(network)
+        last = last_linear(network)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             classifier = nn.Linear(
@@ -47,7 +49,7 @@ class Concatenated(nn.Module):
         return scores
 
 
-def head(network: nn.Module) -> nn.Linear:
+def last_linear(network: nn.Module) -> nn.Linear:
     """The last linear layer of a network."""
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
 
@@ -55,12 +57,12 @@ def head(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """What the last linear layer of a network sees."""
     seen: list[Tensor] = []
-    with head(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+    with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
         network(inputs)
     return seen[0]
 
 
-def begun(network: Concatenated, weights: Weights) -> Weights:
+def initial_weights(network: Concatenated, weights: Weights) -> Weights:
     """The weights of a network whose parts all begin with these."""
     parts = {
         f"{prefix_of(cluster)}{name}": tensor
@@ -72,10 +74,10 @@ def begun(network: Concatenated, weights: Weights) -> Weights:
     }
 
 
-def heads_joined(network: Concatenated, weights: Weights) -> Weights:
+def summed_classifiers(network: Concatenated, weights: Weights) -> Weights:
     """A classifier whose scores are the sum of the networks' own."""
     network.load_state_dict(weights)
-    heads = [head(each) for each in network.networks]
+    heads = [last_linear(each) for each in network.networks]
     weight, bias = (
         torch.cat([layer.weight for layer in heads], dim=1),
         torch.stack([layer.bias for layer in heads]).sum(dim=0),
@@ -90,41 +92,38 @@ def train_classifier(
     clients: np.ndarray,
     round: int,
     lr: float,
+    cursor: Cursor,
 ) -> Updates:
-    """Each client trains the classifier of the trainer's network, by J of the trainer's settings, but one pass over its samples at most.
-    Sizes of 1 let every client count the same, as all take about as many steps."""
+    """Each client trains the classifier of the trainer's network for the steps of J, but at most
+    one pass over its samples. All clients have size 1, since all take about as many steps."""
     settings, start = trainer.settings, part(weights, CLASSIFIER)
     network.load_state_dict(weights)
     anchor = [*network.networks.parameters(), *start.values()]
     models, losses = [], []
-    for client in clients.tolist():
-        network.classifier.load_state_dict(start)
-        stepper = stepper_for(settings, network.classifier.parameters(), lr)
-        per_epoch = local_steps(len(trainer.shards[client]), settings)[1]
-        losses.append(trainer.steps(client, round, stepper, end=per_epoch, anchor=anchor))
-        models.append(
-            {
-                name: tensor.detach().clone()
-                for name, tensor in network.classifier.state_dict().items()
-            }
-        )
+    for work in trainer.work(weights, clients, round):
+        resumable = cursor.next_work()
+        if not resumable.finished:
+            network.classifier.load_state_dict(start)
+            optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
+            once = replace(work, end=local_steps(len(work.samples), settings)[1])
+            own = trainer.run(once, optimizer, anchor, None, resumable)
+            resumable.finished = {"losses": own, **copied(network.classifier.state_dict())}
+        losses.append(resumable.finished["losses"])
+        models.append({name: resumable.finished[name] for name in start})
     sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
     steps = torch.tensor([len(values) for values in losses])
-    return Updates(stack(models), sizes, steps, torch.stack([values.mean() for values in losses]))
+    means = torch.stack([values.mean() for values in losses])
+    return Updates(stack(models), sizes, steps, means)
+
+
+def copied(weights: Mapping[str, Tensor]) -> Weights:
+    """Weights of their own, which training does not change."""
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
 
 def prefix_of(cluster: int) -> str:
     """How the names of a cluster's weights begin."""
     return f"networks.{cluster}."
-
-
-def part(weights: Weights, prefix: str) -> Weights:
-    """The weights whose names begin so, by the rest of their names."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in weights.items()
-        if name.startswith(prefix)
-    }
 
 
 def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Recorded steps: on a GPU, the many small kernels of a step are started by one call."""
+"""Captured steps: on a GPU, the many small kernels of a step are started by one call."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-WARM_UP = 2  # runs before a recording, in which libraries set themselves up
+WARM_UP = 2  # runs before a capture, in which libraries initialize themselves
 
 
-class Recording(NamedTuple):
-    """A CUDA graph, where its arguments are put, and where its result appears."""
+class Captured(NamedTuple):
+    """A CUDA graph, where its arguments are copied to, and where its result appears."""
 
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
     output: Tensor
 
 
-class Recorded:
-    """A function of tensors that also changes some tensors in place. On a GPU it is recorded as a CUDA graph for each shape of its
-    arguments and then replayed; the result is overwritten by the next call. All that it changes and reads besides stays where it is."""
+class CudaGraphed:
+    """A function of tensors that also changes some tensors in place, captured as a CUDA graph.
+
+    On a GPU it is captured once for each shape of its arguments and then replayed; the result is
+    overwritten by the next call. All other tensors that it reads or changes must stay where they
+    are. On a CPU, and where capturing fails, the function is simply called.
+    """
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
         self.function, self.changes = function, list(changes)
-        self.recordings: dict[tuple[torch.Size, ...], Recording | None] = {}
+        self.captures: dict[tuple[torch.Size, ...], Captured | None] = {}
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         if not arguments[0].is_cuda:
             return self.function(*arguments)
         shapes = tuple(argument.shape for argument in arguments)
-        if shapes not in self.recordings:
-            self.recordings[shapes] = self._record(*arguments)
-        recording = self.recordings[shapes]
-        if recording is None:
+        if shapes not in self.captures:
+            self.captures[shapes] = self._capture(*arguments)
+        captured = self.captures[shapes]
+        if captured is None:
             return self.function(*arguments)
-        for place, argument in zip(recording.inputs, arguments, strict=True):
+        for place, argument in zip(captured.inputs, arguments, strict=True):
             place.copy_(argument)
-        recording.graph.replay()
-        return recording.output
+        captured.graph.replay()
+        return captured.output
 
-    def _record(self, *arguments: Tensor) -> Recording | None:
-        """Warming up changes what the function changes, so that is put back. Recording runs nothing; what cannot be recorded is run."""
-        inputs, before = (
-            [argument.clone() for argument in arguments],
-            [tensor.clone() for tensor in self.changes],
-        )
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
+    def _capture(self, *arguments: Tensor) -> Captured | None:
+        """Warm up, undo what that changed, and capture, which itself runs nothing."""
+        inputs = [argument.clone() for argument in arguments]
+        before = [tensor.clone() for tensor in self.changes]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
             for _ in range(WARM_UP):
                 self.function(*inputs)
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(side)
         for tensor, value in zip(self.changes, before, strict=True):
             tensor.copy_(value)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
-                return Recording(graph, inputs, self.function(*inputs))
+                return Captured(graph, inputs, self.function(*inputs))
         except RuntimeError as error:
-            print(
-                f"steps are slower here than they could be, because they cannot be recorded ({str(error).splitlines()[0]})",
-                flush=True,
-            )
+            reason = str(error).splitlines()[0]
+            print(f"no CUDA graph could be captured, so steps are slower ({reason})", flush=True)
             return None

@@ -11,43 +11,43 @@ from torch.func import functional_call, grad_and_value, vmap
 from cohort.cell.settings import Settings
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
-from cohort.training.trainers.batched.cuda_graph import Recorded
+from cohort.training.trainers.batched.cuda_graph import CudaGraphed
 from cohort.training.updates import Weights, stack
 
 
 class Stack:
-    """Weights, velocities and drifts with a row for each client, the objective's facts likewise, and the weights that all are pulled to.
+    """Weights, velocities and corrections with a row for each client, the objective's facts likewise, and the weights that all are pulled to.
     The tensors stay where they are from round to round, as recorded steps expect."""
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
         self.model, self.settings, self.objective, self.height = model, settings, objective, height
         parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
         bias = output_bias(model).detach()
-        self.weights, self.velocity, self.drift = (
+        self.weights, self.velocity, self.correction = (
             {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in parameters.items()}
             for _ in range(3)
         )
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
         self.classes = len(bias)
         self.facts, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
-        self.step = Recorded(self._step, [*self.weights.values(), *self.velocity.values()])
+        self.step = CudaGraphed(self._step, [*self.weights.values(), *self.velocity.values()])
 
     def fill(
         self,
         weights: Weights,
         starts: Sequence[Weights],
-        drifts: Sequence[Weights],
+        corrections: Sequence[Weights],
         counts: Tensor,
         lr: float,
     ) -> None:
-        """Begin a round: each client with its own weights, drift and label counts."""
+        """Begin a round: each client with its own weights, correction and label counts."""
         rows = slice(len(starts))
-        begun, drifting = stack(list(starts)), stack(list(drifts))
+        begun, corrected = stack(list(starts)), stack(list(corrections))
         for name, anchor in self.anchor.items():
             anchor.copy_(weights[name])
             self.weights[name][rows] = begun[name]
             self.velocity[name].zero_()
-            self.drift[name][rows] = drifting.get(name, 0)
+            self.correction[name][rows] = corrected.get(name, 0)
         self.facts[rows] = torch.stack([self.objective.facts(own) for own in counts.to(self.facts)])
         self.lr.fill_(lr)
 
@@ -79,7 +79,7 @@ class Stack:
                 self.velocity[name][rows],
             )
             velocity.mul_(settings.momentum).add_(change)
-            way = self.lr * (self.drift[name][rows] - velocity)
+            way = self.lr * (self.correction[name][rows] - velocity)
             weight.add_(way.where(_over(goes_on, way), 0))
         return losses.where(goes_on, 0)
 
@@ -97,8 +97,8 @@ class Stack:
         outputs = functional_call(self.model, weights, (inputs,))
         loss = (shares * self.objective.losses(outputs, targets, facts, bias)).sum()
         return (
-            loss + self.objective.pull(weights.values(), anchor.values())
-            if self.objective.pulls
+            loss + self.objective.proximal_term(weights.values(), anchor.values())
+            if self.objective.is_proximal
             else loss
         )
 

@@ -1,8 +1,9 @@
-"""The batched trainer: the whole cohort as one program with a client axis, for devices that one client cannot fill."""
+"""The batched trainer: the whole cohort as one program with a client axis, for GPUs, which one
+client cannot fill."""
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,20 +15,25 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
+from cohort.training.cursor import Work, part
 from cohort.training.evaluation import chunks
+from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
-from cohort.training.trainers.base import Trainer, Work, batches, local_steps
+from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.updates import Updates, Weights
 
-HEIGHTS = (
-    8  # of the stack, at most: to which it shrinks as one client after the other has done its steps
-)
+HEIGHTS = 8  # to how many heights, at most, the stack shrinks as clients finish their steps
+
+Steps = list[tuple[int, np.ndarray]]
 
 
 class BatchedTrainer(Trainer):
-    """A step is a step of everybody who has not done all of its own; those with the most steps stand first in the stack. A batch that is
-    shorter than the others is filled up with a sample of the client's that has no share in its mean."""
+    """Takes a step of every client that still has steps to take, all at once.
+
+    Clients with the most steps come first in the stack. A batch that is shorter than the others is
+    padded with a sample of the client's that has no weight in the batch mean.
+    """
 
     name: ClassVar[str] = "batched"
 
@@ -37,7 +43,7 @@ class BatchedTrainer(Trainer):
         settings: Settings,
         objective: Objective,
         samples: Samples,
-        shards: list[np.ndarray],
+        shards: Sequence[np.ndarray],
     ):
         super().__init__(model, settings, objective, samples, shards)
         self.batch = min(settings.batch, max(map(len, shards)))
@@ -46,51 +52,33 @@ class BatchedTrainer(Trainer):
 
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:
-        """In the federated procedure, and where nothing normalizes over a batch, drops units at random, or is recurrent."""
-        apart = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
-        return (
-            settings.procedure == "federated"
-            and settings.optimizer == "sgd"
-            and not apart
-            and not list(model.buffers())
-        )
+        """Whether the optimizer is SGD and no layer is random, recurrent, or has buffers (batch
+        normalization, whose statistics padding would change)."""
+        is_special = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
+        return settings.optimizer == "sgd" and not is_special and not list(model.buffers())
 
-    def _trained(self, work: Work) -> tuple[Weights, Tensor, list[int]]:
-        steps = [
-            self._steps(client, len(own), work)
-            for client, own in zip(work.clients, work.shards, strict=True)
-        ]
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Work) -> Trained:
+        if saved := resumable.finished:  # all clients finish together
+            return Trained(part(saved, "weights/"), saved["losses"], saved["steps"].tolist())
+        steps = [list(work.steps(self.settings)) for work in works]
         counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
-        if len(rows) > self.stack.height:
-            self.stack = Stack(self.model, self.settings, self.objective, len(rows))
-        clients, shards = [work.clients[row] for row in rows], [work.shards[row] for row in rows]
-        held = torch.stack(
-            [self.labels[indices].bincount(minlength=self.stack.classes) for indices in shards]
-        )
-        drifts = [work.orders.drift(client) for client in clients]
-        self.stack.fill(
-            work.weights, [work.start(client) for client in clients], drifts, held, work.lr
-        )
-
-        samples, shares, numbers = self._laid_out(
-            clients, shards, [steps[row] for row in rows], work.round
-        )
+        ordered = [works[row] for row in rows]
+        self._fill_stack(ordered, anchor)
+        samples, shares, draws = self._lay_out(ordered, [steps[row] for row in rows])
         losses = torch.zeros_like(shares[:, :, 0])
-        for step in range(len(samples)):
+        for step in range(self._load_current(resumable, losses), len(samples)):
             height = self._height(int((counts > step).sum()))
             chosen = samples[step, :height]
-            inputs = self._inputs(chosen, None if numbers is None else numbers[step, :height])
-            losses[step, :height] = self.stack.step(
-                inputs, self.samples.labels[chosen], shares[step, :height]
-            )
+            inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
+            targets, weights = self.samples.labels[chosen], shares[step, :height]
+            losses[step, :height] = self.stack.step(inputs, targets, weights)
+            resumable.reached(lambda step=step: self._current(step, losses))  # type: ignore[misc]
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
-        return (
-            {name: tensor[back] for name, tensor in self.stack.weights.items()},
-            means,
-            counts.tolist(),
-        )
+        trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
+        resumable.finish(lambda: _finished(trained, means, counts))
+        return Trained(trained, means, counts.tolist())
 
     @torch.no_grad()
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
@@ -102,63 +90,85 @@ class BatchedTrainer(Trainer):
             def loss(
                 weights: Weights, inputs: Tensor = inputs, targets: Tensor = targets
             ) -> Tensor:
-                return cross_entropy(
-                    functional_call(self.model, weights, (inputs,)), targets, reduction="sum"
-                )
+                outputs = functional_call(self.model, weights, (inputs,))
+                return cross_entropy(outputs, targets, reduction="sum")
 
             sums += vmap(loss)(updates.weights)
         return (sums / len(indices)).cpu().numpy()
 
-    def _steps(self, client: int, size: int, work: Work) -> list[tuple[int, np.ndarray]]:
-        """A client's steps: which of J they are, and which of its samples make up each batch."""
-        if not size:
-            return []
-        all_steps = enumerate(batches(size, self.settings, self.batch_order(client, work.round)))
-        return list(
-            islice(all_steps, self.first_step(size, work.probed), work.orders.steps.get(client))
+    def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights) -> None:
+        """Begin a round: each client with its own weights, correction and label counts."""
+        if len(works) > self.stack.height:
+            self.stack = Stack(self.model, self.settings, self.objective, len(works))
+        counts = [
+            self.labels[work.samples].bincount(minlength=self.stack.classes) for work in works
+        ]
+        self.stack.fill(
+            anchor,
+            [work.weights for work in works],
+            [work.correction() for work in works],
+            torch.stack(counts),
+            works[0].lr,
         )
 
-    def _laid_out(
-        self,
-        clients: list[int],
-        shards: list[np.ndarray],
-        steps: list[list[tuple[int, np.ndarray]]],
-        round: int,
+    def _lay_out(
+        self, works: Sequence[LocalWork], steps: Sequence[Steps]
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The round by step, client and place in the batch: which sample of the data set it is, its share in the mean of its batch, and the
-        random numbers of its augmentation."""
+        """The round by step, client and place in the batch: the index of each sample, its weight in
+        the mean of its batch, and the random numbers that augment it."""
         shape = max(map(len, steps)), self.stack.height, self.batch
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        numbers = np.zeros((*shape, self.augmentation.numbers))
-        for row, (client, indices, own) in enumerate(zip(clients, shards, steps, strict=True)):
-            drawn = (
-                self.augmentation_numbers(len(indices), client, round)
-                if own and self.augmentation.numbers
-                else None
-            )
+        draws = np.zeros((*shape, self.augmentation.numbers))
+        for row, (work, own) in enumerate(zip(works, steps, strict=True)):
+            indices, drawn = work.samples, None
+            if own and self.augmentation.numbers:
+                drawn = self.augmentation_draws(len(indices), work.client, work.round)
             per_epoch = local_steps(len(indices), self.settings)[1]
-            samples[:, row] = indices[:1] if len(indices) else 0  # what batches are filled up with
+            samples[:, row] = indices[:1] if len(indices) else 0  # what batches are padded with
             for place, (step, batch) in enumerate(own):
-                there = place, row, slice(len(batch))
-                samples[there], shares[there] = indices[batch], 1 / len(batch)
+                filled = place, row, slice(len(batch))
+                samples[filled], shares[filled] = indices[batch], 1 / len(batch)
                 if drawn is not None:
-                    numbers[there] = drawn[step // per_epoch][batch]
+                    draws[filled] = drawn[step // per_epoch][batch]
         device, std = self.samples.labels.device, self.samples.std
-        drawn_numbers = torch.from_numpy(numbers).to(device) if self.augmentation.numbers else None
-        return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), drawn_numbers
+        on_device = torch.from_numpy(draws).to(device) if self.augmentation.numbers else None
+        return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
     def _height(self, active: int) -> int:
-        """Of the stack with so many clients that go on: one of a few, since each is recorded for itself."""
+        """The height of the stack for so many clients that still train: one of a few, since each
+        height is captured in a CUDA graph of its own."""
         unit = -(-self.stack.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.stack.height)
 
-    def _inputs(self, chosen: Tensor, numbers: Tensor | None) -> Tensor:
-        """What the networks see of a step's samples."""
+    def _inputs(self, chosen: Tensor, draws: Tensor | None) -> Tensor:
+        """The networks' inputs of a step, augmented if there are random numbers for it."""
         flat = chosen.flatten()
-        if numbers is None:
+        if draws is None:
             inputs = self.samples.inputs(flat)
         else:
-            inputs = self.samples.standardized(
-                self.augmentation.apply(self.samples.scaled(flat), numbers.flatten(0, 1))
-            )
+            images = self.augmentation.apply(self.samples.scaled(flat), draws.flatten(0, 1))
+            inputs = self.samples.standardized(images)
         return inputs.unflatten(0, chosen.shape)
+
+    def _current(self, step: int, losses: Tensor) -> Weights:
+        """The stack after a step, as a checkpoint holds it."""
+        found = {"steps": torch.tensor(step + 1), "losses": losses}
+        found |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
+        return found | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
+
+    def _load_current(self, resumable: Work, losses: Tensor) -> int:
+        """Take up an interrupted round: how many steps were taken."""
+        current = resumable.take_current()
+        if not current:
+            return 0
+        losses.copy_(current["losses"])
+        for kind, tensors in (("weights/", self.stack.weights), ("velocity/", self.stack.velocity)):
+            for name, saved in part(current, kind).items():
+                tensors[name].copy_(saved)
+        return int(current["steps"])
+
+
+def _finished(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weights:
+    """The rows of all clients, as a checkpoint holds them."""
+    rows = {f"weights/{name}": tensor for name, tensor in weights.items()}
+    return rows | {"losses": losses, "steps": torch.from_numpy(steps)}

@@ -1,0 +1,28 @@
+"""How a number is shown: title, unit, digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How to show a stored number: times `scale`, in `unit`, with `digits` decimals in a table.
+
+    A component that measures something declares its metrics in `metrics`, by the name under which
+    they are recorded; figures, tables and claims can then use them.
+    """
+
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    digits: int = 3
+    better: Literal["high", "low", ""] = ""
+    by: Literal["round", "client", "class", "label", "pair"] = "round"
+    signed: bool = False
+
+    @property
+    def label(self) -> str:
+        """The title with the unit, as on an axis."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title

@@ -1,0 +1,8 @@
+"""What selectors may ask of clients beyond their updates: one file each."""
+
+from cohort.core.components import catalog
+from cohort.needs.need import EvaluationContext, Need
+
+NEEDS = catalog("cohort.needs", Need)
+
+__all__ = ["NEEDS", "EvaluationContext", "Need"]

@@ -1,0 +1,22 @@
+"""The loss of local models on test samples that the server keeps for this purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.needs.need import EvaluationContext, Need
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedLoss(Need):
+    """The server evaluates each local model on its reserved samples; nothing more is sent."""
+
+    name: ClassVar[str] = "reserved_loss"
+    gathered = "after"
+    reserved = True
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.reserved_losses()

@@ -1,0 +1,35 @@
+"""What clients report of their labels: the truth, the truth with Laplace noise, or a lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cohort.privacy.laplace import laplace, opendp_laplace
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelReport:
+    """How clients report how many samples of each class they hold.
+
+    A share of `liars` claims to hold equally many of every class. With `epsilon` above 0 every
+    client adds Laplace noise, drawn from the run's seed (`addressed`) or by OpenDP.
+    """
+
+    epsilon: float = 0.0
+    noise: Literal["addressed", "opendp"] = "addressed"
+    liars: float = 0.0
+
+    def of(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The counts that arrive at the server, one row per client."""
+        reported = label_counts
+        if self.liars:
+            clients = len(label_counts)
+            lying = rng.choice(clients, round(self.liars * clients), replace=False)
+            reported = label_counts.astype(np.float64)
+            reported[lying] = reported[lying].mean(axis=1, keepdims=True)
+        if self.epsilon and self.noise == "opendp":
+            return opendp_laplace(reported, self.epsilon)
+        return laplace(reported, self.epsilon, rng) if self.epsilon else reported

@@ -1,0 +1,108 @@
+"""A place inside a round, from which an interrupted run resumes to the bit.
+
+Between two rounds a run is its `RunState`. Within a round everything is drawn again from its seed
+in no time (who is chosen, who answers, in which order samples come) except local training. So the
+place inside a round is the local work that is already done: a checkpoint holds the state before the
+round and, in a cursor, the results of finished local work and the client in progress. A resumed
+round is played again from its beginning, and each trainer takes up the work where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from cohort.training.ledger import Ledger
+from cohort.training.updates import Weights
+
+Tensors = Callable[[], Weights]
+
+
+class Work:
+    """One call of a trainer within a round, as far as it was done when the round was interrupted.
+
+    `finished` holds one row for each client that is done, `current` the state within the work of
+    the next one. A trainer calls `finish` after a client and `reached` after each step.
+    """
+
+    def __init__(self, cursor: Cursor, saved: Mapping[str, Tensor]):
+        self.cursor = cursor
+        self.finished, self.current = part(saved, "finished/"), part(saved, "current/")
+        self._finished: Tensors = lambda: self.finished
+
+    def take_current(self) -> Weights:
+        """The saved state within a client's work, once; nothing if it has to start anew."""
+        current, self.current = self.current, {}
+        return current
+
+    def finish(self, finished: Tensors) -> None:
+        """Note how to get the rows of all clients that are done."""
+        self._finished = finished
+
+    def reached(self, current: Tensors) -> None:
+        """A place from which work can resume: save it if a checkpoint is due."""
+        if self.cursor.is_due():
+            self.cursor.save(current())
+
+    def tensors(self) -> Weights:
+        """The rows of the clients that are done, as a checkpoint holds them."""
+        return {f"finished/{name}": tensor for name, tensor in self._finished().items()}
+
+
+class Cursor:
+    """The local work of the current round.
+
+    `saved` is the cursor of a checkpoint. `is_due` says whether a checkpoint should be written;
+    `write` writes one with the given cursor, and may raise to stop the run.
+    """
+
+    def __init__(
+        self,
+        saved: Mapping[str, Tensor] | None = None,
+        is_due: Callable[[], bool] = lambda: False,
+        write: Callable[[Weights], None] = lambda tensors: None,
+    ):
+        self.is_due, self._write = is_due, write
+        self._saved: Mapping[str, Tensor] = saved or {}
+        self._works: list[Work] = []
+        self._ledger = Ledger()
+
+    def begin_round(self, costs: tuple[str, ...]) -> Ledger:
+        """Begin a round, or go on with the one that was interrupted: its ledger."""
+        seconds = {name: float(value) for name, value in part(self._saved, "seconds/").items()}
+        self._ledger, self._works = Ledger(costs, seconds), []
+        return self._ledger
+
+    def end_round(self) -> None:
+        """Forget the work of a round that is over."""
+        self._saved, self._works = {}, []
+
+    def next_work(self) -> Work:
+        """The next call of a trainer in this round."""
+        work = Work(self, part(self._saved, f"work{len(self._works)}/"))
+        self._works.append(work)
+        return work
+
+    def save(self, current: Weights | None = None) -> None:
+        """Write a checkpoint inside the round, with the state within the last call's client."""
+        self._write(self.tensors(current or {}))
+
+    def tensors(self, current: Weights) -> Weights:
+        """Everything a checkpoint needs to know of this round."""
+        found = {f"seconds/{name}": torch.tensor(value, dtype=torch.float64)
+                 for name, value in self._ledger.seconds().items()}  # fmt: skip
+        for number, work in enumerate(self._works):
+            found |= {f"work{number}/{name}": tensor for name, tensor in work.tensors().items()}
+        last = len(self._works) - 1
+        return found | {f"work{last}/current/{name}": value for name, value in current.items()}
+
+
+def part(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

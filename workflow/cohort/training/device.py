@@ -1,0 +1,31 @@
+"""What the processor is: the one place where the project asks."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from pathlib import Path
+
+import torch
+
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@functools.cache
+def cpu_name() -> str:
+    """The processor's model name, e.g. `AMD EPYC 7763 64-Core Processor`."""
+    for line in CPUINFO.read_text().splitlines() if CPUINFO.exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+@functools.cache
+def is_amd() -> bool:
+    """Whether the processor is AMD's, on which oneDNN's matrix products beat PyTorch's default."""
+    return "AMD" in cpu_name()
+
+
+def device_name(device: torch.device) -> str:
+    """The model name of a GPU, or of the processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()

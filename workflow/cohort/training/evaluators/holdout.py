@@ -1,0 +1,60 @@
+"""The global model on what each client holds out of its own samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.training.evaluators.evaluator import Evaluator, metrics_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from cohort.cell.settings import Settings
+    from cohort.training import evaluation
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+    from cohort.training.updates import Updates
+else:
+    torch = lazy("torch")
+    evaluation = lazy("cohort.training.evaluation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnHoldout(Evaluator):
+    """Evaluates the global model on each client's held-out samples: the mean over clients, weighted
+    by how many samples they hold out, and the worst client's accuracy."""
+
+    name: ClassVar[str] = "holdout"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **metrics_of("holdout", "Held-out", "held-out samples"),
+        "holdout_worst_accuracy": Metric(
+            "Held-out accuracy of the worst client", "%", 100, digits=2, better="high"
+        ),
+    }
+
+    def applies(self, task: Task) -> bool:
+        if task.settings.holdout and not task.shards.holdouts:
+            raise UserError(
+                "these shards are of an earlier version, which did not say who holds out what: "
+                "delete the file under results/shards and start again"
+            )
+        return any(len(part) for part in task.shards.holdouts)
+
+    def plan(self, settings: Settings) -> int | str:
+        return settings.evaluate_holdout
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        device = task.test.device
+        parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
+        samples, weights = task.train_samples, state.weights
+        each = [evaluation.evaluate(network, weights, samples, part).accuracy for part in parts]
+        together = evaluation.evaluate(network, weights, samples, torch.cat(parts))
+        return together.of("holdout") | {"holdout_worst_accuracy": min(each)}

@@ -1,0 +1,55 @@
+"""The local models of the cohort on the test samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.training.evaluators.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from cohort.cell.settings import Settings
+    from cohort.training import evaluation
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+    from cohort.training.updates import Updates
+else:
+    evaluation = lazy("cohort.training.evaluation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLocalModels(Evaluator):
+    """Evaluates the local model of each client of the cohort on the test samples: the mean over
+    these clients."""
+
+    name: ClassVar[str] = "local"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "local_accuracy": Metric(
+            "Test accuracy of local models", "%", 100, digits=2, better="high"
+        ),
+        "local_loss": Metric("Test loss of local models", better="low"),
+    }
+
+    def plan(self, settings: Settings) -> int | str:
+        return settings.evaluate_local
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        if updates is None:
+            return {}
+        found = [
+            evaluation.evaluate(network, updates.of_client(row), task.test_samples, task.test)
+            for row in range(len(updates.sizes))
+        ]
+        return {
+            "local_accuracy": np.mean([one.accuracy for one in found]),
+            "local_loss": np.mean([one.loss for one in found]),
+        }

@@ -1,0 +1,47 @@
+"""The global model on the samples that were set aside for validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.training.evaluators.evaluator import Evaluator, metrics_of
+from cohort.training.procedures import parse_procedure
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from cohort.cell.settings import Settings
+    from cohort.training import evaluation
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+    from cohort.training.updates import Updates
+else:
+    evaluation = lazy("cohort.training.evaluation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnValidation(Evaluator):
+    """Evaluates the global model on validation samples, where some were set aside: with the test
+    set, or in every round if the procedure needs it (a schedule may watch the loss)."""
+
+    name: ClassVar[str] = "validation"
+    metrics: ClassVar[Mapping[str, Metric]] = metrics_of(
+        "validation", "Validation", "validation samples"
+    )
+
+    def applies(self, task: Task) -> bool:
+        return len(task.validation) > 0
+
+    def plan(self, settings: Settings) -> int | str:
+        every_round = parse_procedure(settings.procedure).validates_every_round
+        return 1 if every_round else settings.evaluate_every
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        found = evaluation.evaluate(network, state.weights, task.train_samples, task.validation)
+        return found.of("validation")

@@ -1,0 +1,130 @@
+"""Gathers what a selector needs to be told, and enters what that costs into the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from cohort.core.randomness import generator
+from cohort.needs import NEEDS, Need
+from cohort.training.evaluation import evaluate, mean_softmax, softmax_of
+from cohort.training.ledger import Ledger
+from cohort.training.task import Task
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import Updates, Weights
+
+
+@dataclass(frozen=True)
+class ModelEvaluations:
+    """The `EvaluationContext` of a run: global model, local models and the samples for them."""
+
+    task: Task
+    clients: np.ndarray
+    ledger: Ledger
+    trainer: Trainer | None = None
+    weights: Weights | None = None
+    updates: Updates | None = None
+
+    def label_counts(self) -> np.ndarray:
+        rng = generator(self.task.settings.seed, "selection")
+        return self.task.selector.label_report.of(self.task.shards.label_counts, rng)
+
+    def global_losses(self) -> np.ndarray:
+        assert self.weights is not None
+        self.ledger.evaluated(int(self.task.sizes[self.clients].sum()))
+        samples, model = self.task.train_samples, self.task.model
+        return np.array(
+            [evaluate(model, self.weights, samples, own).loss for own in self._own_samples()]
+        )
+
+    def reserved_losses(self) -> np.ndarray:
+        assert self.trainer is not None and self.updates is not None
+        self.ledger.evaluated(len(self.clients) * len(self.task.reserved))
+        return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
+
+    def reserved_predictions(self) -> np.ndarray:
+        assert self.updates is not None
+        samples, reserved, model = self.task.test_samples, self.task.reserved, self.task.model
+        self.ledger.evaluated(len(self.clients) * len(reserved))
+        each = (self.updates.of_client(row) for row in range(len(self.clients)))
+        return np.stack(
+            [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
+        )
+
+    def mean_soft_labels(self) -> np.ndarray:
+        assert self.updates is not None
+        self.ledger.evaluated(int(self.updates.sizes.sum()))
+        samples, model = self.task.train_samples, self.task.model
+        found = []
+        for row, own in enumerate(self._own_samples()):
+            local = self.updates.of_client(row)
+            found.append(mean_softmax(model, local, samples, own).cpu().numpy())
+        return np.stack(found)
+
+    def _own_samples(self) -> Iterable[torch.Tensor]:
+        """The training samples of each client that is asked."""
+        device = self.task.train_samples.labels.device
+        for client in self.clients:
+            yield torch.from_numpy(self.task.shards.indices[client]).to(device)
+
+
+class Needs:
+    """The needs of a selector on a task, by when they are gathered."""
+
+    def __init__(self, names: Iterable[str], task: Task):
+        self.task = task
+        self.all: list[Need] = [NEEDS[name]() for name in sorted(names)]
+
+    def gathered(self, when: str) -> list[Need]:
+        """The needs that are gathered `once`, `before` choosing or `after` training."""
+        return [need for need in self.all if need.gathered == when]
+
+    def once(self) -> dict[str, np.ndarray]:
+        """What all clients report before the first round."""
+        everybody = np.arange(self.task.settings.clients)
+        context = ModelEvaluations(self.task, everybody, Ledger())
+        return {need.name: need.measure(context) for need in self.gathered("once")}
+
+    def charge_once(self, ledger: Ledger) -> None:
+        """Enter what all clients sent before the first round."""
+        self._charge(self.gathered("once"), self.task.settings.clients, ledger)
+
+    def before_choosing(
+        self, weights: Weights, pool: np.ndarray, ledger: Ledger
+    ) -> dict[str, np.ndarray]:
+        """What the clients of a pool report of the global model: a row for each client of the
+        federation, NaN for those outside the pool."""
+        asked = self.gathered("before")
+        context = ModelEvaluations(self.task, pool, ledger, weights=weights)
+        with ledger.timed("selecting"):
+            found = {need.name: need.measure(context) for need in asked}
+        self._charge(asked, len(pool), ledger)
+        clients = self.task.settings.clients
+        return {name: scattered(values, pool, clients) for name, values in found.items()}
+
+    def after_training(
+        self, updates: Updates, trainer: Trainer, ledger: Ledger
+    ) -> dict[str, np.ndarray]:
+        """What is known of the clients that answered, one row each."""
+        asked, clients = self.gathered("after"), np.array(updates.clients, dtype=np.int64)
+        context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
+        with ledger.timed("selecting"):
+            found = {need.name: need.measure(context) for need in asked}
+        self._charge(asked, len(clients), ledger)
+        return found
+
+    def _charge(self, needs: Iterable[Need], clients: int, ledger: Ledger) -> None:
+        for need in needs:
+            size = need.upload(self.task.classes)
+            if size:
+                ledger.sent(need.name, size, to="server", copies=clients)
+
+
+def scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+    """Rows put at their places among `count` rows, NaN in all others."""
+    rows = np.full((count, *values.shape[1:]), np.nan)
+    rows[places] = values
+    return rows

@@ -1,0 +1,85 @@
+"""The books of one round: what it cost and what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import numpy as np
+
+from cohort.records.history import History
+
+Purpose = Literal["training", "selecting", "evaluating"]
+BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
+
+
+class Ledger:
+    """Collects the costs and metrics of a round, which enter the history only when it is over.
+
+    `costs` are those that the procedure has in every round, even if they are zero. `seconds` are
+    those that the round had already taken when it was interrupted.
+    """
+
+    def __init__(self, costs: Iterable[str] = (), seconds: Mapping[str, float] | None = None):
+        self.costs: dict[str, float] = dict.fromkeys(costs, 0)
+        self.traffic: dict[str, dict[str, int]] = {}
+        self.metrics: dict[str, float] = {}
+        self.cohort = np.empty(0, dtype=np.int64)
+        self.probe: tuple[np.ndarray, np.ndarray] | None = None
+        self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
+        self._started = time.perf_counter()
+
+    def sent(
+        self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
+    ) -> None:
+        """Bytes that were sent: `copies` messages of `size` bytes from clients to the server, from
+        the server to clients, or from one client to another (`to="client"`)."""
+        way = self.traffic.setdefault(what, dict.fromkeys(BYTES, 0))
+        way[to] += size * copies
+        self._add(BYTES[to], size * copies)
+
+    def stepped(self, steps: int) -> None:
+        """Local steps that clients took."""
+        self._add("client_steps", steps)
+
+    def evaluated(self, samples: int) -> None:
+        """Samples on which a model was evaluated for the selector."""
+        self._add("selection_samples", samples)
+
+    def measured(self, **values: float) -> None:
+        """Metrics of this round."""
+        self.metrics |= values
+
+    @contextlib.contextmanager
+    def timed(self, purpose: Purpose) -> Iterator[None]:
+        """Count the time that the block takes."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[purpose] += time.perf_counter() - started
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds so far, by purpose; `total` is the whole round's."""
+        total = self._seconds["total"] + time.perf_counter() - self._started
+        return dict(self._seconds) | {"total": total}
+
+    def close(self, history: History, round: int) -> None:
+        """Enter the round into the history."""
+        history.cohorts.append(self.cohort)
+        if self.probe is not None:
+            history.pools.append(self.probe[0])
+            history.norms.append(self.probe[1])
+        seconds = self.seconds()
+        by_purpose = {
+            f"seconds_{name}": seconds[name] for name in sorted(seconds) if name != "total"
+        }
+        history.add(round, **self.metrics)
+        history.add_cost(round, **self.costs, **by_purpose, seconds=seconds["total"])
+        history.add_traffic(self.traffic)
+
+    def _add(self, cost: str, amount: float) -> None:
+        self.costs[cost] = self.costs.get(cost, 0) + amount

@@ -1,0 +1,56 @@
+"""Local work: what one client does in a round. Trainers do it and know nothing else of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from cohort.cell.settings import Settings, local_work
+from cohort.core.randomness import generator
+from cohort.training.updates import Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalWork:
+    """One client's work: from which weights, on which samples, at which learning rate.
+
+    `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
+    that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
+    to the weights after each step, times the learning rate (SCAFFOLD's control variates).
+    """
+
+    client: int
+    round: int
+    weights: Weights
+    samples: np.ndarray
+    lr: float
+    begin: int = 0
+    end: int | None = None
+    correction: Callable[[], Weights] = field(default=dict)
+
+    def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
+        """Each step's number within J, and the places of its batch in `samples`."""
+        if not len(self.samples):
+            return iter(())
+        rng = generator(settings.seed, "batches", round=self.round, client=self.client)
+        return islice(enumerate(batches(len(self.samples), settings, rng)), self.begin, self.end)
+
+
+def local_steps(size: int, settings: Settings) -> tuple[int, int]:
+    """How many steps J asks of a client with `size` samples, and how many make one epoch."""
+    amount, epochs = local_work(settings.J)
+    per_epoch = -(-size // settings.batch)
+    return amount * per_epoch if epochs else amount, per_epoch
+
+
+def batches(size: int, settings: Settings, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The local batches of J: epoch after epoch, each newly shuffled, until J is done."""
+    steps, per_epoch = local_steps(size, settings)
+    for step in range(steps):
+        position = step % per_epoch
+        if position == 0:
+            order = rng.permutation(size)
+        yield order[position * settings.batch : (position + 1) * settings.batch]

@@ -1,0 +1,72 @@
+"""What happens in an epoch of centralized training."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.training.cursor import Work
+from cohort.training.ledger import Ledger
+from cohort.training.local_work import local_steps
+from cohort.training.optimizers import load_optimizer_state, optimizer_state, torch_optimizer
+from cohort.training.procedures.centralized import Centralized
+from cohort.training.rounds import Rounds
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
+
+
+class CentralizedRounds(Rounds):
+    """One client with all data, one optimizer for all epochs."""
+
+    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
+
+    def __init__(self, procedure: Centralized, task: Task):
+        super().__init__(task)
+        settings, shards = task.settings, task.shards.indices
+        self.trainer = SerialTrainer(
+            task.model, settings, task.objective, task.train_samples, shards
+        )
+        self.batches = local_steps(len(shards[0]), settings)[1]  # in an epoch
+        self.optimizer = torch_optimizer(settings, task.model.parameters(), settings.lr)
+        self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
+        self.scheduled = 0  # how often the schedule has stepped
+
+    def begin(self) -> RunState:
+        return RunState(self.task.initial_weights(), {}, {})
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        model, resumable = self.task.model, self.cursor.next_work()
+        model.load_state_dict(state.weights)
+        load_optimizer_state(self.optimizer, model, state.server)
+        self._advance_schedule(state, resumable)
+        ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
+        (work,) = self.trainer.work(state.weights, [0], round)
+        with ledger.timed("training"):
+            losses = self.trainer.run(work, self.optimizer, (), self._after_step, resumable)
+        ledger.cohort = np.array([0])
+        ledger.stepped(len(losses))
+        ledger.measured(train_loss=float(losses.mean()))
+        weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        return replace(state, weights=weights, server=optimizer_state(self.optimizer, model))
+
+    def _after_step(self) -> None:
+        if self.task.schedule.by_batch:
+            self.schedule.step()
+            self.scheduled += 1
+
+    def _advance_schedule(self, state: RunState, resumable: Work) -> None:
+        """Bring the schedule to where the state stands. It has no state of its own to save: it is
+        called again as often as before, with the validation losses of the history."""
+        schedule, losses = self.task.schedule, state.history.metrics["validation_loss"]
+        epochs, taken = state.round, len(resumable.current.get("losses", ()))
+        target = epochs * self.batches + taken if schedule.by_batch else epochs
+        with warnings.catch_warnings():
+            # torch warns of a schedule that steps before the optimizer, as it does in a new process
+            warnings.simplefilter("ignore", UserWarning)
+            for step in range(self.scheduled, target):
+                self.schedule.step(*([losses[step][1]] if schedule.watches else []))
+        self.scheduled = target

@@ -1,0 +1,158 @@
+"""What happens in the rounds of FedConcat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from cohort.core.randomness import generator, torch_seed
+from cohort.selection.entropy import entropy_bits
+from cohort.training.cursor import part
+from cohort.training.gathering import Needs
+from cohort.training.ledger import Ledger
+from cohort.training.procedures.concat import Concat
+from cohort.training.procedures.concat.clusters import clustered
+from cohort.training.procedures.concat.network import (
+    CLASSIFIER,
+    Concatenated,
+    initial_weights,
+    last_linear,
+    merged,
+    prefix_of,
+    summed_classifiers,
+    train_classifier,
+)
+from cohort.training.procedures.federated.rounds import view_of
+from cohort.training.rounds import Rounds
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates, size_in_bytes
+
+Trained = dict[str, Updates]
+"""Updates by the prefix of the weights that were trained."""
+
+
+class ConcatRounds(Rounds):
+    """Stage 1 trains the clusters' networks, stage 2 the classifier."""
+
+    def __init__(self, procedure: Concat, task: Task):
+        super().__init__(task)
+        self.procedure, self.needs = procedure, Needs(task.selector.needs | {"label_counts"}, task)
+        data = task.objective, task.train_samples, task.shards.indices
+        seed = torch_seed(task.settings.seed, "classifier")
+        self.concatenated = Concatenated(task.model, procedure.clusters, seed)
+        few_steps = replace(task.settings, J=f"J{procedure.steps}")
+        self.trainer = SerialTrainer(task.model, task.settings, *data)
+        self.classifier_trainer = SerialTrainer(self.concatenated, few_steps, *data)
+
+    def network(self, round: int) -> Concatenated:
+        self.concatenated.joined = self._stage(round) == 2
+        return self.concatenated
+
+    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
+        return {"cluster": state.server["cluster"].cpu().numpy()}
+
+    def begin(self) -> RunState:
+        task, seed = self.task, self.task.settings.seed
+        counts, rng = task.shards.label_counts, generator(seed, "clusters")
+        found = clustered(counts, self.procedure.clusters, rng, bool(self.procedure.balanced))
+        weights = initial_weights(self.concatenated, task.initial_weights())
+        reports = Needs(task.selector.needs, task).once()
+        memory = task.selector.begin(view_of(task, reports), generator(seed, "selection"))
+        return RunState(weights, {"cluster": torch.from_numpy(found)}, memory, reports=reports)
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        cohort = self.choose(state, round, ledger)
+        with ledger.timed("training"):
+            if self._stage(round) == 1:
+                start, trained = state, self.train_networks(state, cohort, round)
+            else:
+                start = self.begin_classifier(state, round)
+                trained = self.train_classifier(start, cohort, round)
+        weights = self.merge(start, trained, round, ledger)
+        self.charge(state, trained, round, ledger)
+        view = view_of(self.task, state.reports)
+        selector = self.task.selector.observe(state.selector, ledger.cohort, {}, view)
+        return replace(state, weights=weights, selector=selector)
+
+    def choose(self, state: RunState, round: int, ledger: Ledger) -> np.ndarray:
+        """Those of the cohort that have samples."""
+        task, candidates = self.task, np.arange(self.task.settings.clients)
+        rng = generator(task.settings.seed, "selection", round=round)
+        view = view_of(task, state.reports)
+        with ledger.timed("selecting"):
+            cohort = task.selector.select(state.selector, candidates, view, rng)
+        ledger.cohort = cohort
+        labels = task.shards.label_counts[cohort].sum(axis=0)
+        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
+        return cohort[task.sizes[cohort] > 0]
+
+    def train_networks(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+        """Each client trains its cluster's network."""
+        clusters, trained = state.server["cluster"].cpu().numpy()[asked], {}
+        for cluster in np.unique(clusters).tolist():
+            prefix = prefix_of(cluster)
+            weights = part(state.weights, prefix)
+            works = self.trainer.work(weights, asked[clusters == cluster], round)
+            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_work())
+        return trained
+
+    def begin_classifier(self, state: RunState, round: int) -> RunState:
+        """In the first round of stage 2, give the classifier its first weights if it starts warm."""
+        if not self.procedure.warm or self._round_of_stage_2(round) > 1:
+            return state
+        network = self.network(round)
+        return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
+
+    def train_classifier(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+        """Each client trains the classifier."""
+        if not len(asked):
+            return {}
+        settings, network = self.task.settings, self.network(round)
+        lr = settings.lr * settings.lr_decay ** (self._round_of_stage_2(round) - 1)
+        updates = train_classifier(
+            network, self.classifier_trainer, state.weights, asked, round, lr, self.cursor
+        )
+        return {CLASSIFIER: updates}
+
+    def merge(
+        self, state: RunState, trained: Trained, round: int, ledger: Ledger
+    ) -> dict[str, torch.Tensor]:
+        """The weights after a round."""
+        weights, measured = merged(state.weights, trained)
+        stage = self._stage(round)
+        ledger.measured(**measured, stage=stage)
+        if stage == 1:
+            ledger.measured(clusters_trained=len(trained))
+        ledger.stepped(sum(int(updates.steps.sum()) for updates in trained.values()))
+        return weights
+
+    def charge(self, state: RunState, trained: Trained, round: int, ledger: Ledger) -> None:
+        """Enter what was sent: to and from each client of the cohort its cluster's network, or the
+        classifier. A client that meets its first classifier is sent all networks too, without their
+        last layers."""
+        if round == 1:
+            self.needs.charge_once(ledger)
+        cohort, cohorts = ledger.cohort, state.history.cohorts
+        network = size_in_bytes(part(state.weights, prefix_of(0)))
+        if self._stage(round) == 1:
+            ledger.sent("network", network, to="clients", copies=len(cohort))
+            ledger.sent("network", network, to="server", copies=len(cohort))
+            return
+        encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
+        earlier = cohorts[self.procedure.load(self.task.settings.rounds).rounds :]
+        new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
+        classifier = size_in_bytes(part(state.weights, CLASSIFIER))
+        ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
+        ledger.sent("classifier", classifier, to="server", copies=len(cohort))
+        encoders = self.procedure.clusters * encoder
+        ledger.sent("encoders", encoders, to="clients", copies=len(new))
+
+    def _stage(self, round: int) -> int:
+        return self.procedure.stage(round, self.task.settings.rounds)
+
+    def _round_of_stage_2(self, round: int) -> int:
+        return round - self.procedure.load(self.task.settings.rounds).rounds

@@ -1,0 +1,262 @@
+"""What happens in a round of federated learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from cohort.cell.settings import local_work
+from cohort.core.randomness import generator
+from cohort.selection.abilities import Allocating, Filtering, Measuring, Probing, Screening
+from cohort.selection.entropy import entropy_bits
+from cohort.selection.selector import View
+from cohort.training.gathering import Needs, scattered
+from cohort.training.ledger import Ledger
+from cohort.training.local_work import LocalWork, local_steps
+from cohort.training.procedures.federated import Federated
+from cohort.training.rounds import Rounds
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.trainers import TRAINERS
+from cohort.training.updates import Updates, Weights, size_in_bytes
+
+NORM_BYTES = 8  # a probed client sends one number
+
+
+class Pool(NamedTuple):
+    """The clients that a cohort is chosen from, and what is known of them when it is chosen.
+
+    A pool that was asked or probed `has_model`, the global one; a probed pool comes with the local
+    models that its clients trained so far.
+    """
+
+    clients: np.ndarray
+    view: View
+    has_model: bool = False
+    probes: Updates | None = None
+
+
+class Asked(NamedTuple):
+    """The clients of a cohort, whether each answers, and on how many samples of each class it
+    trains."""
+
+    cohort: np.ndarray
+    answers: np.ndarray
+    label_counts: np.ndarray
+
+
+class FederatedRounds(Rounds):
+    """FedAvg's loop with a selector, an objective, a server rule and a participation of choice."""
+
+    def __init__(self, procedure: Federated, task: Task):
+        super().__init__(task)
+        self.selector, self.server = task.selector, task.server
+        self.needs = Needs(self.selector.needs, task)
+        data = task.objective, task.train_samples, task.shards.indices
+        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
+
+    def begin(self) -> RunState:
+        weights, reports = self.task.initial_weights(), self.needs.once()
+        rng = generator(self.task.settings.seed, "selection")
+        view = view_of(self.task, reports)
+        memory = self.server.begin(trainable(self.task, weights))
+        return RunState(weights, memory, self.selector.begin(view, rng), reports=reports)
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        pool = self.screen(state, round, ledger)
+        cohort = self.choose(state, pool, round, ledger)
+        asked = self.ask(cohort, pool, round)
+        updates = self.train(state, asked, pool, round, ledger)
+        reports = self.needs.after_training(updates, self.trainer, ledger)
+        kept = self.keep(updates, reports)
+        weights, server = self.merge(state, updates, kept, asked, ledger)
+        selector = self.learn(state, asked, reports, pool, ledger)
+        return replace(state, weights=weights, server=server, selector=selector)
+
+    def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
+        """The clients to choose from: everybody, or a pool that is asked or probed first."""
+        if round == 1:
+            self.needs.charge_once(ledger)
+        everybody, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
+        clients = everybody
+        if isinstance(self.selector, Screening):
+            clients = self.selector.draw_pool(everybody, view, self._draw("pool", round))
+        if not (self.needs.gathered("before") or isinstance(self.selector, Probing)):
+            return Pool(clients, view)
+        ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
+        reports = self.needs.before_choosing(state.weights, clients, ledger)
+        if not isinstance(self.selector, Probing):
+            return Pool(clients, replace(view, reports=reports), has_model=True)
+        probes = self._probe(state, clients, round, self.selector.batches, ledger)
+        before = trainable(self.task, state.weights)
+        norms = probes.only(before).distances(before).cpu().numpy()
+        ledger.probe = clients, norms
+        ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(clients))
+        reports["probe_norm"] = scattered(norms, clients, len(everybody))
+        return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
+
+    def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
+        """The cohort."""
+        rng, view = self._draw("selection", round), pool.view
+        with ledger.timed("selecting"):
+            cohort = self.selector.select(state.selector, pool.clients, view, rng)
+        if isinstance(self.selector, Measuring):
+            ledger.measured(**self.selector.measure(state.selector, pool.clients, cohort, view))
+        if not pool.has_model:
+            ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
+        ledger.cohort = cohort
+        return cohort
+
+    def ask(self, cohort: np.ndarray, pool: Pool, round: int) -> Asked:
+        """Who of the cohort answers, and with how many samples of each class."""
+        answers = self.task.participation.answers(cohort, self._draw("answers", round))
+        if isinstance(self.selector, Allocating):
+            return Asked(cohort, answers, self.selector.quotas(cohort, pool.view))
+        return Asked(cohort, answers, self.task.shards.label_counts[cohort])
+
+    def train(
+        self, state: RunState, asked: Asked, pool: Pool, round: int, ledger: Ledger
+    ) -> Updates:
+        """The updates of those who answer."""
+        works = self.local_work(state, asked, pool, round)
+        with ledger.timed("training"):
+            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
+        if pool.probes is not None:  # whom the probe left no steps has the probe's loss
+            rows = [pool.probes.clients.index(client) for client in updates.clients]
+            losses = updates.losses.where((updates.steps > 0).to(updates.losses.device),
+                                          pool.probes.losses[rows])  # fmt: skip
+            updates = replace(updates, losses=losses)
+        ledger.stepped(int(updates.steps.sum()))
+        ledger.sent("model", self._model_bytes(state), to="server", copies=len(updates.clients))
+        self.local_models = updates
+        return updates
+
+    def local_work(self, state: RunState, asked: Asked, pool: Pool, round: int) -> list[LocalWork]:
+        """What each client that answers does: all of J on all its samples, unless the selector
+        grants it fewer, it is a straggler, or it continues from its probe."""
+        settings, works = self.task.settings, []
+        efforts = self._efforts(round)
+        for row in np.flatnonzero(asked.answers):
+            client = int(asked.cohort[row])
+            samples = self.task.shards.indices[client]
+            if isinstance(self.selector, Allocating):
+                samples = self._portion(client, asked.label_counts[row], round)
+            per_epoch = local_steps(len(samples), settings)[1]
+            most, epochs = local_work(settings.J)
+            work = LocalWork(
+                client=client,
+                round=round,
+                weights=state.weights,
+                samples=samples,
+                lr=self.trainer.lr(round),
+                end=efforts[client] * (per_epoch if epochs else 1)
+                if efforts[client] < most
+                else None,
+                correction=partial(self.server.control_variate, state.server, client),
+            )
+            if pool.probes is not None and isinstance(self.selector, Probing):
+                probed = pool.probes.of_client(pool.probes.clients.index(client))
+                begin = per_epoch if epochs else self.selector.batches
+                work = replace(work, weights=probed, begin=begin)
+            works.append(work)
+        return works
+
+    def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The rows of the updates that count: not those of clients without samples, nor those that
+        the selector leaves out."""
+        sizes = updates.sizes.cpu().numpy()
+        counts = sizes > 0
+        if isinstance(self.selector, Filtering):
+            counts &= self.selector.keep(reports, sizes)
+        return np.flatnonzero(counts)
+
+    def merge(
+        self, state: RunState, updates: Updates, kept: np.ndarray, asked: Asked, ledger: Ledger
+    ) -> tuple[Weights, Weights]:
+        """The new global weights, and the memory of the server rule. Without any update that counts
+        nothing changes."""
+        labels = asked.label_counts[asked.answers][kept].sum(axis=0)
+        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
+        if len(kept) < len(asked.cohort):
+            ledger.measured(updates_used=len(kept))
+        if not len(kept):
+            return state.weights, state.server
+        heard, before = updates.of_rows(kept.tolist()), trainable(self.task, state.weights)
+        statistics = heard.only(state.weights.keys() - before.keys()).mean(heard.shares())
+        heard = heard.only(before)
+        ledger.measured(
+            train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(before).mean())
+        )
+        merged, server, measured = self.server.apply(before, heard, state.server)
+        ledger.measured(**measured)
+        return merged | statistics, server
+
+    def learn(
+        self,
+        state: RunState,
+        asked: Asked,
+        reports: Mapping[str, np.ndarray],
+        pool: Pool,
+        ledger: Ledger,
+    ) -> dict[str, np.ndarray]:
+        """The selector's memory after the round: reports come as one row for each client of the
+        cohort, NaN for one that did not answer."""
+        rows, size = np.flatnonzero(asked.answers), len(asked.cohort)
+        with ledger.timed("selecting"):
+            full = {need: scattered(values, rows, size) for need, values in reports.items()}
+            return self.selector.observe(state.selector, asked.cohort, full, pool.view)
+
+    def _probe(
+        self, state: RunState, clients: np.ndarray, round: int, batches: int, ledger: Ledger
+    ) -> Updates:
+        """Train each client of the pool for its first batches."""
+        works = [replace(work, end=batches)
+                 for work in self.trainer.work(state.weights, clients, round)]  # fmt: skip
+        with ledger.timed("training"):
+            probes = self.trainer.train(works, state.weights, self.cursor.next_work())
+        ledger.stepped(int(probes.steps.sum()))
+        return probes
+
+    def _portion(self, client: int, quota: np.ndarray, round: int) -> np.ndarray:
+        """As many of a client's samples of each class as its quota says, drawn in each round."""
+        rng = self._draw("portion", round, client)
+        indices = rng.permutation(self.task.shards.indices[client])
+        labels = self.task.train_samples.labels[indices].cpu().numpy()
+        return np.concatenate(
+            [indices[labels == label][:count] for label, count in enumerate(quota)]
+        )
+
+    def _efforts(self, round: int) -> list[int]:
+        """How many epochs (or steps) of J each client manages."""
+        settings = self.task.settings
+        draws = (self._draw("stragglers", number) for number in (0, round))
+        most = local_work(settings.J)[0]
+        return self.task.participation.efforts(settings.clients, most, *draws).tolist()
+
+    def _draw(self, purpose: str, round: int, client: int = 0) -> np.random.Generator:
+        return generator(self.task.settings.seed, purpose, round=round, client=client)
+
+    def _model_bytes(self, state: RunState) -> int:
+        """What the server and a client send each other when they send the model."""
+        return self.server.copies * size_in_bytes(state.weights)
+
+
+def trainable(task: Task, weights: Weights) -> Weights:
+    """The weights that are trained, without the statistics of normalization layers."""
+    return {name: weights[name] for name, _ in task.model.named_parameters()}
+
+
+def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
+    """What the selector of a task may know before it is told anything in a round."""
+    settings = task.settings
+    return View(
+        clients=settings.clients,
+        cohort=settings.cohort,
+        rounds=settings.rounds,
+        sizes=task.sizes,
+        label_counts=reports.get("label_counts"),
+    )

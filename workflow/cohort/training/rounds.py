@@ -1,0 +1,85 @@
+"""The one loop over rounds that every procedure runs in.
+
+A procedure says what happens within a round. Everything around it is here: the ledger, evaluations
+that are due, the test for divergence, the history, and the places from which a run can resume.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from torch import nn
+
+from cohort.training.cursor import Cursor
+from cohort.training.evaluation import all_finite
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.ledger import Ledger
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.updates import Updates
+
+
+class Rounds(ABC):
+    """What happens in the rounds of one procedure on one task.
+
+    It keeps nothing that a resumed run would miss: what must survive a round is in the state.
+    `costs` names the costs that are recorded in every round, even if they are zero.
+    """
+
+    costs: ClassVar[tuple[str, ...]] = (
+        "bytes_down",
+        "bytes_up",
+        "client_steps",
+        "selection_samples",
+    )
+
+    def __init__(self, task: Task):
+        self.task = task
+        self.cursor = Cursor()
+        self.local_models: Updates | None = None  # of the last round's cohort
+
+    @abstractmethod
+    def begin(self) -> RunState:
+        """The state before the first round."""
+
+    @abstractmethod
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        """The state after a round, its cohort and metrics noted in the ledger. `state` itself stays
+        as it is: a round that is interrupted is played again from it."""
+
+    def network(self, round: int) -> nn.Module:
+        """The network to which the weights belong after a round."""
+        return self.task.model
+
+    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
+        """What else the record says of each client."""
+        return {}
+
+    def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
+        """Play the rounds that remain: the state after each of them. Ends early if the weights are
+        no longer finite. `cursor` says where in the first round to begin, and saves places inside
+        rounds."""
+        self.cursor = cursor or Cursor()
+        for round in range(state.round + 1, self.task.settings.rounds + 1):
+            ledger = self.cursor.begin_round(self.costs)
+            after = self.play(state, round, ledger)
+            state = replace(after, round=round, diverged=not all_finite(after.weights))
+            with ledger.timed("evaluating"):
+                self._evaluate(state, ledger)
+            self.local_models = None
+            ledger.close(state.history, round)
+            self.cursor.end_round()
+            yield state
+            if state.diverged:
+                return
+
+    def _evaluate(self, state: RunState, ledger: Ledger) -> None:
+        for evaluator in (kind() for kind in EVALUATORS.values()):
+            if evaluator.is_due(self.task, state):
+                network = self.network(state.round)
+                found = evaluator.evaluate(self.task, network, state, self.local_models)
+                ledger.measured(**found)
