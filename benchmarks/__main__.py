@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import endurance, evaluation, growth, page, profile, start, training
 from benchmarks.machine import commit, described
-from benchmarks.peers import ROOT
+from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = parts(said.tiny)
     if unknown := [name for name in said.parts if name not in known]:
         parser.error(f"there is no part {unknown[0]}; there are {', '.join(known)}")
+    only = [f"ONLY={' '.join(said.parts)}"] if said.parts else []
+    command = ["make", "bench", *only]
+    peers = f"Peers: {'; '.join(pins(peer) for peer in PEERS)}."
     wrong: list[str] = []
     state = commit()
     for name in said.parts or known:
@@ -73,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except (Failed, subprocess.CalledProcessError) as error:
                 wrong.append(f"{name}: {error}")
                 continue
-        section.text.insert(0, described(said.parts, state, load))
+        section.text.insert(0, f"{described(command, state, load)} {peers}")
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         if not said.tiny:

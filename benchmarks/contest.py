@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import cores
-from benchmarks.peers import PEERS, environment, python_of
+from benchmarks.peers import PEERS, ROOT, environment, python_of
 from benchmarks.processes import Failed, Live
 from benchmarks.rates import OPERATIONS
 from benchmarks.sweeps import interleaved, times_faster
@@ -25,6 +25,7 @@ class Entry:
     module: str
     processes: int = 1
     options: tuple[str, ...] = ()
+    tree: Path = ROOT
 
     @property
     def peer(self) -> str | None:
@@ -41,7 +42,8 @@ class Entry:
             str(folder),
             *self.options,
         ]
-        return Live([command] * self.processes, environment(), folder / f"{self.module}.log")
+        log = folder / f"{self.module}.log"
+        return Live([command] * self.processes, environment(self.tree), log, self.tree)
 
 
 ONE_THREAD = ("--threads", "1")

@@ -27,6 +27,6 @@ def pins(peer: str) -> str:
     )
 
 
-def environment() -> dict[str, str]:
-    """What a variant's process finds: the package and the benchmarks themselves."""
-    return os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}"}
+def environment(tree: Path = ROOT) -> dict[str, str]:
+    """Environment variables of a variant's process: it imports `cohort` and `benchmarks` from this source tree."""
+    return os.environ | {"PYTHONPATH": f"{tree}:{tree / 'workflow'}"}

@@ -100,15 +100,12 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
     project = copied(folder / "project")
     variants: dict[str, Fresh] = {}
     for cells in sizes:
-        rates = [number / 1000 for number in range(1, cells // PER_RATE + 1)]
-        add_study(project, f"cells{cells}", SETTINGS, AXES | {"lr": rates})
-        assert len(planned(project, f"cells{cells}").cells) == cells
         bare = folder / f"bare{cells}"
         bare.mkdir()
         (bare / "Snakefile").write_text(BARE.format(cells=cells))
         (bare / "job.py").touch()
-        ours = (*COMMAND, "--config", f"studies=cells{cells}")
-        variants[f"ours {cells}"] = Fresh(ours, environment(project, os.environ), project)
+        variants[f"ours {cells}"] = dry_run(project, cells)
+        assert len(planned(project, study_of(cells)).cells) == cells
         variants[f"bare {cells}"] = Fresh(COMMAND, os.environ, bare)
     variants[f"ours {sizes[0]}"].go()  # what was never run is compiled
     taken, failed = interleaved(variants, rounds, warm=False)
@@ -121,3 +118,16 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
         },
         [f"dry run, {name} cells: failed, {reason}" for name, reason in failed.items()],
     )
+
+
+def study_of(cells: int) -> str:
+    """The name of the study with this many cells."""
+    return f"cells{cells}"
+
+
+def dry_run(project: Path, cells: int) -> Fresh:
+    """The dry run of a study of so many cells, a multiple of a thousand, which is added to this project folder."""
+    study, rates = study_of(cells), [number / 1000 for number in range(1, cells // PER_RATE + 1)]
+    add_study(project, study, SETTINGS, AXES | {"lr": rates})
+    command = (*COMMAND, "--config", f"studies={study}")
+    return Fresh(command, environment(project, os.environ), project)

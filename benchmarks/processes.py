@@ -40,13 +40,16 @@ class Live:
     commands: Sequence[Sequence[str]]
     environment: Mapping[str, str]
     log: Path
+    folder: Path | None = None
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __enter__(self) -> Live:
         try:
             with self.log.open("a") as log:
                 for command in self.commands:
-                    self.processes.append(_started(command, self.environment, log.fileno()))
+                    self.processes.append(
+                        _started(command, self.environment, log.fileno(), self.folder)
+                    )
             self._hear(READY)
         except BaseException:
             self.__exit__()
@@ -166,10 +169,11 @@ def _own_mb(process: psutil.Process) -> float:
 
 
 def _started(
-    command: Sequence[str], environment: Mapping[str, str], log: int
+    command: Sequence[str], environment: Mapping[str, str], log: int, folder: Path | None
 ) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
+        cwd=folder,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

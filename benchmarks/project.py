@@ -24,11 +24,11 @@ PARTS = (
 )
 
 
-def copied(target: Path) -> Path:
-    """The project's files, without results, in a folder of their own."""
+def copied(target: Path, root: Path = ROOT) -> Path:
+    """Copy the project's files, without results, into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
-        source = ROOT / part
+        source = root / part
         if source.is_dir():
             shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:

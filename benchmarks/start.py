@@ -31,30 +31,13 @@ IMPORT, CELL, BY_NAME = (
 
 
 def measure(rounds: int, folder: Path) -> Section:
-    """The section: processes from their start to their end, which for a cell is the end of its first round, saved."""
+    """Time whole processes: `import torch`, and a cell that stops once its first round is saved."""
     project = copied(folder)
-    add_study(project, "start", SETTINGS, AXES)
-    (cell,) = planned(project, "start").cells.values()
-    found = environment(project, os.environ)
-
-    def forget() -> None:
-        for state in (project / "results/cells").rglob("*.state"):
-            shutil.rmtree(state)
-
-    def begun(cell: str, *more: str) -> Fresh:
-        return Fresh(
-            [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *more],
-            found,
-            project,
-            before=forget,
-        )
-
-    by_name = begun(cell.digest, "--config", "studies=start")
-    by_name.go()  # prepares the data, deals the shards and writes the plan file
     variants = {
-        IMPORT: Fresh([sys.executable, "-c", "import torch"], found, project),
-        CELL: begun(f"results/plan/{cell.digest}.json"),
-        BY_NAME: by_name,
+        IMPORT: Fresh(
+            [sys.executable, "-c", "import torch"], environment(project, os.environ), project
+        ),
+        **cells(project),
     }
     taken, failed = interleaved(variants, rounds)
     rows = [
@@ -67,25 +50,35 @@ def measure(rounds: int, folder: Path) -> Section:
         for name in variants
         if name in taken and IMPORT in taken
     ]
+    titles = ["process", "s, median", "least", "middle half", "x import torch", "memory, MB"]
     ratio = times_faster(taken[CELL], taken[IMPORT]) if {CELL, IMPORT} <= taken.keys() else None
+    text = "time of a cell's start, as a multiple of `import torch`"
     return Section(
         "W5: Start of a cell",
         [
             "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, "
             "builds `aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
             f"{rounds} of each, interleaved. Memory: the largest resident set of the process.",
-            table(
-                ["process", "s, median", "least", "middle half", "x import torch", "memory, MB"],
-                rows,
-            ),
+            table(titles, rows),
         ],
-        [
-            Goal(
-                "time of a cell's start, as a multiple of `import torch`",
-                1.2,
-                ratio,
-                at_least=False,
-            )
-        ],
+        [Goal(text, 1.2, ratio, at_least=False)],
         [f"{name}: failed, {reason}" for name, reason in failed.items()],
     )
+
+
+def cells(project: Path) -> dict[str, Fresh]:
+    """The two ways to start a cell in this project folder, whose data, shards and plan file are made here."""
+    add_study(project, "start", SETTINGS, AXES)
+    (cell,) = planned(project, "start").cells.values()
+
+    def forget() -> None:
+        for state in (project / "results/cells").rglob("*.state"):
+            shutil.rmtree(state)
+
+    def run(cell: str, *options: str) -> Fresh:
+        command = [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *options]
+        return Fresh(command, environment(project, os.environ), project, before=forget)
+
+    by_name = run(cell.digest, "--config", "studies=start")
+    by_name.go()  # prepares the data, deals the shards and writes the plan file
+    return {CELL: run(f"results/plan/{cell.digest}.json"), BY_NAME: by_name}
