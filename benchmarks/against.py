@@ -24,7 +24,7 @@ from benchmarks import evaluation, growth, planning, start, work
 from benchmarks.contest import OURS, OURS_PER_MACHINE, Entry, Outcome, contest, largest_difference
 from benchmarks.machine import commit, described
 from benchmarks.peers import ROOT
-from benchmarks.processes import Failed, Fresh
+from benchmarks.processes import Command, Failed
 from benchmarks.project import copied
 from benchmarks.results import DIFFERENT
 from benchmarks.sweeps import Summary, interleaved, times_faster
@@ -32,8 +32,8 @@ from benchmarks.tables import number, table
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 
 TOLERANCE = 0.03
-PASSES = 3  # each with new processes, because a process can stay slower than its twin for life
-TITLES = ("part", "measure", "old", "new", "new / old", "middle half", "pairs", "verdict")
+PASSES = 3  # each with new processes, as some processes stay slower than others of the same program
+TITLES = ("part", "quantity", "old", "new", "new / old", "middle half", "pairs", "verdict")
 
 
 class Trees(NamedTuple):
@@ -107,24 +107,21 @@ def compare_rounds(
     trees: Trees,
     folder: Path,
     *,
-    weighed: bool = True,
+    alone: bool = True,
 ) -> list[Comparison]:
     """Compare the time of a round and its memory. Both trees read the same samples and weights."""
     work.write(workload, folder)
-    old, new = (
-        [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]
-        for side, tree in trees._asdict().items()
-    )
+    old, new = (_of(tree, side, entries) for side, tree in trees._asdict().items())
     outcomes = []
     for _ in range(PASSES):
-        outcomes.append(contest([*old, *new], folder, sweeps, weighed=weighed))
-        if complaints := outcomes[-1].complaints():
-            raise Failed("; ".join(complaints))
+        outcomes.append(contest([*old, *new], folder, sweeps, alone=alone))
+        if problems := outcomes[-1].problems():
+            raise Failed("; ".join(problems))
     found = []
     for entry, before, after in zip(entries, old, new, strict=True):
         seconds = (_all_seconds(outcomes, side.title) for side in (before, after))
         found.append(Comparison(workload.name, f"s/round, {entry.title}", *seconds))
-        if weighed:
+        if alone:
             _check_answers(outcomes[0], before.title, after.title)
             memory = (_all_peaks(outcomes, side.title) for side in (before, after))
             found.append(Comparison(workload.name, f"memory in MB, {entry.title}", *memory))
@@ -151,13 +148,13 @@ def compare_growth(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
     }
     for name, point in points.items():
         load = (point.tiny() if tiny else point, (OURS_PER_MACHINE,), 1 if tiny else 3)
-        for comparison in compare_rounds(*load, trees, folder / name, weighed=False):
+        for comparison in compare_rounds(*load, trees, folder / name, alone=False):
             found.append(replace(comparison, part="W6", quantity=f"{comparison.quantity}, {name}"))
     return found
 
 
 def _compare_commands(
-    part: str, name: str, old: Fresh, new: Fresh, sweeps: int
+    part: str, name: str, old: Command, new: Command, sweeps: int
 ) -> list[Comparison]:
     taken, failed = interleaved({"old": old, "new": new}, sweeps)
     if failed:
@@ -171,6 +168,10 @@ def _compare_commands(
 def _projects(trees: Trees, folder: Path) -> tuple[Path, Path]:
     """A project folder of each tree; the old tree was checked out for us, so it can be its own."""
     return trees.old, copied(folder, trees.new)
+
+
+def _of(tree: Path, side: str, entries: Sequence[Entry]) -> list[Entry]:
+    return [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]
 
 
 def _all_seconds(outcomes: Sequence[Outcome], title: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""On what, with what and when."""
+"""Hardware, software and revision of a measurement."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ PACKAGES = ("torch", "numpy", "snakemake")
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """CPU cores available to this process."""
     return len(os.sched_getaffinity(0))
 
 
 def described(command: Sequence[str], commit: str, load: float) -> str:
     """A paragraph for a report: date, command, commit, hardware, load and package versions."""
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    memory = psutil.virtual_memory().total / 2**30
     return (
         f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{shlex.join(command)}` at commit "
-        f"{commit} on {_processor()}, {cores()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.system()} "
-        f"{platform.release()}; load at the start {load:.1f}. Python {platform.python_version()}, {versions}."
+        f"{commit} on {_processor()}, {cores()} cores, {memory:.0f} GiB, {platform.system()} "
+        f"{platform.release()}; load at the start {load:.1f}. "
+        f"Python {platform.python_version()}, {versions}."
     )
 
 

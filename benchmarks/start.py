@@ -1,4 +1,4 @@
-"""W5: how long a cell takes to begin."""
+"""W5: how long a cell takes to start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.processes import Fresh
+from benchmarks.processes import Command
 from benchmarks.project import add_study, copied, environment, planned
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, Section, number, seconds, table
@@ -25,16 +25,16 @@ SETTINGS = {
 AXES = {"partition": ["iid"], "J": ["J1"], "strategy": ["fedavg"], "seed": [0]}
 IMPORT, CELL, BY_NAME = (
     'python -c "import torch"',
-    "a cell, from its plan file",
-    "a cell by its digest, planned first",
+    "a cell from its plan file",
+    "a cell by digest, including planning",
 )
 
 
 def measure(rounds: int, folder: Path) -> Section:
-    """Time whole processes: `import torch`, and a cell that stops once its first round is saved."""
+    """Time whole processes: `import torch`, and a cell that exits after its first checkpoint."""
     project = copied(folder)
     variants = {
-        IMPORT: Fresh(
+        IMPORT: Command(
             [sys.executable, "-c", "import torch"], environment(project, os.environ), project
         ),
         **cells(project),
@@ -50,15 +50,16 @@ def measure(rounds: int, folder: Path) -> Section:
         for name in variants
         if name in taken and IMPORT in taken
     ]
-    titles = ["process", "s, median", "least", "middle half", "x import torch", "memory, MB"]
+    titles = ["process", "median s", "min", "middle half", "vs import torch", "memory, MB"]
     ratio = times_faster(taken[CELL], taken[IMPORT]) if {CELL, IMPORT} <= taken.keys() else None
-    text = "time of a cell's start, as a multiple of `import torch`"
+    text = "time to start a cell relative to `import torch`"
     return Section(
         "W5: Start of a cell",
         [
-            "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, "
-            "builds `aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
-            f"{rounds} of each, interleaved. Memory: the largest resident set of the process.",
+            "From process start to exit: `cohort run ... --until 1` loads prepared data (the "
+            "bundled digits) and shards, builds `aml-lenet`, runs one round of one local step and "
+            f"saves a checkpoint. {rounds} runs of each, interleaved. Memory: peak resident set "
+            "size.",
             table(titles, rows),
         ],
         [Goal(text, 1.2, ratio, at_least=False)],
@@ -66,19 +67,19 @@ def measure(rounds: int, folder: Path) -> Section:
     )
 
 
-def cells(project: Path) -> dict[str, Fresh]:
-    """The two ways to start a cell in this project folder, whose data, shards and plan file are made here."""
+def cells(project: Path) -> dict[str, Command]:
+    """Prepare a cell in a project folder; return the commands that start it, by title."""
     add_study(project, "start", SETTINGS, AXES)
     (cell,) = planned(project, "start").cells.values()
 
-    def forget() -> None:
+    def reset() -> None:
         for state in (project / "results/cells").rglob("*.state"):
             shutil.rmtree(state)
 
-    def run(cell: str, *options: str) -> Fresh:
+    def run(cell: str, *options: str) -> Command:
         command = [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *options]
-        return Fresh(command, environment(project, os.environ), project, before=forget)
+        return Command(command, environment(project, os.environ), project, before=reset)
 
     by_name = run(cell.digest, "--config", "studies=start")
-    by_name.go()  # prepares the data, deals the shards and writes the plan file
+    by_name.run()  # prepares data and shards, writes the plan file
     return {CELL: run(f"results/plan/{cell.digest}.json"), BY_NAME: by_name}
