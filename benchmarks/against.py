@@ -185,7 +185,7 @@ def _all_peaks(outcomes: Sequence[Outcome], title: str) -> list[float]:
 def _check_answers(outcome: Outcome, old: str, new: str) -> None:
     difference = largest_difference(outcome.answers[new], outcome.answers[old])
     if not difference <= DIFFERENT:
-        raise Failed(f"the weights of '{new}' and '{old}' differ by {number(difference)}")
+        raise Failed(f"the results of '{new}' and '{old}' differ by {number(difference)}")
 
 
 def compare(names: Sequence[str], known: Mapping[str, Part], trees: Trees) -> int:
