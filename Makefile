@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm stress bench bench-peers setup format house
+.PHONY: demo test test-slurm stress bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -24,8 +24,11 @@ test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not 
 stress: setup  # the long forms: many kills, many jobs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
 
-bench: setup  # speed and memory beside a plain loop and peers, into docs/performance.md; a part of it: make bench ONLY=W2
+bench: setup  # speed and memory against a plain loop and other frameworks, into docs/performance.md; one part: make bench ONLY=W2
 	$(BIN)/python -m benchmarks $(ONLY)
+
+bench-against: setup  # is the working tree slower than a revision? make bench-against BASE=main ONLY="W1 W2"
+	$(BIN)/python -m benchmarks.against $(BASE) $(ONLY)
 
 bench-peers: benchmarks/.environments/flower/ready benchmarks/.environments/pfl/ready benchmarks/.environments/fedlab/ready
 

@@ -1,1 +1,1 @@
-"""Speed and memory against a plain loop and against peers: `make bench`."""
+"""Speed and memory against a plain PyTorch loop and other frameworks: `make bench`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [PART ...]`: measure, print, and put the sections into docs/performance.md."""
+"""`python -m benchmarks [PART ...]`: measure, print and update docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import endurance, evaluation, growth, page, profile, start, training
 from benchmarks.machine import commit, described
-from benchmarks.peers import ROOT
+from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
@@ -25,7 +25,7 @@ PICTURE = ROOT / "docs" / "images" / "growth.png"
 
 
 def parts(tiny: bool) -> Mapping[str, Part]:
-    """What can be measured, by name."""
+    """The measurable parts by name; with `tiny`, scaled down to run in seconds."""
 
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload
@@ -42,46 +42,51 @@ def parts(tiny: bool) -> Mapping[str, Part]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line: how many things went wrong."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="benchmarks", description="Speed and memory against a plain loop and against peers."
+        prog="benchmarks", description="Measure speed and memory against other frameworks."
     )
     parser.add_argument(
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"one of {', '.join(parts(False))}; all where none is named",
+        help=f"one of {', '.join(parts(False))}; default: all",
     )
     parser.add_argument(
         "--tiny",
         action="store_true",
-        help="a few small rounds, to see that all of it works; nothing is written",
+        help="a few small rounds to check that everything works; writes nothing",
     )
-    said = parser.parse_args(arguments)
-    known = parts(said.tiny)
-    if unknown := [name for name in said.parts if name not in known]:
-        parser.error(f"there is no part {unknown[0]}; there are {', '.join(known)}")
-    wrong: list[str] = []
-    state = commit()
-    for name in said.parts or known:
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 1 if any part failed."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    known = parts(options.tiny)
+    if unknown := [name for name in options.parts if name not in known]:
+        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(known)}")
+    command = ["make", "bench", *([f"ONLY={' '.join(options.parts)}"] if options.parts else [])]
+    state, failures = commit(), []
+    for name in options.parts or known:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            try:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
                 section = known[name](Path(folder) / "work")
-            except (Failed, subprocess.CalledProcessError) as error:
-                wrong.append(f"{name}: {error}")
-                continue
-        section.text.insert(0, described(said.parts, state, load))
+        except (Failed, subprocess.CalledProcessError) as error:
+            failures.append(f"{name}: {error}")
+            continue
+        peers = "; ".join(pins(peer) for peer in PEERS)
+        section.text.insert(0, f"{described(command, state, load)} Peers: {peers}.")
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-        if not said.tiny:
+        if not options.tiny:
             page.write(PAGE, name, section.markdown())
-        wrong += section.failures
-    for line in wrong:
-        print(line, file=sys.stderr)
-    return int(bool(wrong))
+        failures += section.failures
+    print(*failures, sep="\n", end="\n" if failures else "", file=sys.stderr)
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

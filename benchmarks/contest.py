@@ -1,4 +1,4 @@
-"""Variants against each other on one workload: first each alone, for its memory and its answer, then all side by side."""
+"""Measure variants on one workload: each alone (memory and result), then all in turns (time)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import cores
-from benchmarks.peers import PEERS, environment, python_of
-from benchmarks.processes import Failed, Live
+from benchmarks.peers import PEERS, ROOT, environment, python_of
+from benchmarks.processes import Failed, Workers
 from benchmarks.rates import OPERATIONS
 from benchmarks.sweeps import interleaved, times_faster
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A variant: its name in the table, its module, how many processes of it there are, its options, and the peer that it needs."""
+    """One variant: its title, module under benchmarks.variants, processes, options and source."""
 
     title: str
     module: str
     processes: int = 1
     options: tuple[str, ...] = ()
+    tree: Path = ROOT
 
     @property
     def peer(self) -> str | None:
-        """The environment that it needs, if it is not our own."""
+        """The peer whose virtual environment it needs; None if it runs in ours."""
         return self.module if self.module in PEERS else None
 
-    def live(self, folder: Path) -> Live:
-        """It at work on what lies in a folder."""
+    def live(self, folder: Path) -> Workers:
+        """Its processes, ready to work on the workload drawn into a folder."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
         command = [
             str(python),
@@ -41,7 +42,8 @@ class Entry:
             str(folder),
             *self.options,
         ]
-        return Live([command] * self.processes, environment(), folder / f"{self.module}.log")
+        log = folder / f"{self.module}.log"
+        return Workers([command] * self.processes, environment(self.tree), log, self.tree)
 
 
 ONE_THREAD = ("--threads", "1")
@@ -60,7 +62,10 @@ RATES = {style: Entry(style, "rate", cores(), ("--style", style)) for style in O
 
 @dataclass
 class Outcome:
-    """What was measured of each variant, by its title: seconds of each round, memory, what came of its first round, why it failed."""
+    """Measurements by entry title.
+
+    `seconds` has one value per sweep, `answers` the result of the first round, `failed` the reason.
+    """
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     peak_mb: dict[str, float] = field(default_factory=dict)
@@ -69,40 +74,43 @@ class Outcome:
     failed: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, reference: Entry, ours: Entry) -> float | None:
-        """How many times as long the reference takes."""
+        """Speedup of `ours` over the reference; None if either was not measured."""
         theirs, own = (self.seconds.get(entry.title) for entry in (reference, ours))
         return times_faster(theirs, own) if theirs and own else None
 
     def memory_ratio(self, ours: Entry, reference: Entry) -> float | None:
-        """Our memory as a part of the reference's."""
+        """Peak memory of `ours` divided by the reference's; None if either was not measured."""
         own, theirs = (self.peak_mb.get(entry.title) for entry in (ours, reference))
         return own / theirs if own and theirs else None
 
-    def complaints(self) -> list[str]:
-        """What is not as it should be."""
-        missing = [f"{title}: missing; `make bench-peers` installs it" for title in self.missing]
+    def problems(self) -> list[str]:
+        """A sentence for each variant that is missing or failed."""
+        missing = [
+            f"{title}: missing; run `make bench-peers` to install it" for title in self.missing
+        ]
         return missing + [f"{title}: failed, {reason}" for title, reason in self.failed.items()]
 
 
-def contest(
-    entries: Sequence[Entry], folder: Path, rounds: int, *, weighed: bool = True
-) -> Outcome:
-    """Measure the variants on the work that lies in a folder."""
+def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, alone: bool = True) -> Outcome:
+    """Measure variants on the workload drawn into a folder, `rounds` sweeps each.
+
+    Without `alone`, only the time is measured: not the memory, and no results to compare.
+    """
     outcome = Outcome(
         missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None]
     )
-    there = [entry for entry in entries if entry.title not in outcome.missing]
-    for entry in there:
-        if weighed and entry not in RATES.values():
+    available = [entry for entry in entries if entry.title not in outcome.missing]
+    for entry in available:
+        if alone and entry not in RATES.values():
             _alone(entry, folder, outcome)
     _side_by_side(
-        [entry for entry in there if entry.title not in outcome.failed], folder, rounds, outcome
+        [entry for entry in available if entry.title not in outcome.failed], folder, rounds, outcome
     )
     return outcome
 
 
 def differences_to(reference: Entry, outcome: Outcome) -> dict[str, float]:
-    """How far the answer of each variant is from the reference's."""
+    """Relative difference of each variant's result from the reference's, by title."""
     if reference.title not in outcome.answers:
         return {}
     answer = outcome.answers[reference.title]
@@ -114,7 +122,7 @@ def differences_to(reference: Entry, outcome: Outcome) -> dict[str, float]:
 
 
 def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
-    """The largest difference of two rows of numbers, as a part of the largest number of the reference."""
+    """The maximum absolute difference divided by the largest absolute reference value."""
     return (
         float(np.abs(answer - reference).max() / np.abs(reference).max())
         if answer.shape == reference.shape
@@ -123,11 +131,15 @@ def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
 
 
 def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
-    """One round for its answer, one more for its memory; alone, because processes share what they have loaded."""
-    _tell(f"{entry.title}, alone")
+    """Run one round for the result and one for peak memory.
+
+    Nothing else runs, because the proportional set size counts pages shared with other variants
+    only in part.
+    """
+    _log(f"{entry.title}, alone")
     try:
         with entry.live(folder) as live:
-            live.go()
+            live.run()
             outcome.answers[entry.title] = live.answer(folder / "answer.npy")
             outcome.peak_mb[entry.title] = live.peak_mb()
     except Failed as error:
@@ -142,9 +154,9 @@ def _side_by_side(entries: Sequence[Entry], folder: Path, rounds: int, outcome: 
                 variants[entry.title] = stack.enter_context(entry.live(folder))
             except Failed as error:
                 outcome.failed[entry.title] = str(error)
-        outcome.seconds, failed = interleaved(variants, rounds, _tell)
+        outcome.seconds, failed = interleaved(variants, rounds, _log)
         outcome.failed |= failed
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     print(f"    {text}", file=sys.stderr, flush=True)

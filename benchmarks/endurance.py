@@ -1,4 +1,4 @@
-"""Whether many rounds take more memory than few."""
+"""Does memory grow over hundreds of rounds?"""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ from statistics import median
 
 from benchmarks import work
 from benchmarks.contest import OURS
-from benchmarks.processes import proportional_mb
+from benchmarks.processes import pss_mb
 from benchmarks.tables import Goal, Section, number, table
 from benchmarks.workloads import Workload
 
-LOOKS = 10
+CHECKS = 10
 
 
 def measure(workload: Workload, rounds: int, folder: Path) -> Section:
-    """The section: memory and time after each tenth of the rounds."""
+    """Measure memory and time after each tenth of the rounds."""
     work.write(workload, folder)
     memory, rows = [], []
     with OURS.live(folder) as live:
-        for look in range(1, LOOKS + 1):
-            taken = [live.go() for _ in range(rounds // LOOKS)]
-            memory.append(proportional_mb(live.processes[0]))
+        for check in range(1, CHECKS + 1):
+            taken = [live.run() for _ in range(rounds // CHECKS)]
+            memory.append(pss_mb(live.processes[0]))
             rows.append(
-                [str(look * (rounds // LOOKS)), number(memory[-1], 4), number(median(taken))]
+                [str(check * (rounds // CHECKS)), number(memory[-1], 4), number(median(taken))]
             )
-    text = f"{workload.name} by {OURS.title}: its proportional set size after so many rounds, and the median time of the last of them."
+    text = (
+        f"{workload.name} by {OURS.title}: proportional set size after each tenth of the rounds, "
+        "and their median time."
+    )
     goal = Goal(
-        "memory at the end, as a multiple of that after a tenth of the rounds",
+        "final memory relative to memory after a tenth of the rounds",
         1.01,
         memory[-1] / memory[0],
         at_least=False,
     )
     return Section(
-        f"{rounds} rounds", [text, table(["rounds", "memory, MB", "s per round"], rows)], [goal]
+        f"{rounds} rounds", [text, table(["rounds", "memory, MB", "s/round"], rows)], [goal]
     )

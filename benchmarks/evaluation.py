@@ -1,4 +1,4 @@
-"""W4: the evaluation of a test set."""
+"""W4: evaluating a test set."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ ENTRIES = (OURS_PER_MACHINE, OURS, LOADER, LOADER_ONE_THREAD)
 
 
 def measure(workload: Workload, folder: Path) -> Section:
-    """The section: all samples of the workload are evaluated at its initial weights."""
+    """Measure the evaluation of all samples of the workload at the initial weights."""
     facts, count = work.write(workload, folder), workload.clients * workload.size
     outcome = contest((*ENTRIES, *RATES.values()), folder, workload.rounds)
-    references = {"x DataLoader": LOADER, "x DataLoader, one thread": LOADER_ONE_THREAD}
+    references = {"vs DataLoader": LOADER, "vs DataLoader, one thread": LOADER_ONE_THREAD}
     results = Results(outcome, ENTRIES, references, facts["forward"] * count, "evaluation")
     text = (
-        f"Loss and accuracy of `{workload.model}` on {count:,} images of {'x'.join(map(str, workload.shape))}, which takes "
-        f"{number(facts['forward'] * count / 1e9)} billion additions and multiplications by direct convolutions; ours finds "
-        f"the calibration error too. {workload.rounds} evaluations by each variant, interleaved. Difference: of loss and accuracy."
+        f"Loss and accuracy of `{workload.model}` on {count:,} images of "
+        f"{'x'.join(map(str, workload.shape))}: {number(facts['forward'] * count / 1e9)} GFLOP "
+        "with direct convolutions. Ours also computes the calibration error. "
+        f"{workload.rounds} evaluations per variant, interleaved. "
+        "Difference: in loss and accuracy."
     )
     goals = [
         Goal(
-            "times as fast as the DataLoader loop, one thread each",
+            "speedup over the DataLoader loop, one thread each",
             2.4,
             outcome.ratio(LOADER_ONE_THREAD, OURS),
         )
@@ -40,5 +42,5 @@ def measure(workload: Workload, folder: Path) -> Section:
         f"{workload.name}: {workload.title}",
         [text, results.table(), results.peak()],
         goals,
-        results.complaints(),
+        results.problems(),
     )

@@ -1,4 +1,4 @@
-"""W6: how time grows with the clients of a round, with the network and with the cells of a study."""
+"""W6: how time scales with clients per round, network size and cells per study."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.workloads import Workload
 ENTRIES = (OURS_PER_MACHINE, PLAIN, FLOWER)
 CLIENTS = Workload(
     name="clients",
-    title="Clients of a round",
+    title="Clients per round",
     model="lenet5",
     shape=(1, 32, 32),
     classes=10,
@@ -30,7 +30,7 @@ CLIENTS = Workload(
 COHORTS = (10, 30, 100, 300, 1000)
 NETWORK = Workload(
     name="network",
-    title="Size of the network",
+    title="Network size",
     model="lenet5",
     shape=(3, 32, 32),
     classes=10,
@@ -45,7 +45,7 @@ OURS = "Cohort"
 
 @dataclass(frozen=True)
 class Point:
-    """A workload, the facts of its network, and what was measured."""
+    """A workload, the size and FLOPs of its network, and its measurements."""
 
     workload: Workload
     facts: Mapping[str, int]
@@ -53,7 +53,7 @@ class Point:
 
 
 def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
-    """The section, and its picture where there is a place for it."""
+    """Measure all three curves; draw them into `picture` if it is given."""
     by_clients = [
         _measured(replace(CLIENTS, cohort=cohort), folder)
         for cohort in (COHORTS[:1] if tiny else COHORTS)
@@ -66,28 +66,30 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
     section = Section("W6: Growth", goals=planning.goals(), failures=planning.failures)
     for point in (*by_clients, *by_network):
         section.failures += [
-            line for line in point.outcome.complaints() if line not in section.failures
+            line for line in point.outcome.problems() if line not in section.failures
         ]
     section.text = [
         _sentence("Seconds per round against clients per round", CLIENTS, f"`{CLIENTS.model}`"),
         _table(["clients"], {(str(point.workload.cohort),): point.outcome for point in by_clients}),
         _sentence(
-            "Seconds per round against the size of the network",
+            "Seconds per round against network size",
             NETWORK,
             f"{NETWORK.cohort} clients",
         ),
         _table(
-            ["network", "weights", "million operations for an image"],
+            ["network", "weights", "MFLOP per image"],
             {_network(point): point.outcome for point in by_network},
         ),
-        "Dry runs (`snakemake -n -q`) of a study of so many cells, and of a bare Snakefile with as many jobs of one script:",
+        "Dry runs (`snakemake -n -q`) of a study, and of a bare Snakefile with as many jobs that "
+        "run one script:",
         planning.table(),
     ]
     if picture is not None:
         draw(_panels(by_clients, by_network, planning), picture)
         section.text.insert(
             0,
-            f"![Seconds against clients per round, operations for an image and cells of a study](images/{picture.name})",
+            "![Seconds against clients per round, MFLOP per image and cells per study]"
+            f"(images/{picture.name})",
         )
     return section
 
@@ -95,7 +97,7 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
 def _measured(workload: Workload, folder: Path) -> Point:
     here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
     return Point(
-        workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, weighed=False)
+        workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, alone=False)
     )
 
 
@@ -105,7 +107,10 @@ def _network(point: Point) -> tuple[str, ...]:
 
 def _sentence(what: str, load: Workload, where: str) -> str:
     shape = "x".join(map(str, load.shape))
-    return f"{what}: {where}, images of {shape}, {load.steps} local steps in batches of {load.batch}, median of {load.rounds} rounds."
+    return (
+        f"{what}: {where}, images of {shape}, {load.steps} local steps with batch size "
+        f"{load.batch}, median of {load.rounds} rounds."
+    )
 
 
 def _table(titles: Sequence[str], outcomes: Mapping[tuple[str, ...], Outcome]) -> str:
@@ -120,7 +125,12 @@ def _table(titles: Sequence[str], outcomes: Mapping[tuple[str, ...], Outcome]) -
             ]
         )
     return table(
-        [*titles, *(f"{entry.title}, s" for entry in ENTRIES), "ours x plain", "ours x Flower"],
+        [
+            *titles,
+            *(f"{entry.title}, s" for entry in ENTRIES),
+            "speedup vs plain",
+            "speedup vs Flower",
+        ],
         rows,
     )
 
@@ -138,10 +148,10 @@ def _panels(
     network = _curves([(point.facts["forward"] / 1e6, point.outcome) for point in by_network])
     return [
         Panel("Clients per round", "Seconds per round", clients),
-        Panel("Million operations for an image", "Seconds per round", network),
+        Panel("MFLOP per image", "Seconds per round", network),
         Panel(
-            "Cells of a study",
-            "Seconds of a dry run",
+            "Cells per study",
+            "Seconds per dry run",
             [Curve(OURS, ours), Curve("bare Snakefile", bare)],
         ),
     ]

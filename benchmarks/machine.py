@@ -1,4 +1,4 @@
-"""On what, with what and when."""
+"""Hardware, software and revision of a measurement."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.peers import PEERS, ROOT, pins
+from benchmarks.peers import ROOT
 
 PACKAGES = ("torch", "numpy", "snakemake")
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """CPU cores available to this process."""
     return len(os.sched_getaffinity(0))
 
 
-def described(arguments: Sequence[str], commit: str, load: float) -> str:
-    """One paragraph: date, command, commit, machine, versions, how busy it was."""
-    command = shlex.join(["make", "bench", *([f"ONLY={' '.join(arguments)}"] if arguments else [])])
+def described(command: Sequence[str], commit: str, load: float) -> str:
+    """A paragraph for a report: date, command, commit, hardware, load and package versions."""
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    peers = "; ".join(pins(peer) for peer in PEERS)
+    memory = psutil.virtual_memory().total / 2**30
     return (
-        f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{command}` at commit "
-        f"{commit} on {_processor()}, {cores()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.system()} "
-        f"{platform.release()}; load at the start {load:.1f}. Python {platform.python_version()}, {versions}. Peers: {peers}."
+        f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{shlex.join(command)}` at commit "
+        f"{commit} on {_processor()}, {cores()} cores, {memory:.0f} GiB, {platform.system()} "
+        f"{platform.release()}; load at the start {load:.1f}. "
+        f"Python {platform.python_version()}, {versions}."
     )
 
 
@@ -44,7 +44,8 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def commit() -> str:
-    """Which state of the project this is."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10"]
+def commit(*revision: str) -> str:
+    """The short hash of a revision; by default that of the working tree, marked if it is dirty."""
+    described = revision or ("--dirty",)
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=10", *described]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"

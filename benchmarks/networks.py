@@ -1,4 +1,4 @@
-"""Networks of the workloads, the same for every variant, and what a step of them must compute."""
+"""The network of each workload, the same for every variant, and its FLOPs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from cohort.models import MODELS
 
 
 def build(workload: Workload) -> nn.Module:
-    """The network with the weights that torch's current generator gives."""
+    """Build the workload's network, initialized from torch's global generator."""
     if workload.model in MODELS:
         return MODELS[workload.model]().build(workload.shape, workload.classes)
     return conv32_conv64(workload.classes)
 
 
 def conv32_conv64(classes: int) -> nn.Module:
-    """Two 3x3 convolutions and two linear layers for 28x28 pixels: 225,034 parameters for ten classes. None of the five papers' own."""
+    """Two 3x3 convolutions and two linear layers for 28x28 images; 225,034 weights at ten classes.
+
+    None of the five papers uses it.
+    """
     return nn.Sequential(
         nn.Conv2d(1, 32, 3),
         nn.ReLU(),
@@ -35,7 +38,7 @@ def conv32_conv64(classes: int) -> nn.Module:
 
 
 def forward_operations(workload: Workload) -> int:
-    """Additions and multiplications of one sample's way through the network: those of convolutions and matrix products."""
+    """FLOPs of one sample's forward pass, counting direct convolutions and matrix products."""
     network = build(workload)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network(_one_sample(workload))
@@ -43,7 +46,7 @@ def forward_operations(workload: Workload) -> int:
 
 
 def round_operations(workload: Workload) -> int:
-    """What a round must compute: forward, and the gradients that are needed, which are not those of the images."""
+    """FLOPs of a round: forward pass and weight gradients, without gradients of the images."""
     network = build(workload)
     with FlopCounterMode(display=False) as counter:
         cross_entropy(network(_one_sample(workload)), torch.zeros(1, dtype=torch.int64)).backward()

@@ -1,4 +1,4 @@
-"""docs/performance.md: each part's section stands between two marks; what is written around them stays."""
+"""docs/performance.md: replace a part's section between its two markers; keep everything else."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from pathlib import Path
 
 
 def put(text: str, name: str, section: str) -> str:
-    """The page with this section between its marks; at the end, if it has no such marks yet."""
+    """Return the page with this section between its markers, which are appended if missing."""
     begin, end = f"<!-- {name}: made by `make bench` -->", f"<!-- end of {name} -->"
     if begin not in text:
         text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
     before, _, rest = text.partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"the mark '{end}' is missing")
+        raise ValueError(
+            f"docs/performance.md lacks the marker '{end}'; put it after section {name}"
+        )
     return f"{before}{begin}\n{section.strip()}\n{end}{after}"
 
 
 def write(page: Path, name: str, section: str) -> None:
-    """Put a section into the page."""
+    """Replace a section in the file."""
     page.write_text(put(page.read_text() if page.exists() else "", name, section))

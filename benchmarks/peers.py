@@ -1,4 +1,4 @@
-"""The other programs: each at a pinned version in an environment of its own, which `make bench-peers` makes."""
+"""Other frameworks, each pinned in its own virtual environment (`make bench-peers`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PEERS = {"flower": "Flower", "pfl": "pfl", "fedlab": "FedLab"}
 
 
 def python_of(peer: str, environments: Path = HERE / ".environments") -> Path | None:
-    """The interpreter of a peer's environment, if it was made."""
+    """The Python interpreter of a peer's virtual environment; None if it is not installed."""
     folder = environments / peer
     return folder / "bin/python" if (folder / "ready").exists() else None
 
 
 def pins(peer: str) -> str:
-    """The packages of a peer and their versions, torch's aside."""
+    """The peer's pinned packages except torch and numpy, as "flwr 1.41.0, ray 2.55.1"."""
     lines = (HERE / "peers" / f"{peer}.txt").read_text().split()
     return ", ".join(
         re.sub(r"(\[.*\])?==", " ", line)
@@ -27,6 +27,6 @@ def pins(peer: str) -> str:
     )
 
 
-def environment() -> dict[str, str]:
-    """What a variant's process finds: the package and the benchmarks themselves."""
-    return os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}"}
+def environment(tree: Path = ROOT) -> dict[str, str]:
+    """Environment variables with which a process imports `cohort` and `benchmarks` from a tree."""
+    return os.environ | {"PYTHONPATH": f"{tree}:{tree / 'workflow'}"}

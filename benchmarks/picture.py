@@ -1,4 +1,4 @@
-"""The picture of how time grows: panels with logarithmic axes, in the look of the pipeline's figures."""
+"""The scaling figure: panels with logarithmic axes, styled like the pipeline's figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKERS = "os^D"
 
 @dataclass(frozen=True)
 class Curve:
-    """Points with a name."""
+    """A named series of (x, y) points."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis."""
+    """One pair of axes and its curves."""
 
     x_title: str
     y_title: str
@@ -35,7 +35,7 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel], file: Path) -> None:
-    """Draw the panels side by side; a name has the same color in all of them."""
+    """Draw the panels side by side; curves of the same name share a color and a legend entry."""
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     with rc_context(STYLE):
         figure = Figure(figsize=(PAGE_WIDTH, HEIGHT), layout="constrained")

@@ -1,4 +1,4 @@
-"""Dry runs of large studies, against a bare Snakefile of as many jobs."""
+"""Dry runs of large studies, against a bare Snakefile with as many jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.processes import Fresh
+from benchmarks.processes import Command
 from benchmarks.project import add_study, copied, environment, planned
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
@@ -41,20 +41,20 @@ rule job:
 
 @dataclass
 class Planning:
-    """Seconds and memory of the dry runs, by the number of cells: of ours, and of a bare Snakefile."""
+    """Seconds and peak memory of dry runs by number of cells, as pairs (ours, bare Snakefile)."""
 
     seconds: dict[int, tuple[list[float], list[float]]]
     peak_mb: dict[int, tuple[float, float]]
     failures: list[str]
 
     def table(self) -> str:
-        """In Markdown."""
+        """The Markdown table of all sizes."""
         titles = [
             "cells",
-            "ours, s, median",
-            "least",
+            "ours, median s",
+            "min",
             "middle half",
-            "bare, s, median",
+            "bare, median s",
             "ours / bare",
             "ours, MB",
             "bare, MB",
@@ -75,19 +75,19 @@ class Planning:
         return table(titles, rows)
 
     def goals(self) -> list[Goal]:
-        """What was to be reached with the most cells."""
+        """The goals for the largest study."""
         most = max(self.seconds, default=0)
         ratio = times_faster(*self.seconds[most]) if most else None
         memory = self.peak_mb[most][0] if most else None
         return [
             Goal(
-                f"dry run of {most:,} cells, as a multiple of a bare Snakefile's",
+                f"dry run of {most:,} cells relative to a bare Snakefile",
                 1.6,
                 ratio,
                 at_least=False,
             ),
             Goal(
-                f"its peak memory, in MB (resident set), {most:,} cells",
+                "peak memory of that dry run, MB (resident set)",
                 1000,
                 memory,
                 at_least=False,
@@ -96,28 +96,38 @@ class Planning:
 
 
 def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
-    """Measure dry runs of so many cells, which are multiples of a thousand."""
+    """Measure dry runs of studies of these sizes, each a multiple of 1,000 cells."""
     project = copied(folder / "project")
-    variants: dict[str, Fresh] = {}
+    variants: dict[str, Command] = {}
     for cells in sizes:
-        rates = [number / 1000 for number in range(1, cells // PER_RATE + 1)]
-        add_study(project, f"cells{cells}", SETTINGS, AXES | {"lr": rates})
-        assert len(planned(project, f"cells{cells}").cells) == cells
         bare = folder / f"bare{cells}"
         bare.mkdir()
         (bare / "Snakefile").write_text(BARE.format(cells=cells))
         (bare / "job.py").touch()
-        ours = (*COMMAND, "--config", f"studies=cells{cells}")
-        variants[f"ours {cells}"] = Fresh(ours, environment(project, os.environ), project)
-        variants[f"bare {cells}"] = Fresh(COMMAND, os.environ, bare)
-    variants[f"ours {sizes[0]}"].go()  # what was never run is compiled
+        variants[f"ours {cells}"] = dry_run(project, cells)
+        assert len(planned(project, study_of(cells)).cells) == cells
+        variants[f"bare {cells}"] = Command(COMMAND, os.environ, bare)
+    variants[f"ours {sizes[0]}"].run()  # compiles the bytecode
     taken, failed = interleaved(variants, rounds, warm=False)
-    there = [cells for cells in sizes if {f"ours {cells}", f"bare {cells}"} <= taken.keys()]
+    measured = [cells for cells in sizes if {f"ours {cells}", f"bare {cells}"} <= taken.keys()]
     return Planning(
-        {cells: (taken[f"ours {cells}"], taken[f"bare {cells}"]) for cells in there},
+        {cells: (taken[f"ours {cells}"], taken[f"bare {cells}"]) for cells in measured},
         {
             cells: (variants[f"ours {cells}"].peak_mb, variants[f"bare {cells}"].peak_mb)
-            for cells in there
+            for cells in measured
         },
         [f"dry run, {name} cells: failed, {reason}" for name, reason in failed.items()],
     )
+
+
+def study_of(cells: int) -> str:
+    """The name of the study with this many cells."""
+    return f"cells{cells}"
+
+
+def dry_run(project: Path, cells: int) -> Command:
+    """Add a study of `cells` cells, a multiple of 1,000, to a project; return its dry run."""
+    study, rates = study_of(cells), [number / 1000 for number in range(1, cells // PER_RATE + 1)]
+    add_study(project, study, SETTINGS, AXES | {"lr": rates})
+    command = (*COMMAND, "--config", f"studies={study}")
+    return Command(command, environment(project, os.environ), project)

@@ -1,4 +1,4 @@
-"""Variants as processes: those that live and do a round when told to, and those that are started anew each time."""
+"""Measured processes: workers that wait for each round, and commands started for each round."""
 
 from __future__ import annotations
 
@@ -17,37 +17,43 @@ import psutil
 
 from benchmarks.protocol import GO, READY, SAVE, SAVED
 
-PATIENCE_SECONDS = 20  # that a process has to end by itself
-EVERY_SECONDS = 0.05  # between two looks at the memory
+EXIT_TIMEOUT_SECONDS = 20  # before a worker is killed
+SAMPLING_SECONDS = 0.05  # between two samples of memory
 MB = 1e6
 
 
 class Variant(Protocol):
-    """What can be told to do a round."""
+    """Anything that can run one round."""
 
-    def go(self) -> float:
-        """One round: its seconds."""
+    def run(self) -> float:
+        """Run one round and return its seconds."""
 
 
 class Failed(Exception):
-    """A variant's process ended before its time."""
+    """A variant's process failed; the message is the end of its log."""
 
 
 @dataclass
-class Live:
-    """Processes that are set up and wait. Several of them do a round each at once, so that each round takes a part of the time."""
+class Workers:
+    """Identical processes that speak benchmarks.protocol and stay alive between rounds.
+
+    Each of n processes runs a round at the same time, so a round takes an n-th of that time.
+    """
 
     commands: Sequence[Sequence[str]]
     environment: Mapping[str, str]
     log: Path
+    folder: Path | None = None
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> Workers:
         try:
             with self.log.open("a") as log:
                 for command in self.commands:
-                    self.processes.append(_started(command, self.environment, log.fileno()))
-            self._hear(READY)
+                    self.processes.append(
+                        _spawn(command, self.environment, log.fileno(), self.folder)
+                    )
+            self._expect(READY)
         except BaseException:
             self.__exit__()
             raise
@@ -59,67 +65,67 @@ class Live:
             process.stdin.close()
         for process in self.processes:
             try:
-                process.wait(PATIENCE_SECONDS)
+                process.wait(EXIT_TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def go(self) -> float:
-        """One round: its seconds."""
+    def run(self) -> float:
+        """Run a round in every process; return the seconds divided by the number of processes."""
         started = time.perf_counter()
-        self._tell(GO)
-        self._hear(READY)
+        self._send(GO)
+        self._expect(READY)
         return (time.perf_counter() - started) / len(self.processes)
 
     def answer(self, file: Path) -> np.ndarray:
-        """What came of its rounds; that of the first process, since all do the same."""
-        self._tell(f"{SAVE} {file}", self.processes[:1])
-        self._hear(SAVED, self.processes[:1])
+        """The result so far, from the first process, as all compute the same; uses `file`."""
+        self._send(f"{SAVE} {file}", self.processes[:1])
+        self._expect(SAVED, self.processes[:1])
         answer: np.ndarray = np.load(file)
         return answer
 
     def peak_mb(self) -> float:
-        """The most memory that its processes and theirs take together during a round, pages that they share counted once."""
+        """Run a round and return its peak memory: all processes and children, shared pages once."""
         seen, done = [0.0], threading.Event()
 
-        def look() -> None:
-            while not done.wait(EVERY_SECONDS):
-                seen.append(sum(map(proportional_mb, self.processes)))
+        def sample() -> None:
+            while not done.wait(SAMPLING_SECONDS):
+                seen.append(sum(map(pss_mb, self.processes)))
 
-        watcher = threading.Thread(target=look)
+        watcher = threading.Thread(target=sample)
         watcher.start()
         try:
-            self.go()
+            self.run()
         finally:
             done.set()
             watcher.join()
-        return max(*seen, sum(map(proportional_mb, self.processes)))
+        return max(*seen, sum(map(pss_mb, self.processes)))
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
 
-    def _tell(self, words: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
+    def _send(self, words: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdin is not None
             try:
                 process.stdin.write(words + "\n")
                 process.stdin.flush()
             except BrokenPipeError:
-                raise Failed(self._last_words()) from None
+                raise Failed(self._last_log_line()) from None
 
-    def _hear(self, word: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
+    def _expect(self, word: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdout is not None
             while (line := process.stdout.readline()).strip() != word:
                 if not line:
-                    process.wait(PATIENCE_SECONDS)  # it may still have something to say
-                    raise Failed(self._last_words())
+                    process.wait(EXIT_TIMEOUT_SECONDS)  # so that its log is complete
+                    raise Failed(self._last_log_line())
 
 
 @dataclass
-class Fresh:
-    """A command that is started anew for each round."""
+class Command:
+    """A command whose run from start to exit is one round; `before` runs untimed ahead of it."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -127,8 +133,8 @@ class Fresh:
     before: Callable[[], object] = lambda: None
     peak_mb: float = 0.0
 
-    def go(self) -> float:
-        """From its start to its end: the seconds."""
+    def run(self) -> float:
+        """Run the command and return its seconds; update its peak resident set size."""
         self.before()
         started = time.perf_counter()
         with subprocess.Popen(
@@ -139,37 +145,38 @@ class Fresh:
             stderr=subprocess.PIPE,
         ) as process:
             assert process.stderr is not None
-            said = process.stderr.read()
+            stderr = process.stderr.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise Failed(said.decode()[-500:])
+            raise Failed(stderr.decode()[-500:])
         self.peak_mb = max(self.peak_mb, usage.ru_maxrss * 1024 / MB)
         return time.perf_counter() - started
 
 
-def proportional_mb(process: subprocess.Popen[str]) -> float:
-    """The proportional set size of a process and of those that it started: a page that n processes map counts as an n-th in each."""
+def pss_mb(process: subprocess.Popen[str]) -> float:
+    """Proportional set size (PSS) of a process and its children: shared pages count in part."""
     try:
         parent = psutil.Process(process.pid)
         family = [parent, *parent.children(recursive=True)]
     except psutil.Error:
         return 0.0
-    return sum(map(_own_mb, family))
+    return sum(map(_process_pss_mb, family))
 
 
-def _own_mb(process: psutil.Process) -> float:
+def _process_pss_mb(process: psutil.Process) -> float:
     try:
         return float(process.memory_full_info().pss) / MB
     except psutil.Error:
         return 0.0
 
 
-def _started(
-    command: Sequence[str], environment: Mapping[str, str], log: int
+def _spawn(
+    command: Sequence[str], environment: Mapping[str, str], log: int, folder: Path | None
 ) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
+        cwd=folder,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

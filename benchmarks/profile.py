@@ -1,4 +1,4 @@
-"""Where a round goes: the operations that take most of it."""
+"""The PyTorch operations that take most of a round."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ LINES = 10
 
 
 def measure(workloads: Sequence[Workload], folder: Path) -> Section:
-    """The section: a table for each workload."""
+    """Profile one round of each workload."""
     text = [
-        "One round of ours, one process, under `torch.profiler`: each operation's own time and its part of the round as profiled, in which "
-        "small operations look dearer than they are. The last line is Python, and operations that take less."
+        "One round of ours, one process, under `torch.profiler`: self time of each operation and "
+        "its share of the profiled round. Profiling overstates small operations. The last row is "
+        "Python and all other operations."
     ]
     for workload in workloads:
         here = folder / workload.name
@@ -53,6 +54,6 @@ def _table(profile: dict[str, Any]) -> str:
         for name, (seconds, count) in first
     ]
     return table(
-        ["operation", "calls", "s", "of the round"],
-        [*rows, ["all else", "", number(rest), f"{rest / whole:.1%}"]],
+        ["operation", "calls", "self time, s", "share"],
+        [*rows, ["everything else", "", number(rest), f"{rest / whole:.1%}"]],
     )

@@ -1,4 +1,4 @@
-"""A copy of the project in which studies of the benchmarks are planned and run."""
+"""Copies of the project in which benchmarks and tests plan and run studies."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PARTS = (
 )
 
 
-def copied(target: Path) -> Path:
-    """The project's files, without results, in a folder of their own."""
+def copied(target: Path, root: Path = ROOT) -> Path:
+    """Copy the project's files, without results, into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
-        source = ROOT / part
+        source = root / part
         if source.is_dir():
             shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -39,7 +39,7 @@ def copied(target: Path) -> Path:
 def add_study(
     project: Path, name: str, settings: Mapping[str, Any], axes: Mapping[str, Any]
 ) -> None:
-    """A study of one experiment."""
+    """Write a study with one experiment into a project folder."""
     study = {
         "title": name,
         "settings": dict(settings),
@@ -49,11 +49,11 @@ def add_study(
 
 
 def planned(project: Path, study: str) -> Plan:
-    """The plan of a study."""
+    """Plan one study of a project folder."""
     with contextlib.chdir(project):
         return load({"studies": study})
 
 
 def environment(project: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """What a command in the project finds."""
+    """Environment variables with which a command imports `cohort` from a project folder."""
     return dict(base) | {"PYTHONPATH": str(project / "workflow")}

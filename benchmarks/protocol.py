@@ -1,4 +1,4 @@
-"""How a variant's process is told to go on: one word a line on its standard input, one word a line back."""
+"""The protocol between driver and worker: one word per line on the worker's stdin and stdout."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ READY, SAVED = "ready", "saved"
 GO, SAVE = "go", "save"
 
 Answer = Callable[[], np.ndarray]
-"""What came of the rounds so far: all weights in one row, or what was found out."""
+"""Returns the result so far as a vector: all weights, or the metrics."""
 
 
 class Channel:
-    """The variant's end. What else is printed in its process goes to standard error."""
+    """The worker's end. Anything else that the worker prints goes to stderr."""
 
     def __init__(self) -> None:
         self._replies = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that last words come last
+        # Keeps stdout and stderr in order, so that an error message is the last line of the log.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
     def wait(self, answer: Answer) -> bool:
-        """Say that the work so far is done, then wait for the word to go on; False when there is no more to do."""
+        """Report the last round as done, then wait; return False when there are no more rounds."""
         print(READY, file=self._replies)
         for line in sys.stdin:
             word, _, path = line.strip().partition(" ")
@@ -37,7 +38,7 @@ class Channel:
 
 
 def serve(step: Callable[[], object], answer: Answer) -> None:
-    """One step for each word to go on."""
+    """Run `step` once for each round that the driver asks for; return when it hangs up."""
     channel = Channel()
     while channel.wait(answer):
         step()

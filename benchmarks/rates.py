@@ -1,8 +1,8 @@
-"""What the measured peak of the machine is a peak of."""
+"""The operations that measure the machine's peak FLOP rate."""
 
 from __future__ import annotations
 
-SIZE = 2048  # rows and columns of the matrices
+SIZE = 2048  # matrices are SIZE x SIZE
 IMAGES, CHANNELS, SIDE, KERNEL = 64, 64, 56, 3  # of the convolution
 REPEATS = 3
 
@@ -10,9 +10,9 @@ OPERATIONS = {
     "product": REPEATS * 2 * SIZE**3,
     "convolution": REPEATS * 2 * IMAGES * SIDE**2 * CHANNELS**2 * KERNEL**2,
 }
-"""Additions and multiplications of one step, by style."""
+"""FLOPs of one step, by style."""
 
 TITLES = {
-    "product": f"product of {SIZE} x {SIZE} matrices",
-    "convolution": f"{KERNEL}x{KERNEL} convolution of {CHANNELS} into {CHANNELS} channels",
+    "product": f"{SIZE}x{SIZE} matrix product",
+    "convolution": f"{KERNEL}x{KERNEL} convolution from {CHANNELS} to {CHANNELS} channels",
 }

@@ -1,4 +1,4 @@
-"""The table of a contest: times, ratios, memory, part of the machine's peak, differences."""
+"""The table of a contest: times, speedups, memory, share of the machine's peak, differences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from benchmarks.rates import OPERATIONS, TITLES
 from benchmarks.sweeps import Summary
 from benchmarks.tables import NOTHING, number, seconds, table
 
-DIFFERENT = 1e-4  # a larger difference is none of rounding
+DIFFERENT = 1e-4  # more than rounding explains
 
 
 @dataclass(frozen=True)
 class Results:
-    """What is to be shown of a contest: its entries, each against the `references` (column title and entry), and against the answer of the
-    first of them where answers are `compared`."""
+    """A contest's results for display.
+
+    `references` maps column titles to the entries that speedups are relative to. If `compared`,
+    each variant's result is also compared with that of the first reference.
+    """
 
     outcome: Outcome
     entries: Sequence[Entry]
@@ -32,41 +35,41 @@ class Results:
 
     @property
     def reference(self) -> Entry:
-        """The entry that answers are compared with."""
+        """The entry whose result is the reference."""
         return next(iter(self.references.values()))
 
-    def complaints(self) -> list[str]:
-        """What is missing, failed or different."""
+    def problems(self) -> list[str]:
+        """A sentence for each variant that is missing, failed or computed something else."""
         different = {
             title: found for title, found in self.differences.items() if not found <= DIFFERENT
         }
-        return self.outcome.complaints() + [
-            f"{title}: its answer differs from that of '{self.reference.title}' by {number(found)}"
+        return self.outcome.problems() + [
+            f"{title}: its result differs from that of '{self.reference.title}' by {number(found)}"
             for title, found in different.items()
         ]
 
     def table(self) -> str:
-        """In Markdown."""
+        """The Markdown table, one row per entry."""
         titles = [
             "variant",
-            f"s/{self.unit}, median",
-            "least",
+            f"median s/{self.unit}",
+            "min",
             "middle half",
             *self.references,
             "memory, MB",
-            "of the peak",
+            "% of peak",
             "difference",
         ]
         return table(titles, [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
-        """What the peak is."""
+        """The sentence that explains the peak."""
         rates = ", ".join(
             f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items()
         )
         return (
-            f"The peak is the faster of what torch itself reached in the same sweeps, one thread on each core, in billions of additions "
-            f"and multiplications a second (float32): {rates}. It is no limit of the hardware."
+            "Peak: the highest rate that PyTorch reached in the same sweeps, one thread per core, "
+            f"in float32 GFLOP/s: {rates}. The hardware may be capable of more."
         )
 
     def _row(self, entry: Entry) -> list[str]:
@@ -89,13 +92,13 @@ class Results:
     def _share(self, taken: Sequence[float]) -> str:
         rates = self._rates()
         return (
-            f"{100 * self.operations / Summary.of(taken).median / max(rates.values()):.0f} %"
+            f"{100 * self.operations / Summary.of(taken).median / max(rates.values()):.0f}%"
             if rates
             else NOTHING
         )
 
     def _rates(self) -> dict[str, float]:
-        """Operations a second of all cores together, by what they compute."""
+        """FLOP/s of all cores together, by style."""
         found = {style: self.outcome.seconds.get(entry.title) for style, entry in RATES.items()}
         return {
             style: OPERATIONS[style] / Summary.of(taken).median

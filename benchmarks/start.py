@@ -1,4 +1,4 @@
-"""W5: how long a cell takes to begin."""
+"""W5: how long a cell takes to start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.processes import Fresh
+from benchmarks.processes import Command
 from benchmarks.project import add_study, copied, environment, planned
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, Section, number, seconds, table
@@ -25,36 +25,19 @@ SETTINGS = {
 AXES = {"partition": ["iid"], "J": ["J1"], "strategy": ["fedavg"], "seed": [0]}
 IMPORT, CELL, BY_NAME = (
     'python -c "import torch"',
-    "a cell, from its plan file",
-    "a cell by its digest, planned first",
+    "a cell from its plan file",
+    "a cell by digest, including planning",
 )
 
 
 def measure(rounds: int, folder: Path) -> Section:
-    """The section: processes from their start to their end, which for a cell is the end of its first round, saved."""
+    """Time whole processes: `import torch`, and a cell that exits after its first checkpoint."""
     project = copied(folder)
-    add_study(project, "start", SETTINGS, AXES)
-    (cell,) = planned(project, "start").cells.values()
-    found = environment(project, os.environ)
-
-    def forget() -> None:
-        for state in (project / "results/cells").rglob("*.state"):
-            shutil.rmtree(state)
-
-    def begun(cell: str, *more: str) -> Fresh:
-        return Fresh(
-            [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *more],
-            found,
-            project,
-            before=forget,
-        )
-
-    by_name = begun(cell.digest, "--config", "studies=start")
-    by_name.go()  # prepares the data, deals the shards and writes the plan file
     variants = {
-        IMPORT: Fresh([sys.executable, "-c", "import torch"], found, project),
-        CELL: begun(f"results/plan/{cell.digest}.json"),
-        BY_NAME: by_name,
+        IMPORT: Command(
+            [sys.executable, "-c", "import torch"], environment(project, os.environ), project
+        ),
+        **cells(project),
     }
     taken, failed = interleaved(variants, rounds)
     rows = [
@@ -67,25 +50,36 @@ def measure(rounds: int, folder: Path) -> Section:
         for name in variants
         if name in taken and IMPORT in taken
     ]
+    titles = ["process", "median s", "min", "middle half", "vs import torch", "memory, MB"]
     ratio = times_faster(taken[CELL], taken[IMPORT]) if {CELL, IMPORT} <= taken.keys() else None
+    text = "time to start a cell relative to `import torch`"
     return Section(
         "W5: Start of a cell",
         [
-            "From the start of a process to its end: `cohort run ... --until 1` loads prepared data (the bundled digits) and shards, "
-            "builds `aml-lenet`, does one round of one local step, saves a checkpoint and ends. "
-            f"{rounds} of each, interleaved. Memory: the largest resident set of the process.",
-            table(
-                ["process", "s, median", "least", "middle half", "x import torch", "memory, MB"],
-                rows,
-            ),
+            "From process start to exit: `cohort run ... --until 1` loads prepared data (the "
+            "bundled digits) and shards, builds `aml-lenet`, runs one round of one local step and "
+            f"saves a checkpoint. {rounds} runs of each, interleaved. Memory: peak resident set "
+            "size.",
+            table(titles, rows),
         ],
-        [
-            Goal(
-                "time of a cell's start, as a multiple of `import torch`",
-                1.2,
-                ratio,
-                at_least=False,
-            )
-        ],
+        [Goal(text, 1.2, ratio, at_least=False)],
         [f"{name}: failed, {reason}" for name, reason in failed.items()],
     )
+
+
+def cells(project: Path) -> dict[str, Command]:
+    """Prepare a cell in a project folder; return the commands that start it, by title."""
+    add_study(project, "start", SETTINGS, AXES)
+    (cell,) = planned(project, "start").cells.values()
+
+    def reset() -> None:
+        for state in (project / "results/cells").rglob("*.state"):
+            shutil.rmtree(state)
+
+    def run(cell: str, *options: str) -> Command:
+        command = [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *options]
+        return Command(command, environment(project, os.environ), project, before=reset)
+
+    by_name = run(cell.digest, "--config", "studies=start")
+    by_name.run()  # prepares data and shards, writes the plan file
+    return {CELL: run(f"results/plan/{cell.digest}.json"), BY_NAME: by_name}

@@ -1,4 +1,7 @@
-"""One round of each variant in random order, again and again, so that whatever slows the machine down slows all of them down."""
+"""Interleaved timing: each sweep runs every variant once in random order.
+
+A busy machine then slows all variants alike, and ratios are taken within a sweep.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ Seconds = Sequence[float]
 
 @dataclass(frozen=True)
 class Summary:
-    """The median, the least, and between which values the middle half lies."""
+    """Median, minimum and quartiles."""
 
     median: float
-    least: float
+    minimum: float
     quarters: tuple[float, float]
 
     @classmethod
     def of(cls, values: Seconds) -> Summary:
-        """Of some values."""
+        """Summarize at least one value."""
         quarters = (
             statistics.quantiles(values, n=4, method="inclusive")
             if len(values) > 1
@@ -34,12 +37,14 @@ class Summary:
 def interleaved(
     variants: Mapping[str, Variant],
     rounds: int,
-    tell: Callable[[str], None] = lambda text: None,
+    log: Callable[[str], None] = lambda text: None,
     *,
     warm: bool = True,
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """The seconds of each variant, as many of each, and why some failed. A first round of each is not counted, where they
-    are to be `warm`."""
+    """Time `rounds` sweeps; return the seconds of each variant and the reason of each failure.
+
+    With `warm`, one more sweep runs first and is not counted. A variant that fails is left out.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     failures: dict[str, str] = {}
     for sweep in range(0 if warm else 1, rounds + 1):
@@ -47,17 +52,17 @@ def interleaved(
         random.shuffle(order)
         for name in order:
             try:
-                taken = variants[name].go()
+                taken = variants[name].run()
             except Failed as error:
                 failures[name] = str(error)
                 seconds.pop(name)
             else:
                 if sweep:
                     seconds[name].append(taken)
-        tell(f"sweep {sweep} of {rounds}")
+        log(f"sweep {sweep} of {rounds}")
     return seconds, failures
 
 
 def times_faster(reference: Seconds, ours: Seconds) -> float:
-    """How many times as long the reference took: the median over sweeps, each compared within itself."""
+    """Speedup over the reference: the median over sweeps of the ratio within each sweep."""
     return statistics.median(slow / fast for slow, fast in zip(reference, ours, strict=True))

@@ -1,4 +1,4 @@
-"""How numbers are printed."""
+"""Sections, goals, tables and numbers in Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound that a measured number is to keep."""
+    """A bound on a measured value: a minimum if `at_least`, else a maximum."""
 
     text: str
     bound: float
@@ -21,7 +21,7 @@ class Goal:
 
     @property
     def verdict(self) -> str:
-        """Whether it is kept."""
+        """Whether the bound is reached."""
         if self.measured is None:
             return "not measured"
         kept = self.measured >= self.bound if self.at_least else self.measured <= self.bound
@@ -30,7 +30,7 @@ class Goal:
 
 @dataclass
 class Section:
-    """What came of a part: its text, its goals, and what went wrong."""
+    """The results of one part: paragraphs, goals and failures."""
 
     title: str
     text: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Section:
     failures: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
-        """All of it."""
+        """The section in Markdown."""
         rows = [
             [goal.text, _bound(goal), number(goal.measured), f"**{goal.verdict}**"]
             for goal in self.goals
@@ -49,22 +49,16 @@ class Section:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, its columns as wide as they must be."""
+    """A Markdown table with aligned columns."""
     lines = [list(titles), *map(list, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    padded = [
-        "| "
-        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        + " |"
-        for line in lines
-    ]
-    return "\n".join(
-        [padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]]
-    )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    padded = [f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines]
+    return "\n".join([padded[0], rule, *padded[1:]])
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """So many digits that count."""
+    """Format a value with this many significant digits; None becomes a dash."""
     if value is None:
         return NOTHING
     if value and abs(value) < 1e-3:
@@ -75,11 +69,11 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def seconds(summary: Summary, unit: float = 1.0) -> list[str]:
-    """Median, least, and the middle half."""
+    """Median, minimum and interquartile range, as three table cells."""
     low, high = summary.quarters
     return [
         number(summary.median / unit),
-        number(summary.least / unit),
+        number(summary.minimum / unit),
         f"{number(low / unit)} to {number(high / unit)}",
     ]
 

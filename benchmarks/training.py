@@ -1,4 +1,4 @@
-"""W1 to W3: rounds of local training."""
+"""W1 to W3: training rounds."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ EAGER = Entry(
     "plain",
     options=("--threads", "1", "--style", "eager"),
 )
-ONE_BY_ONE = (OURS, SERIAL, EAGER, PLAIN_ONE_THREAD)
-TRAINERS = {"W2": (SERIAL, BATCHED)}  # beside the one that `auto` takes
-LEAST = {"W1": 1.8, "W2": 1.7}  # times as fast as peers, per machine
+SINGLE_SAMPLE = (OURS, SERIAL, EAGER, PLAIN_ONE_THREAD)
+TRAINERS = {"W2": (SERIAL, BATCHED)}  # besides the one that `auto` chooses
+SPEEDUP_GOALS = {"W1": 1.8, "W2": 1.7}  # over Flower and pfl, per machine
 
 
 def measure(workload: Workload, folder: Path) -> Section:
-    """The section of a workload."""
-    one_by_one = workload.batch == 1
-    entries = ONE_BY_ONE if one_by_one else (*ALL, *TRAINERS.get(workload.name, ()))
+    """Measure the rounds of a workload by every variant."""
+    single_sample = workload.batch == 1
+    entries = SINGLE_SAMPLE if single_sample else (*ALL, *TRAINERS.get(workload.name, ()))
     facts = work.write(workload, folder)
     outcome = contest((*entries, *RATES.values()), folder, workload.rounds)
     results = Results(
         outcome,
         entries,
-        {"x eager": EAGER} if one_by_one else {"x plain": PLAIN, "x Flower": FLOWER},
+        {"vs eager": EAGER} if single_sample else {"vs plain": PLAIN, "vs Flower": FLOWER},
         facts["round"],
         compared=workload.augmentation == "none",
     )
@@ -61,48 +61,51 @@ def measure(workload: Workload, folder: Path) -> Section:
         _comparison(results, folder),
     ]
     return Section(
-        f"{workload.name}: {workload.title}", text, goals(workload, outcome), results.complaints()
+        f"{workload.name}: {workload.title}", text, goals(workload, outcome), results.problems()
     )
 
 
 def goals(workload: Workload, outcome: Outcome) -> list[Goal]:
-    """What was to be reached on this workload."""
+    """The goals of a workload."""
     if workload.name == "W3":
         return [
             Goal(
-                "times as fast as the plain loop without DataLoader, one thread each",
+                "speedup over the plain loop without DataLoader, one thread each",
                 1.4,
                 outcome.ratio(EAGER, OURS),
             )
         ]
-    if workload.name not in LEAST:
+    if workload.name not in SPEEDUP_GOALS:
         return []
     machine = {
-        f"times as fast as {peer.title}, per machine": outcome.ratio(peer, OURS_PER_MACHINE)
+        f"speedup over {peer.title}, per machine": outcome.ratio(peer, OURS_PER_MACHINE)
         for peer in (FLOWER, PFL)
     }
     core = {
-        f"times as fast as {peer.title}, per core": outcome.ratio(peer, OURS)
+        f"speedup over {peer.title}, per core": outcome.ratio(peer, OURS)
         for peer in (PLAIN_ONE_THREAD, PFL_ONE_THREAD)
     }
-    found = [Goal(text, LEAST[workload.name], ratio) for text, ratio in machine.items()]
+    found = [Goal(text, SPEEDUP_GOALS[workload.name], ratio) for text, ratio in machine.items()]
     found += (
         [Goal(text, 1.6, ratio) for text, ratio in core.items()] if workload.name == "W2" else []
     )
     memory = outcome.memory_ratio(OURS_PER_MACHINE, FLOWER)
-    return [*found, Goal("memory per machine, as a part of Flower's", 1.0, memory, at_least=False)]
+    return [*found, Goal("memory per machine relative to Flower", 1.0, memory, at_least=False)]
 
 
 def _comparison(results: Results, folder: Path) -> str:
     if not results.compared:
-        return "Everyone draws its own augmentation, so weights are not compared."
+        return "Each variant draws its own augmentations, so weights are not compared."
     if results.reference.title not in results.outcome.answers:
         return f"'{results.reference.title}' failed, so weights are not compared."
-    start = np.concatenate([values.reshape(-1) for values in work.read(folder).weights.values()])
+    start = np.concatenate(
+        [values.reshape(-1) for values in work.read_work(folder).weights.values()]
+    )
     moved = largest_difference(start, results.outcome.answers[results.reference.title])
     return (
-        f"Difference: the largest of all weights' to those of '{results.reference.title}' after the first round, as a part of the largest "
-        f"weight. The round moved them by {number(moved)}."
+        "Difference: the largest difference of a weight from that of "
+        f"'{results.reference.title}' after the first round, relative to the largest weight. The "
+        f"round itself changed the weights by {number(moved)}."
     )
 
 
@@ -117,8 +120,9 @@ def _description(workload: Workload, facts: Mapping[str, int]) -> str:
     )
     work = f"{amount} {'epoch' if epochs else 'step'}{'s' if amount > 1 else ''}"
     return (
-        f"{clients} with {workload.size} images of {shape}{augmented}, {work} in batches of {workload.batch}; SGD with momentum "
-        f"{workload.momentum:g} and weight decay {workload.weight_decay:g}; `{workload.model}` with {facts['weights']:,} weights. A round "
-        f"needs {number(facts['round'] / 1e9)} billion additions and multiplications, by direct convolutions (augmentation not counted). "
-        f"{workload.rounds} rounds of each variant, interleaved."
+        f"{clients} with {workload.size} images of {shape}{augmented}, {work} with batch size "
+        f"{workload.batch}; SGD with momentum {workload.momentum:g} and weight decay "
+        f"{workload.weight_decay:g}; `{workload.model}` with {facts['weights']:,} weights. A round "
+        f"takes {number(facts['round'] / 1e9)} GFLOP with direct convolutions (augmentation not "
+        f"counted). {workload.rounds} rounds per variant, interleaved."
     )

@@ -1,4 +1,4 @@
-"""What a round of each workload is: the network, the clients and their local work."""
+"""The workloads: network, clients and local work of a round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cohort.cell.settings import local_work
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Clients of `size` samples each, of which a cohort does the local work J from the same weights in each round."""
+    """Federated training with `clients` clients of `size` samples, `cohort` of them per round."""
 
     name: str
     title: str
@@ -32,34 +32,34 @@ class Workload:
 
     @property
     def steps(self) -> int:
-        """Local steps of a client in a round."""
+        """Local steps per client and round."""
         amount, epochs = local_work(self.J)
         return amount * self.per_epoch if epochs else amount
 
     @property
     def per_epoch(self) -> int:
-        """Batches of an epoch, the last of which may be smaller."""
+        """Batches per epoch, including a smaller last one."""
         return -(-self.size // self.batch)
 
     @property
     def epochs(self) -> int:
-        """Epochs that a client begins in a round."""
+        """Epochs that a client starts in a round; the last may be incomplete."""
         return -(-self.steps // self.per_epoch)
 
     def batches(self, orders: np.ndarray) -> Iterator[np.ndarray]:
-        """The batches of a client's round, given the order of its samples in each epoch."""
+        """A client's batches in a round, given the order of its samples in each epoch."""
         for step in range(self.steps):
             epoch, place = divmod(step, self.per_epoch)
             yield orders[epoch, place * self.batch : (place + 1) * self.batch]
 
     @property
     def samples(self) -> int:
-        """Samples of all batches of all clients in a round."""
+        """Samples processed in a round, over all clients and steps."""
         orders = np.zeros((self.epochs, self.size), dtype=np.int8)
         return self.cohort * sum(len(batch) for batch in self.batches(orders))
 
     def tiny(self) -> Workload:
-        """The same in a second, to see that the harness works."""
+        """A version that runs in a second, to check that the benchmark works."""
         amount, epochs = local_work(self.J)
         less = f"J{min(amount, 2)}{'e' if epochs else ''}"
         return replace(
@@ -73,7 +73,7 @@ class Workload:
         )
 
 
-# The learning rates take no time; these are so low that rounding does not grow into differences within one round.
+# Learning rates are low so that rounding differences between variants stay small over a round.
 W1 = Workload(
     name="W1",
     title="LeNet of the AML project",
@@ -104,7 +104,7 @@ W2A = replace(
 )
 W3 = Workload(
     name="W3",
-    title="One sample a step",
+    title="One sample per step",
     model="conv32-conv64",
     shape=(1, 28, 28),
     classes=10,

@@ -1,1 +1,1 @@
-"""What is compared: each a process that does one round when it is told to."""
+"""The programs under comparison: each a worker process that speaks benchmarks.protocol."""

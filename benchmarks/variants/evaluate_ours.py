@@ -1,4 +1,4 @@
-"""Ours: the pipeline's own evaluation of all samples."""
+"""Ours: the pipeline's evaluation of all samples."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import numpy as np
 import torch
 
 from benchmarks.protocol import serve
-from benchmarks.variants.given import arguments, given_work
+from benchmarks.variants.inputs import arguments
 from benchmarks.variants.ours import samples_of, task_of
+from benchmarks.work import read_work
 from cohort.training.evaluation import evaluate
 from cohort.training.precision import set_up
 
 
 def main() -> None:
-    """Evaluations, when told to."""
+    """Serve evaluations of all samples; the result is loss and accuracy."""
     set_up("float32", torch.device("cpu"))
-    given = given_work(arguments().folder)
+    given = read_work(arguments().folder)
     task, samples = task_of(given), samples_of(given)
     weights, everything = task.initial_weights(), torch.arange(len(given.labels))
     found: list[float] = []

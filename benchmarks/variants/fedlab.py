@@ -1,4 +1,4 @@
-"""FedLab, standalone: its serial client trainer and its synchronous server."""
+"""FedLab in one process: its serial client trainer and synchronous server."""
 
 from __future__ import annotations
 
@@ -11,41 +11,38 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.protocol import serve
-from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard
-from benchmarks.work import Work
+from benchmarks.variants.inputs import Augmented, arguments, flat, network, shard
+from benchmarks.work import Work, read_work
 from cohort.models.vision import from_torchvision
 
-from_torchvision(
-    "transforms"
-)  # FedLab imports torchvision by itself, which fails beside some builds of torch
+# FedLab imports torchvision, which fails with some builds of torch unless imported this way.
+from_torchvision("transforms")
 
 from fedlab.contrib.algorithm.basic_client import SGDSerialClientTrainer  # noqa: E402
 from fedlab.contrib.algorithm.basic_server import SyncServerHandler  # noqa: E402
 
 
 class Clients:
-    """What FedLab asks of a data set: a loader for each client, with the batches of the work."""
+    """The data set interface of FedLab: a loader per client with the drawn batches."""
 
     def __init__(self, given: Work):
         self.given, self.round = given, 0
 
     def get_dataloader(self, client: int, batch_size: int) -> DataLoader[Any]:
-        """A client's loader: one epoch of it for each of the work's."""
+        """A client's loader for the current round; each pass over it is one epoch."""
         load = self.given.workload
         data = (
             Augmented(self.given, client)
             if load.augmentation != "none"
             else TensorDataset(*shard(self.given, client))
         )
-        orders, taken = (
-            iter(self.given.epochs(self.round, client)),
-            min(load.steps * load.batch, load.size),
-        )
-        return DataLoader(data, batch_size, sampler=Turns(orders, taken))
+        orders = iter(self.given.epochs(self.round, client))
+        taken = min(load.steps * load.batch, load.size)
+        return DataLoader(data, batch_size, sampler=EpochOrders(orders, taken))
 
 
-class Turns:
-    """An order of samples that is another one in each epoch."""
+class EpochOrders:
+    """A sampler that yields the next drawn order in each epoch."""
 
     def __init__(self, orders: Any, taken: int):
         self.orders, self.taken = orders, taken
@@ -58,14 +55,14 @@ class Turns:
 
 
 class Trainer(SGDSerialClientTrainer):
-    """FedLab's trainer with momentum and weight decay, which it does not offer, afresh for each client."""
+    """FedLab's trainer with the momentum and weight decay that it lacks."""
 
     def __init__(self, given: Work, logger: logging.Logger):
         super().__init__(network(given), given.workload.clients, cuda=False, logger=logger)
         self.workload = given.workload
 
     def setup_optim(self, epochs: int, batch_size: int, lr: float) -> None:
-        """Its own, with another optimizer."""
+        """Replace FedLab's optimizer."""
         super().setup_optim(epochs, batch_size, lr)
         load = self.workload
         self.optimizer = torch.optim.SGD(
@@ -73,14 +70,14 @@ class Trainer(SGDSerialClientTrainer):
         )
 
     def train(self, parameters: Tensor, loader: DataLoader[Any]) -> list[Tensor]:
-        """Its own, with a momentum that does not go from client to client."""
+        """Train one client; momentum starts at zero."""
         self.optimizer.state.clear()
         return super().train(parameters, loader)
 
 
 def main() -> None:
-    """Rounds, when told to."""
-    given = given_work(arguments().folder)
+    """Serve FedAvg rounds; the result is the global weights."""
+    given = read_work(arguments().folder)
     load, logger = given.workload, logging.getLogger("fedlab")
     logger.setLevel(logging.ERROR)
     server = SyncServerHandler(

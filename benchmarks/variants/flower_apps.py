@@ -1,4 +1,4 @@
-"""Flower's server and client: FedAvg by its message interface, the cohort and the batches as the work says."""
+"""Flower's server and client apps: FedAvg on the drawn cohorts and batches."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
 from benchmarks.protocol import Channel
-from benchmarks.variants.given import Augmented, flat, given_work, network, shard
-from benchmarks.work import Work
+from benchmarks.variants.inputs import Augmented, flat, network, shard
+from benchmarks.work import Work, read_work
 
 client_app = ClientApp()
 
 
 @client_app.train()
 def train(message: Message, context: Context) -> Message:
-    """A client's local work, on one thread: the actors share the cores."""
+    """Run a client's local work on one thread, as there is one actor per core."""
     config = message.content["config"]
-    given, round, client = (
-        _work(config["folder"]),
-        int(config["server-round"]),
-        int(config["client"]),
-    )
+    given = _work(config["folder"])
+    round, client = int(config["server-round"]), int(config["client"])
     load = given.workload
     model = network(given)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
@@ -53,7 +50,7 @@ def train(message: Message, context: Context) -> Message:
 @functools.cache
 def _work(folder: str) -> Work:
     torch.set_num_threads(1)
-    return given_work(Path(folder))
+    return read_work(Path(folder))
 
 
 def _batches(given: Work, round: int, client: int) -> Iterator[list[Tensor]]:
@@ -67,11 +64,14 @@ def _batches(given: Work, round: int, client: int) -> Iterator[list[Tensor]]:
         yield [inputs[batch], labels[batch]]
 
 
-class Told(FedAvg):
-    """FedAvg whose rounds begin when the driver says so, with the cohort of the work: the k-th node trains as the k-th client of it."""
+class DrivenFedAvg(FedAvg):
+    """FedAvg that starts each round on the driver's command.
+
+    The k-th sampled node trains as the k-th client of the drawn cohort.
+    """
 
     def __init__(self, folder: Path, channel: Channel):
-        self.folder, self.given, self.channel = folder, given_work(folder), channel
+        self.folder, self.given, self.channel = folder, read_work(folder), channel
         load = self.given.workload
         super().__init__(
             fraction_train=(load.cohort + 0.5) / load.clients
@@ -85,25 +85,25 @@ class Told(FedAvg):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The messages of a round."""
+        """Wait for the driver, then address the round's messages to the drawn cohort."""
         if not self.channel.wait(lambda: flat(arrays.to_torch_state_dict().values())):
             raise SystemExit
         messages = list(super().configure_train(server_round, arrays, config, grid))
         for message, client in zip(messages, self.given.cohort(server_round), strict=True):
-            told = ConfigRecord(
+            instructions = ConfigRecord(
                 {"server-round": server_round, "client": client, "folder": str(self.folder)}
             )
-            message.content = RecordDict({"arrays": arrays, "config": told})
+            message.content = RecordDict({"arrays": arrays, "config": instructions})
         return messages
 
 
 def server(folder: Path, channel: Channel) -> ServerApp:
-    """The server that begins with the work's initial weights and never ends by itself."""
+    """A server app that starts from the drawn weights and runs until the driver hangs up."""
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        strategy = Told(folder, channel)
+        strategy = DrivenFedAvg(folder, channel)
         weights = ArrayRecord(network(strategy.given).state_dict())
         strategy.start(
             grid=grid, initial_arrays=weights, train_config=ConfigRecord({}), num_rounds=10**6

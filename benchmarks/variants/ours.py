@@ -1,4 +1,4 @@
-"""Ours: the pipeline's own round on its own task, in a process set up as a cell's job is."""
+"""Ours: the pipeline's federated rounds, in a process set up like a cell's job."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from benchmarks.protocol import serve
-from benchmarks.variants.given import arguments, flat, given_work, network
-from benchmarks.work import MEAN, SCALE, SEED, STD, Work
+from benchmarks.variants.inputs import arguments, flat, network
+from benchmarks.work import MEAN, SCALE, SEED, STD, Work, read_work
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.partition.deal import Shards
@@ -21,11 +21,11 @@ from cohort.training.servers.average import Average
 from cohort.training.task import Task
 from cohort.training.trainers import choose_trainer
 
-ENDLESS = 10**6  # rounds, and rounds between two evaluations
+ENDLESS = 10**6  # rounds, also between evaluations
 
 
 def task_of(given: Work, trainer: str = "auto") -> Task:
-    """FedAvg on this work."""
+    """The FedAvg task of the drawn work."""
     samples, shards = samples_of(given), _shards(given)
     model = network(given).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     settings = _settings(given)
@@ -49,7 +49,7 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
 
 
 def samples_of(given: Work) -> Samples:
-    """All samples as the pipeline keeps them."""
+    """All samples in the pipeline's representation."""
     channel = torch.ones(given.workload.shape[0], 1, 1)
     return Samples(
         torch.from_numpy(given.values),
@@ -72,7 +72,7 @@ def _settings(given: Work) -> Settings:
         "weight_decay",
         "augmentation",
     )
-    said = {name: getattr(given.workload, name) for name in names}
+    options = {name: getattr(given.workload, name) for name in names}
     return Settings(
         dataset="none",
         partition="iid",
@@ -80,7 +80,7 @@ def _settings(given: Work) -> Settings:
         seed=SEED,
         rounds=ENDLESS,
         evaluate_every=ENDLESS,
-        **said,
+        **options,
     )
 
 
@@ -93,10 +93,10 @@ def _shards(given: Work) -> Shards:
 
 
 def main() -> None:
-    """Rounds, when told to."""
+    """Serve FedAvg rounds; the result is the global weights."""
     set_up("float32", torch.device("cpu"))
-    said = arguments()
-    task = task_of(given_work(said.folder), said.trainer)
+    options = arguments()
+    task = task_of(read_work(options.folder), options.trainer)
     procedure = parse_procedure("federated")
     states = [procedure.begin(task)]
     rounds = procedure.rounds(task, states[0])

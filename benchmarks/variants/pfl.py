@@ -1,4 +1,4 @@
-"""pfl-research: its simulated backend and federated averaging, in one process."""
+"""pfl-research in one process: its simulated backend and federated averaging."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
 from benchmarks.protocol import Channel
-from benchmarks.variants.given import Augmented, arguments, flat, given_work, network, shard
-from benchmarks.work import Work
+from benchmarks.variants.inputs import Augmented, arguments, flat, network, shard
+from benchmarks.work import Work, read_work
 from cohort.cell.settings import local_work
 
 ENDLESS = 10**6
 
 
 class Network(nn.Module):
-    """The workload's network with the two methods that pfl asks for."""
+    """The workload's network with the two methods that pfl requires."""
 
     def __init__(self, given: Work):
         super().__init__()
         self.layers = network(given)
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """What a local step minimizes."""
+        """The loss that a local step minimizes."""
         self.train()
         return cross_entropy(self.layers(images), labels)
 
     def metrics(self, images: Tensor, labels: Tensor) -> dict[str, Weighted]:
-        """What an evaluation would report."""
+        """The metrics of an evaluation."""
         return {"loss": Weighted(float(self.loss(images, labels)) * len(labels), len(labels))}
 
 
-class Visit(Dataset):
-    """A client's samples in one round, whose batches are those of the work."""
+class ClientDataset(Dataset):
+    """A client's samples in one round, in the drawn batches."""
 
     def __init__(self, given: Work, round: int, client: int):
         super().__init__(raw_data=shard(given, client), user_id=str(client))
@@ -54,7 +54,10 @@ class Visit(Dataset):
         self.augmented = Augmented(given, client) if given.workload.augmentation != "none" else None
 
     def iter(self, batch_size: int | None) -> Iterator[Any]:
-        """The batches of the next epoch. In its first round pfl also evaluates all samples at once, before and after training."""
+        """Yield the batches of the next epoch.
+
+        In its first round pfl also evaluates all samples at once, before and after training.
+        """
         if batch_size in (None, len(self)):
             yield self.raw_data
         elif self.augmented:
@@ -65,8 +68,8 @@ class Visit(Dataset):
                 yield [images[batch], labels[batch]]
 
 
-class Told(TrainingProcessCallback):
-    """Lets a round begin when the driver says so."""
+class WaitForDriver(TrainingProcessCallback):
+    """A callback that starts each round on the driver's command."""
 
     def __init__(self, model: nn.Module):
         self.model, self.channel = model, Channel()
@@ -87,14 +90,15 @@ class Told(TrainingProcessCallback):
 
 
 def main() -> None:
-    """Rounds, when told to."""
-    given = given_work(arguments().folder)
+    """Serve FedAvg rounds; the result is the global weights."""
+    given = read_work(arguments().folder)
     load = given.workload
     amount, epochs = local_work(load.J)
-    made = count()
+    trained = count()
     cohorts = (client for round in count(1) for client in given.cohort(round))
     clients = FederatedDataset(
-        lambda client: Visit(given, next(made) // load.cohort + 1, client), lambda: next(cohorts)
+        lambda client: ClientDataset(given, next(trained) // load.cohort + 1, client),
+        lambda: next(cohorts),
     )
     model = Network(given)
     FederatedAveraging().run(
@@ -119,7 +123,7 @@ def main() -> None:
             local_batch_size=load.batch,
         ),
         model_eval_params=None,
-        callbacks=[Told(model)],
+        callbacks=[WaitForDriver(model)],
         send_metrics_to_platform=False,
     )
 

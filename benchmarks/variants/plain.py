@@ -1,9 +1,9 @@
-"""A plain loop as researchers write it: a copy of the model for each client, a DataLoader, an average of state dicts."""
+"""The usual FedAvg loop: a model copy per client, a DataLoader, an average of state dicts."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 import torch
@@ -11,21 +11,23 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from benchmarks.protocol import serve
-from benchmarks.variants.given import (
+from benchmarks.variants.inputs import (
     Augmented,
     arguments,
     flat,
-    given_work,
     network,
     shard,
     standardized,
 )
-from benchmarks.work import Work
+from benchmarks.work import Work, read_work
 
 
 class Loop:
-    """FedAvg from first to last line. In the style `loader` batches come from a DataLoader; in the style `eager`, for batches of one
-    sample, from slices of a tensor."""
+    """A complete FedAvg loop.
+
+    Batches come from a DataLoader in style `loader`, and in style `eager`, which is for a batch
+    size of 1, from slices of a tensor.
+    """
 
     def __init__(self, given: Work, style: str):
         self.given, self.workload, self.style = given, given.workload, style
@@ -33,14 +35,12 @@ class Loop:
         self.clients = self._clients()
 
     def round(self, round: int) -> None:
-        """One round."""
+        """Train the round's cohort and average."""
         states = [
             self._train(copy.deepcopy(self.model), round, client)
             for client in self.given.cohort(round)
         ]
-        self.model.load_state_dict(
-            {name: sum(state[name] / len(states) for state in states) for name in states[0]}
-        )
+        self.model.load_state_dict({name: _mean(states, name) for name in states[0]})
 
     def _train(self, model: nn.Module, round: int, client: int) -> dict[str, Tensor]:
         load = self.workload
@@ -80,10 +80,14 @@ class Loop:
         ]
 
 
+def _mean(states: Sequence[dict[str, Tensor]], name: str) -> Tensor | int:
+    return sum(state[name] / len(states) for state in states)
+
+
 def main() -> None:
-    """Rounds, when told to."""
-    said = arguments()
-    loop, rounds = Loop(given_work(said.folder), said.style), count(1)
+    """Serve FedAvg rounds; the result is the global weights."""
+    options = arguments()
+    loop, rounds = Loop(read_work(options.folder), options.style), count(1)
     serve(lambda: loop.round(next(rounds)), lambda: flat(loop.model.parameters()))
 
 

@@ -1,4 +1,4 @@
-"""How fast torch computes what it computes fastest, on one thread: products of large matrices, or convolutions of many channels."""
+"""The peak FLOP rate of torch on one thread: large matrix products or wide convolutions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from torch.nn.functional import conv2d
 
 from benchmarks.protocol import serve
 from benchmarks.rates import CHANNELS, IMAGES, KERNEL, REPEATS, SIDE, SIZE
-from benchmarks.variants.given import arguments
+from benchmarks.variants.inputs import arguments
 
 
 def main() -> None:
-    """Products or convolutions, when told to."""
+    """Serve steps of the operation that `--style` names."""
     style = arguments().style
     torch.set_num_threads(1)
     left, right, out = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE), torch.empty(SIZE, SIZE)
-    images, kernels = (
-        torch.randn(IMAGES, CHANNELS, SIDE, SIDE),
-        torch.randn(CHANNELS, CHANNELS, KERNEL, KERNEL),
-    )
-    images, kernels = (tensor.to(memory_format=torch.channels_last) for tensor in (images, kernels))
+    shapes = (IMAGES, CHANNELS, SIDE, SIDE), (CHANNELS, CHANNELS, KERNEL, KERNEL)
+    images, kernels = (torch.randn(shape).to(memory_format=torch.channels_last) for shape in shapes)
 
     @torch.inference_mode()
     def step() -> None:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks` as a whole, on a few small rounds."""
+"""`python -m benchmarks` end to end on a few small rounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_missing_peer_is_named_and_fails(
     before = command.PAGE.read_bytes()
     assert command.main(["W1", "--tiny"]) == 1
     printed = capsys.readouterr().out
-    assert "| Flower " in printed and "missing; `make bench-peers` installs it" in printed
+    assert "| Flower " in printed and "missing; run `make bench-peers` to install it" in printed
     assert "not measured" in printed and "| ours, one process " in printed
     assert command.PAGE.read_bytes() == before
 
@@ -38,7 +38,7 @@ def test_a_missing_peer_is_named_and_fails(
         ("W3", "| ≥ 1.4 "),
         ("W5", "| ≤ 1.2 "),
         ("endurance", "| ≤ 1.01 "),
-        ("profile", "| all else "),
+        ("profile", "| everything else "),
     ],
 )
 def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.CaptureFixture[str]):
@@ -49,10 +49,10 @@ def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.Captur
 def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         command.main(["W9"])
-    assert "there is no part W9; there are W1, W2, W2a, W3, W4, W5, W6" in capsys.readouterr().err
+    assert "there is no part W9; choose from W1, W2, W2a, W3, W4, W5, W6" in capsys.readouterr().err
 
 
-def test_other_weights_are_a_failure():
+def test_different_weights_are_a_failure():
     """A difference of 3 in 1000, and one of 3 in 100,000."""
     seconds = {entry.title: [1.0, 2.0] for entry in (PLAIN, OURS, FLOWER)}
     answers = {
@@ -61,30 +61,21 @@ def test_other_weights_are_a_failure():
         FLOWER.title: np.array([1000.0, 4]),
     }
     results = Results(
-        Outcome(seconds, answers=answers), (PLAIN, OURS, FLOWER), {"x plain": PLAIN}, 10
+        Outcome(seconds, answers=answers), (PLAIN, OURS, FLOWER), {"vs plain": PLAIN}, 10
     )
     assert results.differences == pytest.approx({OURS.title: 3e-5, FLOWER.title: 3e-3})
-    assert results.complaints() == [
-        "Flower: its answer differs from that of 'plain loop' by 0.00300"
-    ]
+    assert results.problems() == ["Flower: its result differs from that of 'plain loop' by 0.00300"]
     answers[OURS.title] = np.array([np.nan, 1])
-    assert (
-        len(
-            Results(
-                Outcome(seconds, answers=answers), (PLAIN, OURS), {"x plain": PLAIN}, 10
-            ).complaints()
-        )
-        == 2
-    )
+    results = Results(Outcome(seconds, answers=answers), (PLAIN, OURS), {"vs plain": PLAIN}, 10)
+    assert len(results.problems()) == 2
 
 
-def test_the_part_of_the_peak():
-    """30 billion operations in 2 s beside products of matrices of 17.2 billion operations, three of them in 1 s a core."""
+def test_share_of_the_peak():
+    """30 GFLOP in 2 s; peak: three matrix products of 17.2 GFLOP each in 1 s per core."""
     seconds = {PLAIN.title: [2.0], "product": [1.0]}
-    (row,) = (
-        Results(Outcome(seconds), (PLAIN,), {"x plain": PLAIN}, int(30e9)).table().splitlines()[2:]
-    )
-    assert f"| {100 * 15e9 / (3 * 2 * 2048**3):.0f} % " in row
+    results = Results(Outcome(seconds), (PLAIN,), {"vs plain": PLAIN}, int(30e9))
+    (row,) = results.table().splitlines()[2:]
+    assert f"| {100 * 15e9 / (3 * 2 * 2048**3):.0f}% " in row
 
 
 def test_goals_by_hand():
@@ -104,7 +95,7 @@ def test_goals_by_hand():
     assert [goal.verdict for goal in goals(W2, outcome)][2:4] == ["not measured", "not measured"]
 
 
-def test_a_section_leaves_what_is_around_it(tmp_path: Path):
+def test_replacing_a_section_keeps_the_rest_of_the_page(tmp_path: Path):
     text = page.put("# Title\n\nBefore.\n", "W1", "one\n")
     text = page.put(text + "\nBetween.\n", "W2", "two\n")
     again = page.put(text, "W1", "three\n")
@@ -116,14 +107,11 @@ def test_a_section_leaves_what_is_around_it(tmp_path: Path):
 def test_the_page_has_a_place_for_every_part():
     text = command.PAGE.read_text()
     for name in command.parts(tiny=False):
-        assert (
-            page.put(text, name, "x").count(f"<!-- {name}: made by")
-            == text.count(f"<!-- {name}: made by")
-            == 1
-        )
+        marker = f"<!-- {name}: made by"
+        assert page.put(text, name, "x").count(marker) == text.count(marker) == 1
 
 
-def test_every_peer_is_pinned_and_made_by_make():
+def test_every_peer_is_pinned_and_has_a_make_target():
     makefile = (ROOT / "Makefile").read_text()
     for peer in peers.PEERS:
         lines = (ROOT / f"benchmarks/peers/{peer}.txt").read_text().split()
@@ -132,14 +120,14 @@ def test_every_peer_is_pinned_and_made_by_make():
     assert peers.pins("flower") == "flwr 1.41.0, ray 2.55.1"
 
 
-def test_an_environment_counts_when_it_is_ready(tmp_path: Path):
+def test_a_half_installed_environment_does_not_count(tmp_path: Path):
     (tmp_path / "pfl/bin").mkdir(parents=True)
     assert peers.python_of("pfl", tmp_path) is None
     (tmp_path / "pfl/ready").touch()
     assert peers.python_of("pfl", tmp_path) == tmp_path / "pfl/bin/python"
 
 
-def test_the_picture_can_be_drawn(tmp_path: Path):
+def test_draw_the_scaling_figure(tmp_path: Path):
     draw(
         [
             Panel("x", "y", [Curve("one", [(1, 2), (10, 20)]), Curve("none", [])]),

@@ -1,4 +1,4 @@
-"""Medians and ratios, against numbers worked out by hand."""
+"""Medians and ratios against hand-computed numbers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from benchmarks.tables import Goal, number, table
 
 
 class Sleeper:
-    """Takes so long, and fails in its n-th round."""
+    """A variant that sleeps in each round, and fails in round number `fails`."""
 
     def __init__(self, seconds: float, fails: int = 0):
         self.seconds, self.fails, self.rounds = seconds, fails, 0
 
-    def go(self) -> float:
+    def run(self) -> float:
         self.rounds += 1
         if self.rounds == self.fails:
-            raise Failed("it was told to")
+            raise Failed("on purpose")
         started = time.perf_counter()
         time.sleep(self.seconds)
         return time.perf_counter() - started
@@ -31,8 +31,8 @@ def test_summary_by_hand():
     assert Summary.of([7.0]) == Summary(7.0, 7.0, (7.0, 7.0))
 
 
-def test_ratios_are_of_pairs():
-    """Sweeps slowed down by a neighbor: 2, 4 and 1.5 have the median 2, while the ratio of the medians is 9 / 6."""
+def test_speedup_is_the_median_ratio_within_sweeps():
+    """The ratios 2, 4 and 1.5 have median 2, while the ratio of the medians is 9 / 6."""
     assert times_faster([2.0, 40.0, 9.0], [1.0, 10.0, 6.0]) == 2.0
 
 
@@ -45,7 +45,7 @@ def test_equal_variants_are_equally_fast():
     assert times_faster(seconds["slow"], seconds["one"]) == pytest.approx(3, abs=0.5)
 
 
-def test_the_first_round_is_not_counted():
+def test_the_warm_up_is_not_counted():
     variants = {"one": Sleeper(0), "other": Sleeper(0)}
     seconds, _ = interleaved(variants, 3)
     assert [len(taken) for taken in seconds.values()] == [3, 3] and variants["one"].rounds == 4
@@ -53,10 +53,10 @@ def test_the_first_round_is_not_counted():
     assert len(seconds["one"]) == 3 and variants["one"].rounds == 7
 
 
-def test_a_variant_that_fails_leaves_the_others():
+def test_other_variants_continue_after_a_failure():
     seconds, failures = interleaved({"good": Sleeper(0), "bad": Sleeper(0, fails=3)}, 4)
     assert len(seconds["good"]) == 4 and "bad" not in seconds
-    assert failures == {"bad": "it was told to"}
+    assert failures == {"bad": "on purpose"}
 
 
 @pytest.mark.parametrize(
@@ -73,19 +73,10 @@ def test_verdicts(measured: float | None, at_least: bool, verdict: str):
     assert Goal("", 1.8, measured, at_least).verdict == verdict
 
 
-def test_numbers_have_three_digits():
-    assert [
-        number(value) for value in (0.0, 0.04567, 1.0, 12.345, 99.96, 1234.5, 4.2e-8, None)
-    ] == [
-        "0.00",
-        "0.0457",
-        "1.00",
-        "12.3",
-        "100",
-        "1234",
-        "4.2e-08",
-        "-",
-    ]
+def test_numbers_have_three_significant_digits():
+    values = (0.0, 0.04567, 1.0, 12.345, 99.96, 1234.5, 4.2e-8, None)
+    printed = ["0.00", "0.0457", "1.00", "12.3", "100", "1234", "4.2e-08", "-"]
+    assert [number(value) for value in values] == printed
 
 
 def test_tables_are_markdown():

@@ -1,4 +1,4 @@
-"""Variants do the same work: that of the pipeline's own draws."""
+"""All variants do the same work, drawn from the pipeline's random streams."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 
 from benchmarks import work
 from benchmarks.contest import largest_difference
-from benchmarks.variants.given import flat, given_work
+from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.variants.plain import Loop
+from benchmarks.work import read_work
 from benchmarks.workloads import W1, W2, W2A, W3, Workload
 from cohort.training.procedures import parse_procedure
 
@@ -29,12 +30,9 @@ def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_ours_and_the_plain_loop_agree(given: work.Work):
-    """Two rounds each; a plain loop without the momentum, or on other batches, does not agree."""
-    ours, theirs, other = (
-        our_weights(given, 2),
-        plain_weights(given, 2),
-        plain_weights(given, 2, shifted=1),
-    )
+    """After two rounds they agree; a plain loop on other batches does not."""
+    ours, theirs = our_weights(given, 2), plain_weights(given, 2)
+    other = plain_weights(given, 2, shifted=1)
     start = np.concatenate([values.reshape(-1) for values in given.weights.values()])
     assert largest_difference(ours, theirs) < 1e-5
     assert largest_difference(start, theirs) > 1e-4
@@ -47,7 +45,7 @@ def test_styles_of_the_plain_loop_agree(tmp_path: Path):
 
 
 def test_steps_beyond_an_epoch(tmp_path: Path):
-    """Four steps of batches of 8, 8, 4 and again 8 samples, of clients of 20."""
+    """Clients of 20 samples take four steps, on 8, 8, 4 and again 8 samples."""
     given = drawn(replace(W2.tiny(), J="J4"), tmp_path / "work")
     assert given.orders.shape == (5, 2, 2, 20)
     assert [len(batch) for batch in given.batches(1, given.cohort(1)[0])] == [8, 8, 4, 8]
@@ -59,12 +57,12 @@ def test_augmented_rounds_run(tmp_path: Path):
     assert np.isfinite(our_weights(given, 1)).all() and np.isfinite(plain_weights(given, 1)).all()
 
 
-def test_work_is_written_once_for_all(tmp_path: Path):
-    """Another process reads what was drawn, and the same is drawn again."""
+def test_drawing_is_deterministic(tmp_path: Path):
+    """Two child processes draw the same work, which this process reads."""
     tiny: Workload = W1.tiny()
     for name in ("one", "other"):
         facts = work.write(tiny, tmp_path / name)
-    first, second = (work.read(tmp_path / name) for name in ("one", "other"))
+    first, second = (work.read_work(tmp_path / name) for name in ("one", "other"))
     assert facts["weights"] == 1_773_796
     for name in ("values", "labels", "cohorts", "orders"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
@@ -73,7 +71,7 @@ def test_work_is_written_once_for_all(tmp_path: Path):
 
 def drawn(workload: Workload, folder: Path) -> work.Work:
     work.write(workload, folder)
-    return given_work(folder)
+    return read_work(folder)
 
 
 def our_weights(given: work.Work, rounds: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a round consists of, and what it must compute."""
+"""Batches and FLOPs of the workloads against hand-computed numbers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cohort.models import MODELS
 CONV32 = (
     26 * 26 * 9 * 32,
     11 * 11 * 9 * 32 * 64 + 1600 * 128 + 128 * 10,
-)  # of the first layer, and of the others
+)  # multiplications in the first layer and in all others
 
 
 def first_layer(workload: Workload) -> int:
-    """Multiplications of the first convolution of one sample, by hand."""
+    """Hand-computed multiplications of the first convolution on one sample."""
     return {"W1": 32 * 32 * 25 * 3 * 64, "W2": 28 * 28 * 25 * 6, "W2a": 28 * 28 * 25 * 3 * 6}[
         workload.name
     ]
 
 
 @pytest.mark.parametrize("workload", [W1, W2, W2A], ids=lambda workload: workload.name)
-def test_operations_are_those_that_the_model_counts(workload: Workload):
+def test_flops_agree_with_the_models_own_count(workload: Workload):
     forward = MODELS[workload.model]().multiply_adds(workload.shape, workload.classes)
     assert forward_operations(workload) == 2 * forward
     samples = {"W1": 10 * 4 * 64, "W2": 10 * 5 * 500, "W2a": 10 * 5 * 500}[workload.name]
@@ -34,7 +34,7 @@ def test_operations_are_those_that_the_model_counts(workload: Workload):
     assert round_operations(workload) == samples * 2 * (3 * forward - first_layer(workload))
 
 
-def test_operations_of_the_network_of_single_samples():
+def test_flops_of_the_single_sample_network():
     first, others = CONV32
     assert forward_operations(W3) == 2 * (first + others)
     assert round_operations(W3) == 400 * 2 * (2 * first + 3 * others)
@@ -45,7 +45,7 @@ def test_operations_of_the_network_of_single_samples():
     [(W1, 1_773_796), (W2, 61_706), (W3, 225_034), (W4, 1_773_796)],
     ids=lambda value: str(value)[:20],
 )
-def test_the_networks_have_their_known_sizes(workload: Workload, weights: int):
+def test_number_of_weights(workload: Workload, weights: int):
     assert sum(parameter.numel() for parameter in build(workload).parameters()) == weights
 
 
@@ -58,8 +58,8 @@ def test_batches_by_hand():
     assert replace(load, J="J2e").samples == 10 * 10
 
 
-def test_lenet5_on_a_border_of_two_pixels_is_the_padded_one():
-    """W2 is LeNet-5 for 28x28 pixels whose first convolution is padded: the same as without padding on images with a black border."""
+def test_lenet5_on_a_two_pixel_border_equals_padding():
+    """Padding the first convolution of 28x28 images equals giving the images a black border."""
     network = build(W2)
     images = torch.randn(2, 1, 28, 28)
     first = network[0]

@@ -1,4 +1,4 @@
-"""What variants are given: their work, as tensors and networks."""
+"""What every variant starts from: arguments, drawn work, network and tensors."""
 
 from __future__ import annotations
 
@@ -12,32 +12,29 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from benchmarks import networks, work
+from benchmarks import networks
 from benchmarks.work import MEAN, SCALE, STD, Work
 from cohort.models.vision import from_torchvision
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says: where the work lies, how many threads of torch (0: as many as it takes by itself), in which
-    style a plain loop is written, and which trainer of ours it is."""
+    """Parse a worker's command line and set torch's threads (0: torch's default).
+
+    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--style", default="loader")
     parser.add_argument("--trainer", default="auto")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    return given
-
-
-def given_work(folder: Path) -> Work:
-    """The work that lies there."""
-    return work.read(folder)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    return options
 
 
 def network(given: Work) -> nn.Module:
-    """The workload's network with the initial weights."""
+    """Build the workload's network with the drawn initial weights."""
     model = networks.build(given.workload)
     model.load_state_dict(
         {name: torch.from_numpy(values) for name, values in given.weights.items()}
@@ -46,24 +43,26 @@ def network(given: Work) -> nn.Module:
 
 
 def flat(tensors: Iterable[Tensor]) -> np.ndarray:
-    """All weights in one row."""
+    """Concatenate tensors into one vector."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).numpy()
 
 
 def standardized(values: np.ndarray) -> Tensor:
-    """Pixels as a network takes them."""
+    """Convert pixels to standardized network inputs."""
     return (torch.from_numpy(values).float() / SCALE - MEAN) / STD
 
 
 def shard(given: Work, client: int) -> tuple[Tensor, Tensor]:
-    """A client's samples, ready for the network."""
+    """A client's standardized images and labels."""
     rows = given.shard(client)
     return standardized(given.values[rows]), torch.from_numpy(given.labels[rows])
 
 
 class Augmented(Dataset[tuple[Tensor, Tensor]]):
-    """A client's images, each changed at random when it is asked for: torchvision's transforms, in the order that its documentation
-    recommends."""
+    """A client's samples, augmented on access by torchvision's transforms.
+
+    The transforms are in the order that torchvision's documentation recommends.
+    """
 
     def __init__(self, given: Work, client: int):
         v2: Any = from_torchvision("transforms.v2")

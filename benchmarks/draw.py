@@ -1,0 +1,63 @@
+"""`python -m benchmarks.draw FOLDER`: draw a workload from the pipeline's random streams."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.networks import build, forward_operations, round_operations
+from benchmarks.work import SEED, read_workload
+from benchmarks.workloads import Workload
+from cohort.core.randomness import generator, torch_seed
+
+
+def draw(workload: Workload, folder: Path) -> None:
+    """Draw a workload's data for its timed rounds and two more."""
+    values, labels = _samples(workload)
+    np.save(folder / "values.npy", values)
+    np.save(folder / "labels.npy", labels)
+    weights = _initial_weights(workload)
+    np.savez(folder / "weights.npz", allow_pickle=False, **weights)
+    cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
+    orders = [_orders(workload, *round) for round in enumerate(cohorts, start=1)]
+    np.savez(folder / "schedule.npz", cohorts=np.array(cohorts), orders=np.array(orders))
+    facts = {
+        "weights": sum(values.size for values in weights.values()),
+        "forward": forward_operations(workload),
+    }
+    (folder / "facts.json").write_text(json.dumps(facts | {"round": round_operations(workload)}))
+
+
+def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
+    """Noise, plus a faint pattern for each class."""
+    rng, count = np.random.default_rng(SEED), workload.clients * workload.size
+    labels = rng.integers(0, workload.classes, count)
+    patterns = rng.integers(0, 80, (workload.classes, *workload.shape), dtype=np.uint8)
+    return rng.integers(0, 176, (count, *workload.shape), dtype=np.uint8) + patterns[labels], labels
+
+
+def _initial_weights(workload: Workload) -> dict[str, np.ndarray]:
+    torch.manual_seed(torch_seed(SEED, "initial weights"))
+    return {name: tensor.numpy() for name, tensor in build(workload).state_dict().items()}
+
+
+def _cohort(workload: Workload, round: int) -> np.ndarray:
+    return generator(SEED, "selection", round=round).choice(
+        np.arange(workload.clients), workload.cohort, replace=False
+    )
+
+
+def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
+    """The order of samples in a round, indexed by client of the cohort and epoch."""
+    rngs = [generator(SEED, "batches", round=round, client=int(client)) for client in cohort]
+    orders = [rng.permutation(workload.size) for rng in rngs for _ in range(workload.epochs)]
+    shape = (workload.cohort, workload.epochs, workload.size)
+    return np.array(orders, dtype=np.int16).reshape(shape)
+
+
+if __name__ == "__main__":
+    draw(read_workload(Path(sys.argv[1])), Path(sys.argv[1]))

@@ -1,0 +1,138 @@
+"""Comparing two trees, on fake trees whose rounds take a known time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import against
+from benchmarks.against import Comparison, Trees, check_out, compare, compare_rounds
+from benchmarks.contest import Entry
+from benchmarks.peers import ROOT
+from benchmarks.processes import Failed
+from benchmarks.workloads import W3
+
+VARIANT = """
+import time
+import numpy
+from benchmarks.protocol import serve
+kept = bytearray({megabytes} * 10**6)
+serve(lambda: time.sleep({seconds}), lambda: numpy.array([{answer}]))
+"""
+ENTRIES = (Entry("ours", "ours"),)
+
+
+def fake_tree(folder: Path, seconds: float, megabytes: int = 0, answer: float = 1.0) -> Path:
+    """A tree with nothing in it but a variant that sleeps for each round."""
+    variants = folder / "benchmarks" / "variants"
+    variants.mkdir(parents=True)
+    shutil.copy(ROOT / "benchmarks/protocol.py", folder / "benchmarks")
+    code = VARIANT.format(seconds=seconds, megabytes=megabytes, answer=answer)
+    (variants / "ours.py").write_text(code)
+    return folder
+
+
+@pytest.mark.alone
+def test_each_side_runs_its_own_tree(tmp_path: Path):
+    trees = Trees(fake_tree(tmp_path / "old", 0.05), fake_tree(tmp_path / "new", 0.1, 100))
+    time, memory = compare_rounds(W3.tiny(), ENTRIES, 2, trees, tmp_path / "work")
+    assert time.ratio == pytest.approx(2, abs=0.3) and time.worse
+    assert len(time.old) == len(time.new) == 2 * against.PASSES
+    assert 70 < memory.new[0] - memory.old[0] < 130 and memory.worse
+    back = compare_rounds(W3.tiny(), ENTRIES, 1, Trees(*reversed(trees)), tmp_path / "again")
+    assert not any(comparison.worse for comparison in back)
+
+
+def test_trees_with_different_weights_cannot_be_compared(tmp_path: Path):
+    old, new = (fake_tree(tmp_path / name, 0, answer=len(name)) for name in ("old", "newer"))
+    with pytest.raises(Failed, match=r"'new: ours' and 'old: ours' differ by 0\.667"):
+        compare_rounds(W3.tiny(), ENTRIES, 1, Trees(old, new), tmp_path / "work")
+
+
+def test_a_tree_that_cannot_start_is_named(tmp_path: Path):
+    trees = Trees(fake_tree(tmp_path / "old", 0), tmp_path)
+    with pytest.raises(Failed, match="new: ours: failed"):
+        compare_rounds(W3.tiny(), ENTRIES, 1, trees, tmp_path / "work")
+
+
+@pytest.mark.parametrize(
+    ("new", "ratio", "worse"),
+    [
+        ([1.03, 4.12, 1.03], "1.030", False),
+        ([1.04, 4.16, 1.0], "1.040", True),
+        ([9.0, 4.0, 0.5], "1.000", False),
+    ],
+)
+def test_the_ratio_is_the_median_over_pairs(new: Sequence[float], ratio: str, worse: bool):
+    comparison = Comparison("W1", "s/round", [1.0, 4.0, 1.0], new)
+    assert comparison.worse is worse and comparison.row()[4] == ratio
+    assert comparison.row()[-1] == ("**worse by more than 3%**" if worse else "ok")
+
+
+def test_the_spread_is_that_of_the_ratios():
+    row = Comparison("W1", "s/round", [1.0, 2.0, 4.0], [1.0, 2.2, 4.8]).row()
+    assert row == ["W1", "s/round", "2.00", "2.20", "1.100", "1.050 to 1.150", "3", row[-1]]
+
+
+def test_exit_status(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    def fail(trees: Trees, folder: Path) -> list[Comparison]:
+        raise Failed("out of memory")
+
+    known: dict[str, against.Part] = {
+        "same": lambda trees, folder: [Comparison("same", "s", [1.0], [1.0])],
+        "slow": lambda trees, folder: [Comparison("slow", "s", [1.0], [2.0])],
+        "fail": fail,
+    }
+    trees = Trees(tmp_path, tmp_path)
+    assert compare(["same"], known, trees) == 0
+    assert compare(["same", "slow"], known, trees) == 1
+    capsys.readouterr()
+    assert compare(["fail", "same"], known, trees) == 1
+    printed = capsys.readouterr()
+    assert "| same | s " in printed.out and "fail: out of memory" in printed.err
+
+
+def test_checking_out_leaves_the_repository_alone(tmp_path: Path):
+    repository, folder = tmp_path / "repository", tmp_path / "old"
+    repository.mkdir()
+
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=x", "-c", "user.email=x@x"]
+        command = ["git", "-C", str(repository), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+    for text in ("first", "second"):
+        (repository / "file").write_text(text)
+        git("add", "file")
+        git("commit", "--quiet", "--message", text)
+    (repository / "file").write_text("uncommitted")
+    check_out("HEAD~1", folder, repository)
+    assert (folder / "file").read_text() == "first"
+    assert (repository / "file").read_text() == "uncommitted"
+    assert git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["HEAD", "W9"], "there is no part W9; choose from W1, W2, W2a, W3, W4, W5, W6"),
+        (["no-such-revision"], "git has no revision 'no-such-revision'"),
+    ],
+)
+def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        against.main(arguments)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.alone
+def test_the_working_tree_against_its_last_commit(capsys: pytest.CaptureFixture[str]):
+    against.main(["HEAD", "W5", "--tiny"])
+    printed = capsys.readouterr()
+    assert printed.out.count("\n| W5 ") == 4
+    assert "Old: " in printed.out and "failed" not in printed.err
