@@ -1,0 +1,183 @@
+"""Records, checkpoints and plan files of an earlier version are read and continued.
+
+`tree/` holds what the revision 993ec9b wrote, and `expected.json` the histories of its stopped cells as
+it finished them itself; `make_tree.py` made both. Only the command line, Snakemake and
+`cohort.records.record.read` are used, so the tests hold whatever the package looks like inside.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchmarks.project import copied
+from cohort.records.record import Record, read
+from tests.workflow.conftest import Project
+
+HERE = Path(__file__).parent
+EXPECTED = json.loads((HERE / "expected.json").read_text())
+FINISHED = {"done": 7, "diverged": 1}
+TRAINERS = {"probe": "chained", "scaffold": "chained", "private": "batched"}  # else serial
+ROUNDING = 1e-3  # of losses, between processors
+ONE_SAMPLE = 1 / 165  # of the test samples
+PLANNED = ("path", "digest", "settings", "science", "inputs")
+
+
+def continued(folder: Path) -> Project:
+    """The earlier version's files in a project of this version."""
+    root = copied(folder)
+    shutil.rmtree(root / "config/studies")
+    shutil.copytree(HERE / "tree", root, dirs_exist_ok=True)
+    project = Project(root)
+    project.replace("config/config.yaml", "studies: [demo]", "studies: [earlier]")
+    project.replace("config/config.yaml", "device: auto", "device: cpu")
+    (root / "config/scales.yaml").write_text("full: {}\n")  # six rounds cannot be made fewer
+    return project
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Project:
+    return continued(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """For the stopped cells, which share their prepared data."""
+    return continued(tmp_path_factory.mktemp("continued") / "project")
+
+
+def cohort(project: Project, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "cohort", *arguments],
+        cwd=project.root,
+        env=os.environ | {"PYTHONPATH": str(project.root / "workflow")},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def statuses(project: Project, *studies: str) -> list[dict[str, int]]:
+    """How many cells of each experiment are done, diverged, ..., as `cohort status` prints it."""
+    lines = cohort(project, "status", *studies).splitlines()
+    header, *rows = (line.split()[1:] for line in lines[: 1 + len(studies)])
+    counts = (dict(zip(header, map(int, row), strict=True)) for row in rows)
+    return [{state: number for state, number in row.items() if number} for row in counts]
+
+
+def contents(project: Project, folder: str) -> dict[Path, bytes]:
+    files = (path for path in (project.root / folder).rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files}
+
+
+def plan_files(project: Project) -> Iterator[tuple[str, dict]]:
+    for path in (project.root / "results/plan").glob("k*.json"):
+        plan = json.loads(path.read_text())
+        yield path.stem, {key: plan[key] for key in PLANNED}
+
+
+def test_nothing_moves_and_no_finished_cell_is_trained(tree: Project):
+    jobs = tree.planned("earlier", "stopped_tab1")
+    assert jobs["train"] == len(EXPECTED)
+    assert tree.planned("earlier") == {"collect": 1, "draw": 1, "tabulate": 1, "earlier": 1}
+    record = tree.records()[0]
+    shutil.copy2(record, record.with_name("seed0-k000000000000.h5"))
+    listed = re.findall(r"results/\S+", cohort(tree, "prune"))  # what no study names
+    assert listed == [str(record.relative_to(tree.root).with_name("seed0-k000000000000.h5"))]
+
+
+def test_figures_tables_and_page_are_made_from_the_records(tree: Project):
+    cells, plans = contents(tree, "results/cells"), dict(plan_files(tree))
+    tree.snakemake("--cores", "2")
+    assert not (tree.root / "results/logs/train").exists()
+    assert contents(tree, "results/cells") == cells
+    assert plans == {digest: plan for digest, plan in plan_files(tree) if digest in plans}
+    for path in ("figures/earlier/fig1.svg", "figures/earlier/fig1.png", "report/index.html"):
+        assert (tree.root / "results/full" / path).stat().st_size > 1000, path
+    records = [record for record in map(read, tree.records()) if record.header["status"] == "done"]
+    with open(tree.root / "results/full/tables/earlier/tab1.csv") as file:
+        rows = [row for row in csv.DictReader(file) if row["diverged"] == "0"]
+    assert len(records) == len(rows) == FINISHED["done"]
+    tabulated = sorted(float(row["mean"]) for row in rows)
+    assert tabulated == pytest.approx(sorted(map(final_accuracy, records)))
+
+
+def final_accuracy(record: Record) -> float:
+    return record.history.last("test_accuracy")
+
+
+def test_commands_read_the_records_and_checkpoints(tree: Project):
+    assert statuses(tree, "earlier", "stopped") == [FINISHED, {"missing": len(EXPECTED)}]
+    (scaffold,) = (path for path in tree.records() if "/scaffold/" in str(path))
+    shown = cohort(tree, "show", str(scaffold.relative_to(tree.root)))
+    assert "strategy=scaffold" in shown and '"trainer": "chained"' in shown
+    assert f"last {final_accuracy(read(scaffold)):.6g}" in shown
+    cohort(tree, "draw", "stopped")
+    drawn = pd.read_parquet(tree.root / "results/full/partial/metrics/stopped/main.parquet")
+    assert drawn.digest.nunique() == len(EXPECTED)
+    for cell in EXPECTED.values():
+        rounds = drawn[(drawn.digest == cell["digest"]) & (drawn.metric == "train_loss")]
+        expected = [value for _, value in cell["history"]["metrics/train_loss"][: cell["stopped"]]]
+        assert rounds.value.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_stopped_cell_is_resumed(name: str, shared: Project):
+    expected = EXPECTED[name]
+    said = cohort(shared, "run", expected["digest"])
+    assert f"resume at round {expected['stopped']}: {expected['path']}" in said
+    record = read(shared.root / expected["path"])
+    check_provenance(record, TRAINERS.get(name, "serial"), expected["stopped"])
+    check_history(record, expected["history"])
+
+
+def check_provenance(record: Record, trainer: str, stopped: int) -> None:
+    """Both sessions are named, and the trainer is still the checkpoint's: `chained` by any name."""
+    provenance = record.header["provenance"]
+    assert [session["from_round"] for session in provenance["sessions"]] == [0, stopped]
+    if trainer == "chained":
+        assert provenance["trainer"] not in ("", "auto", "serial", "batched")
+    else:
+        assert provenance["trainer"] == trainer
+
+
+def check_history(record: Record, expected: dict[str, list]) -> None:
+    """Whom the selector chose and what it cost exactly, losses and accuracies but for rounding."""
+    history = record.history
+    assert record.header["status"] == "done"
+    assert [cohort.tolist() for cohort in history.cohorts] == expected["cohorts"]
+    assert [pool.tolist() for pool in history.pools] == expected.get("probes/pools", [])
+    for name, values in expected.items():
+        group, _, key = name.partition("/")
+        if group not in ("metrics", "cost"):
+            continue
+        found = dict(getattr(history, group)[key])
+        tolerance = ROUNDING if group == "metrics" else 0
+        if key.endswith("accuracy"):
+            tolerance = ONE_SAMPLE + 1e-5
+        assert found == pytest.approx(dict(values), rel=0, abs=tolerance), name
+
+
+def test_a_finished_state_is_published_not_trained(tree: Project):
+    """What a job of the earlier version left whose driver died."""
+    record = next(path for path in tree.records() if "/probe/" in str(path))
+    content = record.read_bytes()
+    state = record.with_suffix(".state")
+    state.mkdir()
+    record.rename(state / "finished.h5")
+    said = cohort(tree, "run", str(record.relative_to(tree.root)))
+    assert "start at round" not in said and "resume at round" not in said
+    assert record.read_bytes() == content
