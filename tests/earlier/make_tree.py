@@ -83,7 +83,7 @@ CONCAT = LONGER | {"strategy": "fedconcat"}
 STOPPED = {
     "probe": LONGER | {"strategy": "probe"},
     "entropy": LONGER | {"strategy": "fedentopt"},
-    "private": LONGER | {"strategy": "fedentopt-dp"},
+    "private": LONGER | {"strategy": "fedentopt-dp", "selector.epsilon": 0.02},
     "scaffold": LONGER | {"strategy": "scaffold"},
     "clusters": CONCAT | {"procedure": "concat-2-classifier0.5"},
     "classifier": CONCAT | {"procedure": "concat-2-classifier0.5-warm1"},
