@@ -61,7 +61,7 @@ class CentralizedRounds(Rounds):
     def _advance_schedule(self, state: RunState, resumable: Work) -> None:
         """Bring the schedule to where the state stands. It has no state of its own to save: it is
         called again as often as before, with the validation losses of the history."""
-        schedule, losses = self.task.schedule, state.history.metrics["validation_loss"]
+        schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])
         epochs, taken = state.round, len(resumable.current.get("losses", ()))
         target = epochs * self.batches + taken if schedule.by_batch else epochs
         with warnings.catch_warnings():
