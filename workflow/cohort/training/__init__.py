@@ -1,1 +1,1 @@
-"""From a frozen plan file to a record: procedures, trainers, objectives, server rules, checkpoints."""
+"""Training a cell: rounds, procedures, trainers, objectives, server rules, checkpoints."""

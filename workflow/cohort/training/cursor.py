@@ -91,8 +91,8 @@ class Cursor:
 
     def tensors(self, current: Weights) -> Weights:
         """Everything a checkpoint needs to know of this round."""
-        found = {f"seconds/{name}": torch.tensor(value, dtype=torch.float64)
-                 for name, value in self._ledger.seconds().items()}  # fmt: skip
+        seconds = self._ledger.seconds().items()
+        found = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, work in enumerate(self._works):
             found |= {f"work{number}/{name}": tensor for name, tensor in work.tensors().items()}
         last = len(self._works) - 1

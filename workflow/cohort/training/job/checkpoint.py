@@ -1,6 +1,8 @@
-"""A run's whole state in one safetensors file, with the rest as JSON in its header and a checksum over both.
+"""Checkpoints: the whole state of a run in one safetensors file, with the rest as JSON in its header
+and a checksum over both.
 
-The one before it is kept, so that at every moment, also between two renames, one whole checkpoint is there.
+The checkpoint before it is kept, so that at every moment, even between two renames, there is a whole
+one.
 """
 
 from __future__ import annotations
@@ -26,22 +28,20 @@ KINDS = ("weights", "server", "selector", "reports", "history", "cursor")
 
 
 class Unusable(Exception):
-    """Why a checkpoint cannot be gone on from."""
+    """Why a run cannot resume from a checkpoint."""
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
     """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
     the next round the run stands."""
-    arrays = {
-        "selector": state.selector,
-        "reports": state.reports,
-        "history": state.history.arrays(),
-    }
     kinds: dict[str, Weights] = {
-        kind: {name: torch.from_numpy(array) for name, array in found.items()}
-        for kind, found in arrays.items()
+        "weights": state.weights,
+        "server": state.server,
+        "selector": _tensors(state.selector),
+        "reports": _tensors(state.reports),
+        "history": _tensors(state.history.arrays()),
+        "cursor": cursor or {},
     }
-    kinds |= {"weights": state.weights, "server": state.server, "cursor": cursor or {}}
     tensors: Weights = {}
     for kind, found in kinds.items():
         tensors |= {f"{kind}/{name}": value.cpu().contiguous() for name, value in found.items()}
@@ -119,16 +119,25 @@ def _state(
         or not isinstance(facts["sessions"], list)
     ):
         raise Unusable("its facts and its history disagree")
-    weights, server, cursor = (
-        {name: tensor.to(device) for name, tensor in tensors[kind].items()}
-        for kind in ("weights", "server", "cursor")
+    on_device: dict[str, Weights] = {}
+    for kind in ("weights", "server", "cursor"):
+        on_device[kind] = {name: tensor.to(device) for name, tensor in tensors[kind].items()}
+    state = RunState(
+        on_device["weights"],
+        on_device["server"],
+        selector,
+        history,
+        facts["round"],
+        facts["diverged"],
+        facts["sessions"],
+        reports,
     )
-    progress = facts["round"], facts["diverged"], facts["sessions"]
-    return RunState(weights, server, selector, history, *progress, reports=reports), cursor
+    return state, on_device["cursor"]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
-    """Facts and tensors, found unchanged. One that the disk does not give is no reason to begin anew: that error is raised."""
+    """The facts and tensors of a checkpoint, their checksum verified. If the disk refuses to read it,
+    that error is raised: it is no reason to start over."""
     with explained(path):
         content = path.read_bytes()
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
@@ -158,6 +167,10 @@ def _history(tensors: Weights) -> History:
         return History.from_arrays({name: np.asarray(tensor) for name, tensor in tensors.items()})
     except Exception as error:
         raise Unusable(f"its history cannot be read ({error!r})") from None
+
+
+def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _arrays(tensors: Weights) -> dict[str, np.ndarray]:

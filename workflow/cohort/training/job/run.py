@@ -1,4 +1,4 @@
-"""One cell, from its plan file to its record: lease, card, resume, rounds, checkpoints, publication."""
+"""One cell as a job, from its plan file to its record: lease, GPU, checkpoints, publication."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cohort.training.trainers import choose_trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
 
-PATIENCE_SECONDS = 10  # that a signal leaves to the round in hand
+PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
 
 
 def train(
@@ -55,7 +55,10 @@ def train(
     until: int | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Train a cell, from its checkpoint where there is one, and publish its record. With `until`, stop at a checkpoint after that round."""
+    """Train a cell, from its checkpoint if there is one, and publish its record.
+
+    With `until`, stop at a checkpoint after that round.
+    """
     planned = frozen(plan)
     folder = state_folder(record)
     with lease(
@@ -168,6 +171,7 @@ class Run:
         signal.alarm(0)
         if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
             checkpoint.save(self.checkpoint, self.state, self.planned.digest, cursor)
+            print(f"saved inside round {self.state.round + 1}", flush=True)
         clock.restart()
         if signals:
             raise Stopped
@@ -177,7 +181,8 @@ class Run:
         return UserError(f"stopped {place}: {where}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
-        """What the run leaves. Clients are judged by the final model on their own training samples, classes on the test samples."""
+        """The record of a run that is over. The final model is evaluated on each client's own
+        training samples, and on the test samples class by class."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
         network = self.rounds.network(state.round)

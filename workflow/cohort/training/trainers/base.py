@@ -25,7 +25,7 @@ from cohort.training.updates import Updates, Weights
 
 
 class Trained(NamedTuple):
-    """What became of some clients: their models, stacked, with their mean losses and step counts."""
+    """The stacked models of some clients after their work, mean losses and numbers of steps."""
 
     weights: Weights
     losses: Tensor

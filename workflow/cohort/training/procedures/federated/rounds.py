@@ -127,8 +127,8 @@ class FederatedRounds(Rounds):
             updates = self.trainer.train(works, state.weights, self.cursor.next_work())
         if pool.probes is not None:  # whom the probe left no steps has the probe's loss
             rows = [pool.probes.clients.index(client) for client in updates.clients]
-            losses = updates.losses.where((updates.steps > 0).to(updates.losses.device),
-                                          pool.probes.losses[rows])  # fmt: skip
+            went_on = (updates.steps > 0).to(updates.losses.device)
+            losses = updates.losses.where(went_on, pool.probes.losses[rows])
             updates = replace(updates, losses=losses)
         ledger.stepped(int(updates.steps.sum()))
         ledger.sent("model", self._model_bytes(state), to="server", copies=len(updates.clients))
@@ -137,31 +137,31 @@ class FederatedRounds(Rounds):
 
     def local_work(self, state: RunState, asked: Asked, pool: Pool, round: int) -> list[LocalWork]:
         """What each client that answers does: all of J on all its samples, unless the selector
-        grants it fewer, it is a straggler, or it continues from its probe."""
-        settings, works = self.task.settings, []
-        efforts = self._efforts(round)
+        grants it fewer samples, it is a straggler, or it continues from its probe."""
+        settings, efforts, works = self.task.settings, self._efforts(round), []
+        most, epochs = local_work(settings.J)
         for row in np.flatnonzero(asked.answers):
             client = int(asked.cohort[row])
             samples = self.task.shards.indices[client]
             if isinstance(self.selector, Allocating):
                 samples = self._portion(client, asked.label_counts[row], round)
             per_epoch = local_steps(len(samples), settings)[1]
-            most, epochs = local_work(settings.J)
+            weights, begin, end = state.weights, 0, None
+            if efforts[client] < most:
+                end = efforts[client] * (per_epoch if epochs else 1)
+            if pool.probes is not None and isinstance(self.selector, Probing):
+                weights = pool.probes.of_client(pool.probes.clients.index(client))
+                begin = per_epoch if epochs else self.selector.batches
             work = LocalWork(
                 client=client,
                 round=round,
-                weights=state.weights,
+                weights=weights,
                 samples=samples,
                 lr=self.trainer.lr(round),
-                end=efforts[client] * (per_epoch if epochs else 1)
-                if efforts[client] < most
-                else None,
+                begin=begin,
+                end=end,
                 correction=partial(self.server.control_variate, state.server, client),
             )
-            if pool.probes is not None and isinstance(self.selector, Probing):
-                probed = pool.probes.of_client(pool.probes.clients.index(client))
-                begin = per_epoch if epochs else self.selector.batches
-                work = replace(work, weights=probed, begin=begin)
             works.append(work)
         return works
 
@@ -214,8 +214,8 @@ class FederatedRounds(Rounds):
         self, state: RunState, clients: np.ndarray, round: int, batches: int, ledger: Ledger
     ) -> Updates:
         """Train each client of the pool for its first batches."""
-        works = [replace(work, end=batches)
-                 for work in self.trainer.work(state.weights, clients, round)]  # fmt: skip
+        works = self.trainer.work(state.weights, clients, round)
+        works = [replace(work, end=batches) for work in works]
         with ledger.timed("training"):
             probes = self.trainer.train(works, state.weights, self.cursor.next_work())
         ledger.stepped(int(probes.steps.sum()))
