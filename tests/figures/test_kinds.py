@@ -11,9 +11,9 @@ from cohort.core.errors import UserError
 from cohort.figures import KINDS
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.kinds.curves import Curves
+from cohort.figures.kinds.lines import Lines
 from cohort.figures.kinds.scatter import Scatter
 from cohort.figures.kinds.shards import Shards
-from cohort.figures.kinds.lines import Lines
 from cohort.metrics.names import METRICS, Names
 
 
