@@ -12,7 +12,7 @@ import pytest
 from cohort.figures.draw import draw, make_figure
 from cohort.figures.kinds.curves import Curves
 from cohort.figures.kinds.lines import Lines
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 STRATEGIES = ["fedavg", "loss"]
 LOOK: dict[str, Any] = {

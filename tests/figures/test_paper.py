@@ -18,7 +18,7 @@ from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.kinds.curves import Curves
-from cohort.figures.look import COLORS, PAPER_GRAY
+from cohort.figures.style import COLORS, PAPER_GRAY
 from tests.figures.samples import sample
 
 Metrics = Callable[..., Path]
@@ -55,7 +55,9 @@ def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
     """The thin dashed lines with points, by the title of their panel."""
     return {
         axes.get_title(): [
-            line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())
+            line
+            for line in axes.lines
+            if line.get_linewidth() == 0.8 and line.is_dashed() and len(line.get_xdata())
         ]
         for axes in figure.axes
     }
@@ -132,9 +134,7 @@ def test_a_bar_has_a_tick_at_the_papers_value(ends: Spec, metrics: Metrics) -> N
         "J = 16 local steps": 1,
     }
     tick = paper_lines(figure)["J = 16 local steps"][0]
-    bar = figure.axes[1].patches[
-        4
-    ]  # the second strategy's of the second partition: bars are drawn partition by partition
+    bar = figure.axes[1].patches[3]  # of the second strategy and partition, by strategy first
     assert list(tick.get_ydata()) == [75, 75]
     np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
     assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition

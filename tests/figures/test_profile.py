@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 Spec = dict[str, Any]
 LABELS = {
@@ -151,7 +151,7 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
         ({"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
         (
             {"x": "J", "metric": "test_loss", "order": "number"},
-            "bars over x: J lie as the study lists them; leave out order: number",
+            "bars over x: J are in the study's order; leave out order: number",
         ),
     ],
 )

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.scatter import Scatter, correlation
+from cohort.figures.style import COLORS
 
 HELD = {("fedavg", 0): [1, 2, 3, 4], ("fedavg", 1): [4, 3, 2, 1], ("loss", 0): [1, 2, 3, 4]}
 NORMS = {
@@ -60,9 +63,17 @@ def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
     return make_figure(spec | changes, tmp_path / "metrics.parquet")
 
 
+def clouds(axes: Axes) -> list[np.ndarray]:
+    """The points of each strategy, told apart by their color."""
+    (points,) = axes.collections
+    colors = np.array([to_hex(color).upper() for color in points.get_facecolors()])
+    places = np.asarray(points.get_offsets())
+    return [places[colors == color] for color in COLORS[:2]]
+
+
 def test_every_client_of_every_run_is_a_point(tmp_path: Path) -> None:
     (axes,) = drawn(tmp_path, table()).axes
-    first, second = (np.asarray(points.get_offsets()) for points in axes.collections)
+    first, second = clouds(axes)
     assert sorted(map(tuple, first.round(6))) == [
         (1, 10),
         (1, 80),
@@ -100,7 +111,7 @@ def test_a_client_without_one_of_the_two_is_no_point(tmp_path: Path) -> None:
     figure = drawn(
         tmp_path, table(leave_out={("loss", 0, "accuracy"), ("loss", 1, "classes_held")})
     )
-    assert np.asarray(figure.axes[0].collections[1].get_offsets())[:, 0].tolist() == [3, 4]
+    assert clouds(figure.axes[0])[1][:, 0].tolist() == [3, 4]
 
 
 def test_a_cell_without_both_is_counted_as_it_is(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.shards import LARGEST, key_values
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 COUNTS = {
     ("a", 10): [[30, 0, 10], [0, 400, 0], [0, 0, 0], [5, 5, 0]],

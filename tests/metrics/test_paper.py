@@ -8,7 +8,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.metrics.paper import paper_file, read_paper
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
 CSV = """\
@@ -46,7 +46,7 @@ def cell(strategy: str, **labels: object) -> dict[str, object]:
 def values(
     file: Path, item: str, cells: list[dict[str, object]], at: str = "last"
 ) -> dict[str, list[float]]:
-    found = read_beside(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
+    found = match_paper(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
     return {one.labels["strategy"]: [value.value for value in one.values] for one in found}
 
 

@@ -79,7 +79,7 @@ def test_comments_in_all_code_train_nothing(finished: Project):
 
 def test_figure_code_redraws_and_trains_nothing(finished: Project):
     finished.replace(
-        "workflow/cohort/figures/look.py", "from __future__", "# changed\nfrom __future__"
+        "workflow/cohort/figures/style.py", "from __future__", "# changed\nfrom __future__"
     )
     assert finished.planned() == {"draw": 2, "report": 1}
 

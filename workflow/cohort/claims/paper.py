@@ -9,7 +9,7 @@ from pathlib import Path
 from cohort.claims.matrix import Point
 from cohort.core.errors import UserError, suggest
 from cohort.metrics.paper import FOLDER, PaperValue, Rows, held, parts_of, pick, read_rows
-from cohort.metrics.paper_match import beside
+from cohort.metrics.paper_match import match_values
 from cohort.metrics.summary import NO_VALUE
 
 
@@ -46,10 +46,10 @@ class Paper:
             ]
             alike = [points[place] for place in places]
             single, curves = self._values(item, metric)
-            values = self._beside([value for value in single if value.at == at], alike, at)
+            values = self._match([value for value in single if value.at == at], alike, at)
             said = [
                 Said(next(iter(one), None), curve)
-                for one, curve in zip(values, self._beside(curves, alike, ""), strict=True)
+                for one, curve in zip(values, self._match(curves, alike, ""), strict=True)
             ]
             found |= dict(zip(places, said, strict=True))
         return [found[place] for place in range(len(points))]
@@ -69,13 +69,15 @@ class Paper:
             found.append(pick(rows, file, ",".join(mine), metric) if mine else [])
         return found
 
-    def _beside(
+    def _match(
         self, values: list[PaperValue], points: Sequence[Point], at: str
     ) -> list[list[PaperValue]]:
         labels = list(dict.fromkeys(label for point in points for label in point.labels))
         found = {
             tuple(one.labels.items()): one.values
-            for one in beside(values, [point.labels for point in points], labels, labels, at=at)
+            for one in match_values(
+                values, [point.labels for point in points], labels, labels, at=at
+            )
         }
         texts = [
             tuple((label, point.labels.get(label, NO_VALUE)) for label in labels)

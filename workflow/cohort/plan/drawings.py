@@ -9,7 +9,7 @@ from typing import Any
 from cohort.core.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
 from cohort.metrics.paper import paper_file
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_text
 from cohort.plan.expand import Values
 from cohort.plan.sizes import check_sizes
@@ -127,7 +127,7 @@ def _check_paper(
         measures: Sequence[Kind | Table] = drawn.measures() if isinstance(drawn, Table) else [drawn]
         metrics = [one.measured() if isinstance(one, Table) else one.metric for one in measures]
         found, *_ = [
-            read_beside(
+            match_paper(
                 file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", "")
             )
             for one, metric in zip(measures, metrics, strict=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.metrics.names import METRICS
 from cohort.metrics.paper import PaperValue
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_columns
 from cohort.tables.spec import Table
 
@@ -34,7 +34,7 @@ def compare(
     The tolerance is kept only where verdicts are given: at full scale.
     """
     labels = list(table.facets())
-    found = read_beside(
+    found = match_paper(
         spec["paper_values"],
         table.paper,
         table.measured(),
