@@ -192,13 +192,13 @@ def test_an_item_may_lie_in_either_file(spec: Write) -> None:
         replace(point, metric="test_accuracy", at="last")
         for point in matrix(main=CELLS).points("main", {"partition": "a"})
     ]
-    (said,) = Paper("demo").of(points, "Fig4, Fig1")
-    assert said.value is not None and (said.value.value, len(said.curve)) == (0.5, 2)
+    (result,) = Paper("demo").results(points, "Fig4, Fig1")
+    assert result.value is not None and (result.value.value, len(result.curve)) == (0.5, 2)
     with pytest.raises(
         UserError,
         match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean",
     ):
-        Paper("demo").of(points, "Fig5")
+        Paper("demo").results(points, "Fig5")
 
 
 FILES = {

@@ -123,7 +123,7 @@ def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
         ),
         (
             {"minus": {"J": {"J8": "J4"}}},
-            r"minus names 'J', which is none of rows and columns \(model, strategy\)",
+            r"minus names 'J', which is neither in rows nor columns \(model, strategy\)",
         ),
         ({"joined": True}, "joined needs paper"),
     ],

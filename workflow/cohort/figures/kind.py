@@ -137,8 +137,10 @@ class Averaging(Kind):
     reference_label: str = parameter("", help="what the legend calls that line")
 
     def parts(self) -> list[Kind]:
-        first, *others = super().parts()
-        return [first, *(dataclasses.replace(other, reference=None) for other in others)]
+        if not self.also:
+            return [self]
+        other = dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)
+        return [self, other]
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()

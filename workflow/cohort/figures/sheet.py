@@ -160,8 +160,14 @@ def _draw_panel(
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
         reason = _why_empty(panel.select(cells), cells)
-        place = {"transform": axes.transAxes, "ha": "center", "va": "center"}
-        axes.text(0.5, 0.5, reason, color=NOTE["color"], **place)
+        axes.annotate(
+            reason,
+            (0.5, 0.5),
+            xycoords="axes fraction",
+            ha="center",
+            va="center",
+            color=NOTE["color"],
+        )
         axes.grid(visible=False)
         axes.tick_params(length=0)
     if part.kind.limits:

@@ -136,7 +136,7 @@ class Style(Names):
         return {value: place for place, value in enumerate(values)}
 
 
-def pale(color: Any) -> tuple[float, ...]:
+def pale(color: Any) -> Any:
     """The color mixed with white, for unfinished runs."""
     return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
 

@@ -1,4 +1,4 @@
-"""The paper's value beside each number of a table, the difference, and what to make of it."""
+"""Compares each number of a table with the paper's value."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ AGREES, DIFFERS, NOT_ENOUGH, NO_RESULT, DIVERGED, NO_PAPER = (
 def compare(
     numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: DataFrame
 ) -> DataFrame:
-    """The numbers of a table with the paper's columns; `cells` are all planned cells behind them.
+    """Add the paper's value, the difference and the verdict to the numbers of a table.
 
-    The tolerance is kept only where verdicts are given: at full scale.
+    `cells` are all planned cells behind the numbers. There are verdicts at full scale only.
     """
     labels = list(table.facets())
     found = match_paper(
@@ -45,12 +45,11 @@ def compare(
     )
     places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
     values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]
+    judged = table.tolerance is not None and spec.get("scale", "full") == "full"
     numbers = numbers.assign(
         paper=[value.value if value else float("nan") for value in values],
         paper_sd=[value.sd if value and value.sd is not None else float("nan") for value in values],
-        tolerance=float("nan")
-        if table.tolerance is None or spec.get("scale", "full") != "full"
-        else table.tolerance,
+        tolerance=table.tolerance if judged else float("nan"),
         **{
             word: [getattr(value, word) if value else "" for value in values]
             for word in PAPER_WORDS[1:]
@@ -71,7 +70,10 @@ def compare(
 
 
 def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
-    """What a result says of the paper's value; nothing without a tolerance. A diverged run settles nothing, whatever its last value was."""
+    """Whether a result agrees with the paper's value; an empty text if there is no tolerance.
+
+    A diverged run gives no verdict on the value, whatever it measured before.
+    """
     if record["tolerance"] != record["tolerance"]:
         return ""
     if value is None:
@@ -83,6 +85,5 @@ def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
     if record["n"] < record["planned"]:
         return NOT_ENOUGH
     apart = abs(record["difference"]) * METRICS[record["metric"]].scale
-    return (
-        AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS
-    )  # 46.61 - 45.11 is 1.5, not a little more
+    # Rounded, so that 46.61 - 45.11 is 1.5 and not a little more.
+    return AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS

@@ -1,6 +1,6 @@
-"""A table as a person reads it, in words and rounded numbers. Markdown, LaTeX and the report's HTML are written from it.
+"""Lays out a table for readers: titles, rounded numbers and notes, the same in every format.
 
-It is wide, one label's values across; where the paper's values stand beside ours it is long, a line for each result.
+A table has a column per value of one label; a comparison with a paper has a row per result instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses, `more` after a colon."""
+    """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text."""
 
     value: str
     count: str = ""
@@ -41,7 +41,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """Header and lines of a table. The first texts of a line name the row, as many as there are `heads`; `prose` may need several lines."""
+    """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
+
+    The cells of a `prose` table are texts that may need several lines.
+    """
 
     heads: list[str]
     columns: list[str]
@@ -58,7 +61,10 @@ def lay_out(
     generated: bool = False,
     joined: bool = False,
 ) -> Layout:
-    """Lay out the numbers of a table (see measure.py), in the order in which they come; `joined` as in spec.py."""
+    """Lay out the numbers that `measure` returns, in their order.
+
+    `joined` puts the values of the last label into one row, separated by slashes.
+    """
     labels = [
         column
         for column in numbers.columns
@@ -137,9 +143,8 @@ def _long(
                 _rounded(record["paper"], metric) + deviation,
                 mark=DOUBLE_DAGGER if record["doubtful"] else "",
             )
-        apart = (
-            round(record["difference"] * metric.scale, metric.digits) + 0.0
-        )  # which makes -0.0 a plain 0
+        # Adding 0.0 makes -0.0 a plain 0.
+        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0
         difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
         layout.lines.append(
@@ -155,7 +160,7 @@ def _long(
 
 
 def _joined(layout: Layout, place: int) -> Layout:
-    """One line for those that differ in the text at this place alone, their entries with slashes between them."""
+    """Join the rows that differ only in the header at this place, cell by cell with slashes."""
     together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
     for words, entries in layout.lines:
         together.setdefault((*words[:place], *words[place + 1 :]), []).append(
@@ -197,7 +202,10 @@ def _entry(record: Record, metric: Metric, best: bool) -> Entry:
 
 
 def _best(records: list[Record], labels: list[str]) -> set[int]:
-    """The places of the best means among those that differ in their strategy only; in each row where the table has no strategies."""
+    """The records with the best mean among those that differ only in their strategy.
+
+    A table without strategies compares the values of its last label.
+    """
     rival = "strategy" if "strategy" in labels else labels[-1]
     contests: dict[tuple[str, ...], dict[int, float]] = {}
     for place, record in enumerate(records):

@@ -34,6 +34,12 @@ else:
     seaborn = lazy("seaborn")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
+CROSSES: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "x",
+    "markersize": 5,
+    "markeredgewidth": 1.3,
+}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 
 
@@ -115,11 +121,10 @@ class Curves(Averaging):
                 markeredgecolor=color,
                 ax=axes,
             )
-        # seaborn draws no marker at single points of a line, so the crosses are matplotlib's.
+        # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
-        cross = {"linestyle": "none", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
-        axes.plot(stops, means.loc[stops], color=color, **cross)
+        axes.plot(stops, means.loc[stops], color=color, **CROSSES)
 
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
 from cohort.figures.style import BAND
@@ -62,7 +62,7 @@ def draw_profile(axes: Axes, runs: DataFrame, color: str, dash: object, *, fille
         )
         axes.grid(visible=False, axis="x")
     else:
-        outline = {"color": color, "linestyle": dash, "linewidth": 1.3}
+        outline: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.3}
         axes.stairs(points["mean"], edges, baseline=None, **outline)
     low, high = (points["mean"] - points["std"]).clip(lower=0), points["mean"] + points["std"]
     axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)
