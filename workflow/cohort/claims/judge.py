@@ -66,10 +66,6 @@ def _row(
     if any(reads_generated(files[one]) for one in experiments if one in files):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
-    counts = {
-        count: sum(getattr(value, count) for value in runs.values)
-        for count in ("n", "planned", "diverged")
-    }
     doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
     return {
         "claim": name,
@@ -80,7 +76,9 @@ def _row(
         "at": ours.at,
         "measured": runs.word,
         "measured_evidence": runs.evidence,
-        **counts,
+        "n": sum(value.n for value in runs.values),
+        "planned": sum(value.planned for value in runs.values),
+        "diverged": sum(value.diverged for value in runs.values),
         "paper": papers.word,
         "paper_evidence": papers.evidence,
         "doubtful": "; ".join(doubts),

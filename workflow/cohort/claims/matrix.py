@@ -49,7 +49,7 @@ class Matrix:
     ) -> None:
         """Add an experiment with its axes and cells."""
         kept = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: [text(value) for value in axes[axis]] for axis in kept}
+        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in kept}
         found: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
             labels = {axis: text(cell.get(axis)) for axis in kept}
@@ -80,17 +80,13 @@ class Matrix:
         for cell in cells:
             chains.setdefault(tuple(cell[label] for label in apart), []).append(cell)
         names = _fewest(apart, [cells[0] for cells in chains.values()])
-        places = {value: place for place, value in enumerate(self._axes[experiment][along])}
-        return [
-            Comparison(
-                [
-                    Point(experiment, cell, [along])
-                    for cell in sorted(chain, key=lambda cell: places[cell[along]])
-                ],
-                {label: chain[0][label] for label in names},
-            )
-            for chain in chains.values()
-        ]
+        order = self._axes[experiment][along]
+        comparisons = []
+        for chain in chains.values():
+            ordered = sorted(chain, key=lambda cell: order.index(cell[along]))
+            points = [Point(experiment, cell, [along]) for cell in ordered]
+            comparisons.append(Comparison(points, {label: chain[0][label] for label in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of the values in `given`; UserError if they leave a choice."""
@@ -143,20 +139,16 @@ class Matrix:
             label: self.check_values(experiment, label, listed(value), "given")
             for label, value in given.items()
         }
-        cells = [
-            cell
-            for cell in self._cells[experiment]
-            if all(cell[label] in values for label, values in wanted.items())
-        ]
+        cells = self._cells[experiment]
+        for label, texts in wanted.items():
+            cells = [cell for cell in cells if cell[label] in texts]
         if not cells:
             labels = ", ".join(f"{label} {value}" for label, value in given.items())
             raise UserError(f"{experiment} has no cell with {labels}")
         return cells
 
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
-        return [
-            label for label in self._axes[experiment] if len({cell[label] for cell in cells}) > 1
-        ]
+        return [label for label in self._axes[experiment] if _distinct([label], cells) > 1]
 
 
 def text(value: Any) -> str:
@@ -171,19 +163,19 @@ def listed(value: Any) -> list[Any]:
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
     """Whether a label has one value per value of another, as rounds paired with J have."""
-    return len({(cell[along], cell[label]) for cell in cells}) == len(
-        {cell[along] for cell in cells}
-    )
+    return _distinct([along, label], cells) == _distinct([along], cells)
 
 
 def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
     """As few of the labels, the first ones, as distinguish the cells like all of them."""
     kept: list[str] = []
     for label in labels:
-        without, with_it = (
-            len({tuple(cell[name] for name in names) for cell in cells})
-            for names in (kept, [*kept, label])
-        )
-        if with_it > without:
+        if _distinct([*kept, label], cells) > _distinct(kept, cells):
             kept.append(label)
     return kept
+
+
+def _distinct(labels: list[str], cells: list[Labels]) -> int:
+    """How many combinations of values these labels have."""
+    values = (map(cell.__getitem__, labels) for cell in cells)
+    return len(set(map(tuple, values)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +84,8 @@ class Paper:
             tuple(match.labels.items()): match.values
             for match in match_values(values, cells, labels, labels, at=at)
         }
-        return [
-            found[tuple((label, cell.get(label, NO_VALUE)) for label in labels)] for cell in cells
-        ]
+        return [found[tuple(zip(labels, _texts(cell, labels), strict=True))] for cell in cells]
+
+
+def _texts(cell: Mapping[str, str], labels: Sequence[str]) -> list[str]:
+    return [cell.get(label, NO_VALUE) for label in labels]

@@ -41,10 +41,7 @@ def judge_runs(
 
     `values` are those of the points of all comparisons, in order.
     """
-    found = [
-        Valued(one, mine, all(value.known for value in mine))
-        for one, mine in _each(comparisons, values)
-    ]
+    found = [Valued(one, mine, _complete(mine)) for one, mine in _each(comparisons, values)]
     points = _once(comparisons, values)
     lacking = _lacking(comparisons, values, names)
     unplanned = sum(not value.planned for value in points.values())
@@ -69,6 +66,10 @@ def judge_paper(
     return Verdict(
         _word(claim, found, NO_PAPER), evidence, list(_once(comparisons, values).values())
     )
+
+
+def _complete(values: Sequence[Value]) -> bool:
+    return all(value.known for value in values)
 
 
 def _reduced(claim: Claim, comparison: Comparison, values: list[Value]) -> Valued:

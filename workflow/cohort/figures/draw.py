@@ -80,10 +80,11 @@ def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Pa
     if at or spec.get("scale", "full") == "full" or not len(rounds):
         return matches
     last = rounds.max()
-    return [
-        PaperMatch(match.labels, [value for value in match.values if (value.round or 0) <= last])
-        for match in matches
-    ]
+    return [_until(match, last) for match in matches]
+
+
+def _until(match: PaperMatch, last: int) -> PaperMatch:
+    return PaperMatch(match.labels, [one for one in match.values if (one.round or 0) <= last])
 
 
 def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str]:

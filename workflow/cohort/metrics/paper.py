@@ -78,11 +78,8 @@ def split_items(item: str) -> list[str]:
 
 def items_with(rows: Rows, item: str) -> set[str]:
     """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
-    return {
-        name
-        for name in dict.fromkeys(row["item"] for row in rows.values())
-        if item in (name, *_parts(name))
-    }
+    names = {row["item"] for row in rows.values()}
+    return {name for name in names if item in (name, *_parts(name))}
 
 
 def read_rows(file: str | Path, item: str) -> Rows:

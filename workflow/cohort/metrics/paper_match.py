@@ -68,10 +68,12 @@ def match_values(
 
 def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
     """The labels that have one and the same value in all cells of a group."""
-    texts = {name: {_text(cell.get(name)) for cell in group} for name in labels}
-    return {
-        name: text for name, (text, *others) in texts.items() if not others and text != NO_VALUE
-    }
+    shared = {}
+    for name in labels:
+        text, *others = {_text(cell.get(name)) for cell in group}
+        if not others and text != NO_VALUE:
+            shared[name] = text
+    return shared
 
 
 def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:

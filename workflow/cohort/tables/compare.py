@@ -34,7 +34,7 @@ def compare(
     `cells` are all planned cells behind the numbers. There are verdicts at full scale only.
     """
     labels = list(table.facets())
-    found = match_paper(
+    matches = match_paper(
         spec["paper_values"],
         table.paper,
         table.measured(),
@@ -43,33 +43,29 @@ def compare(
         label_columns(cells),
         at=table.at,
     )
-    places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
-    values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]
+    found = {tuple(match.labels.values()): next(iter(match.values), None) for match in matches}
+    values = [found[key] for key in numbers[labels].itertuples(index=False, name=None)]
     judged = table.tolerance is not None and spec.get("scale", "full") == "full"
     numbers = numbers.assign(
-        paper=[value.value if value else float("nan") for value in values],
-        paper_sd=[value.sd if value and value.sd is not None else float("nan") for value in values],
+        paper=_column(values, "value", float("nan")),
+        paper_sd=_column(values, "sd", float("nan")),
         tolerance=table.tolerance if judged else float("nan"),
-        **{
-            word: [getattr(value, word) if value else "" for value in values]
-            for word in PAPER_WORDS[1:]
-        },
+        **{word: _column(values, word, "") for word in PAPER_WORDS[1:]},
     )
     numbers = numbers.assign(difference=numbers["mean"] - numbers["paper"])
-    records = [
-        dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
-    ]
-    numbers = numbers.assign(
-        verdict=[verdict(record, value) for record, value in zip(records, values, strict=True)]
-    )
-    return numbers[
-        [column for column in numbers.columns if column not in (*PAPER_NUMBERS, *PAPER_WORDS)]
-        + PAPER_NUMBERS
-        + PAPER_WORDS
-    ]
+    records = numbers.to_dict("records")
+    verdicts = [verdict(record, value) for record, value in zip(records, values, strict=True)]
+    others = [name for name in numbers.columns if name not in (*PAPER_NUMBERS, *PAPER_WORDS)]
+    return numbers.assign(verdict=verdicts)[others + PAPER_NUMBERS + PAPER_WORDS]
 
 
-def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
+def _column(values: list[PaperValue | None], field: str, missing: Any) -> list[Any]:
+    """A field of each value, `missing` where the value or the field is None."""
+    found = (getattr(value, field, None) for value in values)
+    return [missing if one is None else one for one in found]
+
+
+def verdict(record: Mapping[Any, Any], value: PaperValue | None) -> str:
     """Whether a result agrees with the paper's value; an empty text if there is no tolerance.
 
     A diverged run gives no verdict on the value, whatever it measured before.

@@ -5,6 +5,7 @@ A table has a column per value of one label; a comparison with a paper has a row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -167,25 +168,20 @@ def _joined(layout: Layout, place: int) -> Layout:
             (words[place], entries)
         )
     heads = [*layout.heads[:place], *layout.heads[place + 1 :]]
-    lines = [
-        (
-            list(words),
-            [
-                _slashed(list(column))
-                for column in zip(*(entries for _, entries in found), strict=True)
-            ],
-        )
-        for words, found in together.items()
-    ]
+    lines = []
+    for key, found in together.items():
+        columns = zip(*(entries for _, entries in found), strict=True)
+        lines.append((list(key), [_slashed(column) for column in columns]))
     order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
     return Layout(heads, layout.columns, lines, [f"{layout.heads[place]}: {order}."])
 
 
-def _slashed(entries: list[Entry]) -> Entry:
-    counts, marks = ([getattr(entry, key) for entry in entries] for key in ("count", "mark"))
-    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+def _slashed(entries: Sequence[Entry]) -> Entry:
+    counts = [entry.count for entry in entries]
     return Entry(
-        " / ".join(entry.value for entry in entries), count, mark="".join(dict.fromkeys(marks))
+        " / ".join(entry.value for entry in entries),
+        counts[0] if len(set(counts)) == 1 else " / ".join(counts),
+        mark="".join(dict.fromkeys(entry.mark for entry in entries)),
     )
 
 

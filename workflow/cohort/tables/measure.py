@@ -86,10 +86,7 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
 
 
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
-    places = {
-        label: {value: place for place, value in enumerate(names.ordered(label, numbers[label]))}
-        for label in labels
-    }
+    orders = {label: names.ordered(label, numbers[label]) for label in labels}
     return numbers.sort_values(
-        labels, key=lambda column: column.map(places[str(column.name)]), ignore_index=True
+        labels, key=lambda column: column.map(orders[str(column.name)].index), ignore_index=True
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.lazy import lazy
 from cohort.metrics.names import Names
-from cohort.metrics.paper import read_paper
+from cohort.metrics.paper import PaperValue, read_paper
 from cohort.metrics.summary import NO_VALUE
 from cohort.tables.layout import Entry, Layout
 
@@ -58,12 +58,15 @@ def weigh(spec: Mapping[str, Any]) -> DataFrame:
         model_bytes=NUMBER * numbers["weights"],
     )
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
-    places = [{label: str(one[label]) for label in ("dataset", "model")} for one in spec["sizes"]]
+    places = [{"dataset": str(one["dataset"]), "model": str(one["model"])} for one in spec["sizes"]]
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
         values = read_paper(spec["paper_values"], spec["paper"], metric)
-        found = [[value.value * unit for value in values if value.fits(place)] for place in places]
-        numbers[PAPER + fact] = [one[0] if one else float("nan") for one in found]
+        numbers[PAPER + fact] = [_paper_size(values, place) * unit for place in places]
     return numbers
+
+
+def _paper_size(values: Iterable[PaperValue], labels: dict[str, str]) -> float:
+    return next((value.value for value in values if value.fits(labels)), float("nan"))
 
 
 def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
