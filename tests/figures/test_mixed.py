@@ -1,4 +1,4 @@
-"""Cells of several kinds in one figure: series, dashed curves, runs that are averaged as a paper did, and how the axes look."""
+"""Series, dashed curves, pooled runs as in a paper's figures, and titles of values and axes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_series_have_colors_in_their_order_and_some_are_dashed(file: Path) -> No
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["IID", "Nc = 1"]
 
 
-def test_more_names_than_colors_are_told_apart_by_dashes() -> None:
+def test_more_names_than_colors_differ_by_dashes() -> None:
     names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
     style = Style(orders={"schedule": names}, titles={}, palette_index={})
     assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[0]]
@@ -145,14 +145,14 @@ def test_the_axis_of_rounds(file: Path, tmp_path: Path) -> None:
         head
         + "Fig3,printed,,IID,,test_accuracy,,1000,0.5,\nFig3,printed,,IID,,test_accuracy,,2000,0.5,\n"
     )
-    beside = make_figure(
+    figure = make_figure(
         spec | {"paper": "Fig3", "paper_values": str(tmp_path / "paper.csv")}, file
     )
-    assert [len(line.get_xdata()) for line in beside.axes[0].lines].count(2) == 3
-    assert beside.axes[0].get_xlim()[0] == 0
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines].count(2) == 3
+    assert figure.axes[0].get_xlim()[0] == 0
 
 
-def test_a_panel_above_nothing_has_its_axis_named(spec: Spec, metrics: Metrics) -> None:
+def test_the_lowest_panel_of_each_column_has_its_axis_named(spec: Spec, metrics: Metrics) -> None:
     """Twelve cells of strategy and J in five panels: three, and two below."""
     frame = pd.read_parquet(metrics())
     places = (

@@ -1,4 +1,4 @@
-"""Bars of clients and of classes: their order, their number, and when they are bars."""
+"""Profiles of clients and classes: their order, and whether they are bars or outlines."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_go_together(fields: dict[str, Any], sentence: str) -> None:
+def test_fields_that_contradict_each_other(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as error:
         Bars(**fields).check()
     assert sentence in str(error.value)

@@ -1,4 +1,4 @@
-"""Tables of differences, seed by seed, and lines that hold two models; all numbers by hand."""
+"""Differences seed by seed, and rows that join two models; numbers are worked out by hand."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
     assert "Gain in test accuracy (points), last evaluation" in lines[4]
 
 
-def test_beside_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
+def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
     """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's plain accuracy is none of this table."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
     assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14† (2) | +12.33 |"
