@@ -61,7 +61,7 @@ def test_table_one(verdicts: dict[str, str]) -> None:
 
 
 def test_table_two(verdicts: dict[str, str], table: pd.DataFrame) -> None:
-    """The printed differences themselves; the claims are judged on what follows from them and Table I."""
+    """The printed differences; the claims are judged on these added to Table I."""
     gains = (
         item("TableII", "test_accuracy_gain").pivot(index=PLACE, columns="strategy", values="value")
         * 100

@@ -96,7 +96,7 @@ def paper(spec: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
-    """A printed value counts before one of the logs, and a value that is said of no evaluation not at all."""
+    """Printed values take precedence over logs; values without an evaluation do not count."""
     row = judged(spec(one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == ("held", "a, b: 50.00 < 60.00")
     assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
@@ -122,7 +122,7 @@ def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str
 
 
 def test_the_papers_round_does_not_scale(spec: Write) -> None:
-    """At a tenth of the rounds our runs are looked at in round 10, the paper's still in round 100."""
+    """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
     row = judged(
         spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}})
     ).iloc[0]
@@ -134,7 +134,7 @@ def test_the_papers_round_does_not_scale(spec: Write) -> None:
 
 
 def test_missing_values_of_the_paper_are_named(spec: Write) -> None:
-    """Of three values the paper knows two: a chain is judged without the third, a comparison of two is not."""
+    """The paper has two of three values: an order is judged without the third, a pair is not."""
     three = ORDER | {"values": ["a", "c", "b"]}
     assert paper(spec(one=three)) == ("held", "a, b: 50.00 < 60.00; no value for c")
     best = FRAME | {"kind": "best", "along": "partition", "paper": "Fig1"}

@@ -243,7 +243,7 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "not held"), (-0.999, "not held")])
 def test_a_negative_margin_allows_the_other_side(tmp_path: Path, margin: float, word: str) -> None:
-    """51 is 1 point above 50: it is below it but for less than 2 points, not but for less than 1."""
+    """51 is 1 point above 50: it passes as below with a margin of -2, but not with one of -1."""
     made = claim(
         "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
     )

@@ -34,7 +34,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def written(tmp_path: Path) -> Write:
-    """Two evaluations of each cell, in rounds 91 and 100; `status` of the cell of 9 clients, seed 1."""
+    """Evaluate each cell in rounds 91 and 100; `status` is that of 9 clients with seed 1."""
 
     def write(status: str = "done") -> Path:
         rows: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def written(tmp_path: Path) -> Write:
 
 
 def test_numbers_are_placed_at_their_values(written: Write) -> None:
-    """The mean of rounds 91 and 100 is cohort + seed + 5.5, that of two seeds half a point more; 5 and 9 lie four apart."""
+    """The mean of rounds 91 and 100 is cohort + seed + 5.5, and half a point more for two seeds."""
     (axes,) = make_figure(SPEC, written()).axes
     line = next(line for line in axes.lines if len(line.get_xdata()) == 3)
     assert list(line.get_xdata()) == [4, 5, 9]

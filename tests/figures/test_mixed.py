@@ -17,7 +17,8 @@ from cohort.figures.style import COLORS, Style
 
 Spec = dict[str, Any]
 Metrics = Callable[..., Path]
-# The last accuracies of two runs that AML's script averaged, from the logs: 0.2788 of Nc = 1, 0.4403 of IID clients with gamma = 1.
+# AML's script averaged the last accuracies of two different runs: in the authors' logs, 0.2788 for
+# Nc = 1 and 0.4403 for IID clients with gamma = 1.
 RUNS = {
     "a": ({"series": "Nc = 1", "partition": "sampled-1-2", "strategy": "fedavg"}, [0.1, 0.2788]),
     "b": ({"series": "Nc = 1", "partition": "iid", "strategy": "skewed"}, [0.3, 0.4403]),

@@ -43,7 +43,7 @@ def rows_of(counts: np.ndarray) -> list[dict[str, Any]]:
 
 
 def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
-    """Cells by partition, strategy and seed, and what they have: counts, or a status without any."""
+    """Draw cells given by partition, strategy and seed, each with its counts or its status."""
     rows = []
     for number, ((partition, strategy, seed), what) in enumerate(cells.items()):
         cell = {
@@ -97,7 +97,7 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(tmp_path: Path) -> None
     first, second = (bubbles(axes) for axes in make_axes(figure_of(tmp_path, three_cells())))
     assert set(first) - {(3, 2)} == {(0, 0), (1, 1), (2, 2), (3, 0)} and first.pop((3, 2)) == 0
     assert set(second) - {(3, 2)} == {(0, 0), (1, 2), (2, 0), (3, 1)}
-    # one scale for both panels, whose highest count is 100: areas are counts, and the highest is as wide as it may be
+    # Areas are proportional to counts on one scale; 100, the highest of both panels, is largest.
     area = LARGEST**2 / 100
     assert {place: size / area for place, size in first.items()} == pytest.approx(
         {(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4}

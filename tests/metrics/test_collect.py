@@ -60,7 +60,7 @@ def collected(folder: Path, counts: np.ndarray) -> Path:
 
 
 def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
-    """Counts of 0 are left out but for the last, which says that there are three clients and four labels."""
+    """Counts of 0 are left out, except the last: it states the numbers of clients and labels."""
     rows = read_metric(
         collected(tmp_path, np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])), "label_count"
     )

@@ -11,7 +11,9 @@ from cohort.records.history import History
 
 
 def test_gini_by_hand_and_by_its_definition():
-    """One of four has all: 3/4. The definition is half the mean difference of all pairs, divided by the mean."""
+    """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over
+    the mean.
+    """
     assert gini(np.array([5, 5, 5])) == 0
     assert gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
     counts = np.random.default_rng(1).integers(0, 30, 50)

@@ -15,7 +15,7 @@ from cohort.tables.tabulate import tabulate
 
 @pytest.fixture
 def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
-    """Each run that has a value was evaluated twice: the first time 0.1 less; its loss is 2, then 3."""
+    """Evaluate each run with a value twice: first with 0.1 less; its loss is 2, then 3."""
     rows = frame[frame["value"].notna()]
     earlier = rows.assign(round=4, value=rows["value"] - 0.1)
     losses = [
@@ -38,7 +38,10 @@ def lines_of(spec: dict[str, Any], metrics: Path) -> list[str]:
 
 
 def test_measures_are_columns(spec: dict[str, Any], metrics: Path):
-    """fedavg on dir-0.1 ended at 0.50 and 0.54; the lowest accuracies are 0.1 less. Bold: the best within dir-0.1, also of the losses."""
+    """fedavg on dir-0.1 ends at 0.50 and 0.54; the lowest accuracies are 0.1 less.
+
+    Bold is the best within dir-0.1, of losses too.
+    """
     lines = lines_of(spec | {"also": ["test_accuracy min", "test_loss", "test_loss min"]}, metrics)
     heads = "Partition | Strategy | Test accuracy (%), last evaluation | Test accuracy (%), lowest evaluation"
     assert lines[0] == f"| {heads} | Test loss, last evaluation | Test loss, lowest evaluation |"
