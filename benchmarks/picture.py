@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from cohort.figures.look import COLORS, PAGE_WIDTH, STYLE
+from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
 
 HEIGHT = 2.3  # inches
 MARKERS = "os^D"
@@ -37,7 +37,8 @@ class Panel:
 def draw(panels: Sequence[Panel], file: Path) -> None:
     """Draw the panels side by side; curves of the same name share a color and a legend entry."""
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
-    with rc_context(STYLE):
+    with rc_context():
+        apply_theme()
         figure = Figure(figsize=(PAGE_WIDTH, HEIGHT), layout="constrained")
         FigureCanvasAgg(figure)
         handles = {}

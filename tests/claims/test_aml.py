@@ -1,4 +1,4 @@
-"""The claims of AML, judged on the authors' own logs: each verdict worked out again from the CSV files, with pandas alone."""
+"""AML's claims on the authors' own logs: each verdict is derived again with plain pandas."""
 
 from __future__ import annotations
 
@@ -183,6 +183,6 @@ def test_what_the_authors_did_not_measure(verdicts: dict[str, str]) -> None:
         assert verdicts[name] == "no value"
 
 
-def test_every_claim_is_looked_at_here(verdicts: dict[str, str]) -> None:
+def test_every_claim_is_tested_here(verdicts: dict[str, str]) -> None:
     text = Path(__file__).read_text()
     assert [name for name in verdicts if f'"{name}"' not in text] == []

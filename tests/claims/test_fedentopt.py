@@ -1,4 +1,4 @@
-"""The claims of FedEntOpt on the numbers that its paper prints: each verdict worked out again from the CSV file, with pandas alone."""
+"""FedEntOpt's claims on its printed numbers: each verdict is derived again with plain pandas."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_table_one(verdicts: dict[str, str]) -> None:
 
 
 def test_table_two(verdicts: dict[str, str], table: pd.DataFrame) -> None:
-    """The printed differences themselves; the claims are judged on what follows from them and Table I."""
+    """The printed differences; the claims are judged on these added to Table I."""
     gains = (
         item("TableII", "test_accuracy_gain").pivot(index=PLACE, columns="strategy", values="value")
         * 100
@@ -181,6 +181,6 @@ def test_what_the_paper_does_not_print(verdicts: dict[str, str]) -> None:
         assert verdicts[name] == "no value"
 
 
-def test_every_claim_is_looked_at_here(verdicts: dict[str, str]) -> None:
+def test_every_claim_is_tested_here(verdicts: dict[str, str]) -> None:
     text = Path(__file__).read_text()
     assert [name for name in verdicts if f'"{name}"' not in text] == []

@@ -95,7 +95,7 @@ def test_in_each_setting(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_values_that_are_not_there(fields: dict[str, Any], sentence: str) -> None:
+def test_unknown_values_are_refused(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         claim("gain", **fields).resolved(matrix(main=cells(a=0.1, b=0.2)))
 
@@ -140,6 +140,6 @@ def test_a_bound_needs_a_number() -> None:
         claim("bound").check()
 
 
-def test_their_schemas_are_read_off() -> None:
+def test_schemas() -> None:
     assert {"bound", "gain"} <= set(CLAIMS)
     assert schema_of(CLAIMS["gain"])["properties"]["pairs"]["items"]["maxItems"] == 2

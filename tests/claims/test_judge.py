@@ -1,4 +1,4 @@
-"""A study's claims from its metrics and its paper's values to the files that a reader opens."""
+"""Judging a study's claims end to end: from metrics and a paper's values to the files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Write = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """What the workflow tells judging, with claims of one experiment."""
+    """The spec that the workflow passes to `judge`, with claims of one experiment."""
     monkeypatch.chdir(tmp_path)
     folder = Path("resources/paper_values")
     folder.mkdir(parents=True)
@@ -90,13 +90,13 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return make
 
 
-def paper(told: dict[str, Any]) -> tuple[str, str]:
-    row = judged(told).iloc[0]
+def paper(spec: dict[str, Any]) -> tuple[str, str]:
+    row = judged(spec).iloc[0]
     return row["paper"], row["paper_evidence"]
 
 
 def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
-    """A printed value counts before one of the logs, and a value that is said of no evaluation not at all."""
+    """Printed values take precedence over logs; values without an evaluation do not count."""
     row = judged(spec(one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == ("held", "a, b: 50.00 < 60.00")
     assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
@@ -117,14 +117,12 @@ def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
         ("first 0.5", "a, b: 100 < never"),
     ],
 )
-def test_what_single_values_lack_is_read_off_the_curves(
-    spec: Write, at: object, evidence: str
-) -> None:
+def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str) -> None:
     assert paper(spec(one=ORDER | {"paper": "Fig2", "at": at}))[1] == evidence
 
 
-def test_the_paper_is_asked_for_its_own_round_at_every_scale(spec: Write) -> None:
-    """At a tenth of the rounds our runs are looked at in round 10, the paper's still in round 100."""
+def test_the_papers_round_does_not_scale(spec: Write) -> None:
+    """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
     row = judged(
         spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}})
     ).iloc[0]
@@ -135,8 +133,8 @@ def test_the_paper_is_asked_for_its_own_round_at_every_scale(spec: Write) -> Non
     )
 
 
-def test_what_the_paper_lacks_is_said(spec: Write) -> None:
-    """Of three values the paper knows two: a chain is judged without the third, a comparison of two is not."""
+def test_missing_values_of_the_paper_are_named(spec: Write) -> None:
+    """The paper has two of three values: an order is judged without the third, a pair is not."""
     three = ORDER | {"values": ["a", "c", "b"]}
     assert paper(spec(one=three)) == ("held", "a, b: 50.00 < 60.00; no value for c")
     best = FRAME | {"kind": "best", "along": "partition", "paper": "Fig1"}
@@ -168,7 +166,7 @@ def test_cells_that_are_not_planned_at_this_scale_are_not_enough(spec: Write) ->
     ]
 
 
-def test_generated_data_is_not_judged_nor_shown_beside_the_paper(spec: Write) -> None:
+def test_generated_data_is_neither_judged_nor_compared(spec: Write) -> None:
     row = judged(spec(generated=True, one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == ("no verdict", "generated stand-in data")
     assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
@@ -178,7 +176,7 @@ def test_generated_data_is_not_judged_nor_shown_beside_the_paper(spec: Write) ->
     )
 
 
-def test_an_item_that_says_two_things_of_one_point(spec: Write) -> None:
+def test_an_item_with_two_values_for_one_point_is_refused(spec: Write) -> None:
     with pytest.raises(
         UserError,
         match=r"paper has two values for partition a, J J4, strategy fedavg: 0\.5 .* and 0\.6",
@@ -192,13 +190,13 @@ def test_an_item_may_lie_in_either_file(spec: Write) -> None:
         replace(point, metric="test_accuracy", at="last")
         for point in matrix(main=CELLS).points("main", {"partition": "a"})
     ]
-    (said,) = Paper("demo").of(points, "Fig4, Fig1")
-    assert said.value is not None and (said.value.value, len(said.curve)) == (0.5, 2)
+    (result,) = Paper("demo").results(points, "Fig4, Fig1")
+    assert result.value is not None and (result.value.value, len(result.curve)) == (0.5, 2)
     with pytest.raises(
         UserError,
         match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean",
     ):
-        Paper("demo").of(points, "Fig5")
+        Paper("demo").results(points, "Fig5")
 
 
 FILES = {
@@ -267,7 +265,7 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
     )
 
 
-def test_a_cheaper_scale_is_said_and_verdicts_are_given(spec: Write) -> None:
+def test_a_cheaper_scale_has_verdicts_and_a_warning(spec: Write) -> None:
     said = "Scale smoke is a cheaper version of the paper's runs: what is measured here proves nothing about the paper."
     layout = lay_out(judged(spec(one=ORDER)), "smoke")
     assert layout.notes[-1] == said and layout.lines[0][1][0].value == "held"

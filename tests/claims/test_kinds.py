@@ -51,7 +51,7 @@ def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path)
     assert verdict(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
 
 
-def test_labels_that_move_along_do_not_tear_a_chain_apart(tmp_path: Path) -> None:
+def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> None:
     cells = [
         final(0.5, J="J4", rounds=200),
         final(0.4, J="J8", rounds=100),
@@ -84,7 +84,7 @@ def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
     assert [(value.n, value.planned) for value in found.values] == [(3, 3), (2, 3)]
 
 
-def test_what_can_be_compared_already_is_shown(tmp_path: Path) -> None:
+def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
     cells = line(0.5, 0.4, 0.3, J="J4") + line(0.5, NAN, NAN, J="J8")
     cells = [
         (labels, "missing" if not values else status, values) for labels, status, values in cells
@@ -96,7 +96,7 @@ def test_what_can_be_compared_already_is_shown(tmp_path: Path) -> None:
     )
 
 
-def test_a_diverged_run_counts_with_what_it_measured(tmp_path: Path) -> None:
+def test_a_diverged_run_counts_with_its_last_finite_value(tmp_path: Path) -> None:
     cells = [final(0.5, partition="a"), final(0.2, "diverged", partition="b")]
     two = claim("order", along="partition", values=["a", "b"], way="falls")
     found = verdict(two, tmp_path, main=cells)
@@ -242,10 +242,8 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "not held"), (-0.999, "not held")])
-def test_a_margin_below_zero_lets_it_be_a_little_on_the_other_side(
-    tmp_path: Path, margin: float, word: str
-) -> None:
-    """51 is 1 point above 50: it is below it but for less than 2 points, not but for less than 1."""
+def test_a_negative_margin_allows_the_other_side(tmp_path: Path, margin: float, word: str) -> None:
+    """51 is 1 point above 50: it passes as below with a margin of -2, but not with one of -1."""
     made = claim(
         "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
     )
@@ -351,7 +349,7 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
     assert verdict(below, tmp_path, main=cells).word == "held"
 
 
-def test_two_that_never_get_there_are_no_order(tmp_path: Path) -> None:
+def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> None:
     cells = curves(a={20: 0.1}, b={20: 0.1})
     rising = claim("order", along="partition", values=["a", "b"], way="rises", at="first 0.2")
     assert (

@@ -62,7 +62,7 @@ def test_the_first_round_that_reaches_a_threshold(
     assert at(when, values, status) == pytest.approx(value, nan_ok=True)
 
 
-def test_a_finished_run_that_never_measured_it_tells_nothing() -> None:
+def test_a_finished_run_without_the_metric_has_no_value() -> None:
     metrics = frame([({"seed": 0}, "done", {1: 0.5})], "test_loss")
     assert math.isnan(value_at(metrics, "test_accuracy", "first 0.2")["value"].iloc[0])
 
@@ -78,7 +78,7 @@ def test_the_lowest() -> None:
 
 
 @pytest.mark.parametrize("when", ["last", "max", "mean", "last-10"])
-def test_else_it_is_what_tables_show(when: str) -> None:
+def test_other_evaluations_are_those_of_tables(when: str) -> None:
     metrics = frame([({"seed": 0}, "done", CURVE), ({"seed": 1}, "missing", {})])
     assert value_at(metrics, "test_accuracy", when).equals(
         value_per_cell(metrics, "test_accuracy", when)

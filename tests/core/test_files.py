@@ -16,8 +16,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from cohort.core import files
 from cohort.core.errors import Refused, UserError, explained, refusal
-from cohort.core.files import replacing, write_text
+from cohort.core.files import code_hash, replacing, write_text
 from cohort.core.hdf5 import new_hdf5
 
 GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
@@ -127,3 +128,19 @@ def test_what_is_no_refusal_stays_what_it_is(error: Exception):
 def test_a_sentence_is_not_said_twice():
     with pytest.raises(UserError, match=r"^the first words$"), explained("a"):
         raise UserError("the first words")
+
+
+def test_code_hash_covers_code_and_templates_of_its_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
+    for name in ("report/page.py", "report/templates/a.html.j2", "report/templates/a.css"):
+        write_text(tmp_path / name, "first")
+    hashes = {code_hash("report")}
+    for name in ("page.py", "templates/a.html.j2", "templates/a.css", "templates/new.j2"):
+        write_text(tmp_path / "report" / name, "second")
+        hashes.add(code_hash("report"))
+    assert len(hashes) == 5
+    for name in ("report/__pycache__/page.pyc", "report/templates/.a.css.swp", "tables/a.py"):
+        write_text(tmp_path / name, "other")
+    assert code_hash("report") in hashes

@@ -32,7 +32,7 @@ Fate = dict[tuple[str, str, str, int], tuple[str, int]]
 
 
 def sample(fate: Fate | None = None) -> pd.DataFrame:
-    """A small experiment; `fate` gives some cells another status and the round at which they stopped."""
+    """A small experiment; `fate` sets the status and the last round of some cells."""
     rows: list[dict[str, Any]] = []
     for place, (partition, J, strategy, seed) in enumerate(
         itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS)

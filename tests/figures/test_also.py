@@ -1,4 +1,4 @@
-"""Two metrics in one figure: each drawn as if it were alone, side by side, with y axes of their own."""
+"""Two metrics in one figure: side by side, with their own y axes, each as in its own figure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines(figure: Figure, label: str) -> list[np.ndarray]:
     ]
 
 
-def test_each_metric_is_drawn_as_if_it_were_alone(spec: Spec, metrics: Metrics) -> None:
+def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics) -> None:
     both = make_figure(spec | {"also": "train_loss"}, metrics())
     for side, metric in (("left", "test_accuracy"), ("right", "train_loss")):
         alone = make_figure(spec | {"metric": metric}, metrics())
@@ -76,6 +76,6 @@ def test_bars_of_two_metrics(bars: Spec, metrics: Metrics) -> None:
     [Bars(metric="selected", x="client", also="test_loss"), Shards(also="test_loss")],
     ids=["bars of clients", "shards"],
 )
-def test_what_has_no_rounds_has_nothing_beside_it(kind: Any) -> None:
+def test_kinds_without_rounds_refuse_a_second_metric(kind: Any) -> None:
     with pytest.raises(UserError, match=r"test_loss .*leave out also$"):
         kind.check()

@@ -1,4 +1,4 @@
-"""What is drawn is what was measured, and the same numbers give the same bytes."""
+"""Figures show the measured numbers, and the same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.figures.draw import draw, make_figure
 from cohort.figures.kinds.curves import Curves
-from cohort.figures.look import COLORS, PALE, STOPPED, STYLE, Look
+from cohort.figures.style import COLORS, FONT, PALE, STOPPED, Style
 from tests.figures.samples import PARTITIONS, SEEDS, STRATEGIES, WORK, Fate, sample
 
 Metrics = Callable[..., Path]
@@ -33,6 +34,12 @@ def texts(figure: Figure) -> list[str]:
     words = [text.get_text() for axes in figure.axes for text in [*axes.texts, axes.title]]
     legend = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     return [*words, *legend, figure.get_supxlabel()]
+
+
+def whiskers(axes: Axes) -> list[np.ndarray]:
+    """The heights of the ends of every whisker, in the order of the bars."""
+    lines = [np.asarray(line.get_ydata()) for line in axes.lines if not line.is_dashed()]
+    return [line[~np.isnan(line)] for line in lines]
 
 
 def accuracy(partition: str, J: str, strategy: str) -> np.ndarray:
@@ -62,7 +69,7 @@ def test_curves_are_mean_and_standard_deviation_over_seeds(spec: Spec, metrics: 
         )
 
 
-def test_smoothing_uses_the_points_that_there_are() -> None:
+def test_smoothing_uses_shorter_windows_at_the_ends() -> None:
     rows = {
         "digest": "a",
         "metric": "test_loss",
@@ -80,7 +87,7 @@ def test_smoothing_of_a_single_point() -> None:
     ].tolist() == [7.0]
 
 
-def test_smoothing_does_not_reach_into_another_run() -> None:
+def test_smoothing_stays_within_a_run() -> None:
     rows = {
         "digest": ["a", "a", "b", "b"],
         "metric": "test_loss",
@@ -92,7 +99,7 @@ def test_smoothing_does_not_reach_into_another_run() -> None:
     ].tolist() == [2.0, 2.0, 200.0, 200.0]
 
 
-def test_a_run_that_stopped_is_drawn_as_far_as_it_got(spec: Spec, metrics: Metrics) -> None:
+def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Metrics) -> None:
     figure = make_figure(
         spec,
         metrics(
@@ -129,12 +136,12 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
         COLORS[place]: pytest.approx(last[strategy].mean())
         for place, strategy in enumerate(STRATEGIES)
     }
-    whiskers = axes.containers[-1].errorbar.lines[2][0].get_segments()[0][:, 1]
     low, high = last["fedentopt"].mean() + np.array([-1, 1]) * last["fedentopt"].std(ddof=1)
-    np.testing.assert_allclose(whiskers, [low, high])
+    whisker = whiskers(axes)[-1]
+    np.testing.assert_allclose([whisker.min(), whisker.max()], [low, high])
 
 
-def test_a_bar_with_an_unfinished_run_is_pale_and_one_with_a_diverged_run_crossed(
+def test_unfinished_runs_make_a_bar_pale_and_diverged_runs_cross_it(
     bars: Spec, metrics: Metrics
 ) -> None:
     figure = make_figure(
@@ -187,20 +194,20 @@ def test_a_panel_and_a_hue_without_runs_say_so(spec: Spec, metrics: Metrics) -> 
     assert texts(figure)[-4:-1] == ["FedAvg (random)", "Highest loss (no runs yet)", "FedEntOpt"]
 
 
-def test_a_strategy_keeps_its_color_and_later_ones_other_dashes() -> None:
-    look = Look(orders={}, titles={}, styles={"a": 1, "b": 1 + len(COLORS)})
-    assert look.colors("strategy", ["b"]) == {"b": COLORS[1]}
-    assert look.dash("strategy", "a") != look.dash("strategy", "b")
-    assert look.hatch("strategy", "a") != look.hatch("strategy", "b")
+def test_a_strategy_keeps_its_color_and_repeated_colors_get_other_dashes() -> None:
+    style = Style(orders={}, titles={}, palette_index={"a": 1, "b": 1 + len(COLORS)})
+    assert style.colors("strategy", ["b"]) == {"b": COLORS[1]}
+    assert style.dash("strategy", "a") != style.dash("strategy", "b")
+    assert style.hatch("strategy", "a") != style.hatch("strategy", "b")
 
 
-def test_a_title_is_no_formula(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:
+def test_titles_are_not_parsed_as_math(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:
     look = spec["look"] | {"titles": {"strategy": {"loss": r"a $\wrong$ formula"}}}
     draw(spec | {"look": look}, metrics(), [tmp_path / "figure.svg"])
 
 
 def test_fonts_come_with_matplotlib() -> None:
-    font = matplotlib.font_manager.findfont(STYLE["font.family"])
+    font = matplotlib.font_manager.findfont(FONT)
     assert Path(font).is_relative_to(matplotlib.get_data_path())
 
 

@@ -11,9 +11,9 @@ from cohort.core.errors import UserError
 from cohort.figures import KINDS
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.kinds.curves import Curves
+from cohort.figures.kinds.lines import Lines
 from cohort.figures.kinds.scatter import Scatter
 from cohort.figures.kinds.shards import Shards
-from cohort.figures.kinds.lines import Lines
 from cohort.metrics.names import METRICS, Names
 
 
@@ -27,7 +27,7 @@ def test_the_catalog_finds_every_kind() -> None:
     } == KINDS
 
 
-def test_planning_needs_neither_pandas_nor_matplotlib() -> None:
+def test_the_catalog_imports_neither_pandas_nor_matplotlib() -> None:
     heavy = "{'pandas', 'matplotlib', 'seaborn', 'pyarrow'}"
     code = f"import sys, cohort.figures, cohort.tables.spec; print({heavy} & set(sys.modules))"
     assert (
@@ -65,7 +65,7 @@ def test_planning_needs_neither_pandas_nor_matplotlib() -> None:
         (Shards, {"columns": "partition"}),
     ],
 )
-def test_a_schema_accepts_what_a_kind_can_do(kind: type, fields: dict[str, object]) -> None:
+def test_a_schema_accepts_valid_fields(kind: type, fields: dict[str, object]) -> None:
     jsonschema.Draft202012Validator.check_schema(schema_of(kind))
     jsonschema.validate(fields, schema_of(kind))
 
@@ -84,7 +84,7 @@ def test_a_schema_accepts_what_a_kind_can_do(kind: type, fields: dict[str, objec
         (Bars, {"metric": "test_accuracy", "x": "J", "at": "median"}),
     ],
 )
-def test_a_schema_refuses_the_rest(kind: type, fields: dict[str, object]) -> None:
+def test_a_schema_refuses_invalid_fields(kind: type, fields: dict[str, object]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(fields, schema_of(kind))
 
@@ -99,12 +99,12 @@ def test_facets_are_panels_and_hue_without_x() -> None:
 
 
 @pytest.mark.parametrize(("x", "metric"), [("client", "test_accuracy"), ("partition", "selected")])
-def test_bars_over_clients_want_a_metric_of_clients(x: str, metric: str) -> None:
+def test_bars_over_clients_need_a_metric_of_clients(x: str, metric: str) -> None:
     with pytest.raises(UserError, match=f"bars over x: {x} cannot show {metric}; choose one of"):
         Bars(metric=metric, x=x).check()
 
 
-def test_metrics_say_their_unit() -> None:
+def test_labels_of_metrics_have_units() -> None:
     assert METRICS["test_accuracy"].label == "Test accuracy (%)"
     assert METRICS["cohort_entropy"].label == "Cohort label entropy (bits)"
     assert METRICS["test_loss"].label == "Test loss"

@@ -1,4 +1,4 @@
-"""Lines over the values of a label: where they lie and what they say, read back from what matplotlib was told."""
+"""Lines over the values of a label: positions, means and marks, read from matplotlib's artists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from cohort.figures.draw import draw, make_figure
 from cohort.figures.kinds.curves import Curves
 from cohort.figures.kinds.lines import Lines
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 STRATEGIES = ["fedavg", "loss"]
 LOOK: dict[str, Any] = {
@@ -34,7 +34,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def written(tmp_path: Path) -> Write:
-    """Two evaluations of each cell, in rounds 91 and 100; `status` of the cell of 9 clients, seed 1."""
+    """Evaluate each cell in rounds 91 and 100; `status` is that of 9 clients with seed 1."""
 
     def write(status: str = "done") -> Path:
         rows: list[dict[str, Any]] = []
@@ -66,8 +66,8 @@ def written(tmp_path: Path) -> Write:
     return write
 
 
-def test_means_at_their_numbers(written: Write) -> None:
-    """The mean of rounds 91 and 100 is cohort + seed + 5.5, that of two seeds half a point more; 5 and 9 lie four apart."""
+def test_numbers_are_placed_at_their_values(written: Write) -> None:
+    """The mean of rounds 91 and 100 is cohort + seed + 5.5, and half a point more for two seeds."""
     (axes,) = make_figure(SPEC, written()).axes
     line = next(line for line in axes.lines if len(line.get_xdata()) == 3)
     assert list(line.get_xdata()) == [4, 5, 9]
@@ -81,7 +81,7 @@ def test_means_at_their_numbers(written: Write) -> None:
     assert (low, high) == pytest.approx((10 - 0.5**0.5, 15 + 0.5**0.5))
 
 
-def test_words_lie_one_after_another(written: Write) -> None:
+def test_words_are_placed_one_after_another(written: Write) -> None:
     spec = SPEC | {"x": "strategy", "hue": "cohort"}
     (axes,) = make_figure(spec, written()).axes
     assert [text.get_text() for text in axes.get_xticklabels()] == ["FedAvg", "loss"]
@@ -92,7 +92,7 @@ def test_words_lie_one_after_another(written: Write) -> None:
     ("status", "marker", "remark"),
     [("diverged", "x", ": a run diverged"), ("unfinished", "o", "unfinished runs")],
 )
-def test_what_went_wrong_is_marked(written: Write, status: str, marker: str, remark: str) -> None:
+def test_incomplete_runs_are_marked(written: Write, status: str, marker: str, remark: str) -> None:
     figure = make_figure(SPEC, written(status))
     marked = [
         line
@@ -103,7 +103,7 @@ def test_what_went_wrong_is_marked(written: Write, status: str, marker: str, rem
     assert remark in figure._supxlabel.get_text()  # type: ignore[attr-defined]
 
 
-def test_the_papers_values_are_diamonds_at_their_place(written: Write, tmp_path: Path) -> None:
+def test_a_papers_values_are_diamonds(written: Write, tmp_path: Path) -> None:
     head = "item,source,doubtful,cohort,strategy,other,metric,at,round,value,sd\n"
     (tmp_path / "paper.csv").write_text(
         head + "TableI,printed,,9,loss,,test_accuracy,last-10,,0.6525,\n"
@@ -118,7 +118,7 @@ def test_the_papers_values_are_diamonds_at_their_place(written: Write, tmp_path:
     assert diamonds[0].get_color() == COLORS[LOOK["styles"]["loss"]]
 
 
-def test_a_line_of_reference_in_curves_and_lines(written: Write) -> None:
+def test_the_reference_line_of_curves_and_lines(written: Write) -> None:
     for kind in ("lines", "curves"):
         fields = (
             {key: value for key, value in SPEC.items() if key not in ("at", "x")}
@@ -137,12 +137,12 @@ def test_a_line_of_reference_in_curves_and_lines(written: Write) -> None:
             assert list(line.get_ydata()) == [12.5, 12.5]
 
 
-def test_the_reference_is_of_the_first_metric_alone() -> None:
+def test_the_reference_is_for_the_first_metric_only() -> None:
     first, second = Curves(metric="cohort_entropy", also="test_loss", reference=3.17).parts()
     assert (first.reference, second.reference) == (3.17, None)  # type: ignore[attr-defined]
 
 
-def test_x_is_kept_apart() -> None:
+def test_runs_are_distinguished_by_x() -> None:
     assert Lines(metric="test_accuracy", x="cohort", rows="model").shown() == (
         "model",
         "strategy",
@@ -150,6 +150,6 @@ def test_x_is_kept_apart() -> None:
     )
 
 
-def test_it_is_drawn(written: Write, tmp_path: Path) -> None:
+def test_it_is_saved_in_every_format(written: Write, tmp_path: Path) -> None:
     draw(SPEC, written(), [tmp_path / f"figure.{ending}" for ending in ("png", "pdf", "svg")])
     assert (tmp_path / "figure.png").stat().st_size > 5000

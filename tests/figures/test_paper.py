@@ -1,4 +1,4 @@
-"""A paper's values over the measured ones: where they are drawn, in which color, and when they are not."""
+"""A paper's values in a figure: their panel and color, and when they are left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.kinds.curves import Curves
-from cohort.figures.look import COLORS, PAPER_GRAY
+from cohort.figures.style import COLORS, PAPER_GRAY
 from tests.figures.samples import sample
 
 Metrics = Callable[..., Path]
@@ -55,7 +55,9 @@ def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
     """The thin dashed lines with points, by the title of their panel."""
     return {
         axes.get_title(): [
-            line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())
+            line
+            for line in axes.lines
+            if line.get_linewidth() == 0.8 and line.is_dashed() and len(line.get_xdata())
         ]
         for axes in figure.axes
     }
@@ -65,7 +67,9 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_a_curve_lies_in_its_panel_in_the_color_of_its_hue(curves: Spec, metrics: Metrics) -> None:
+def test_a_curve_is_in_its_panel_and_in_the_color_of_its_hue(
+    curves: Spec, metrics: Metrics
+) -> None:
     figure = make_figure(curves, metrics())
     lines = paper_lines(figure)
     assert {title: len(found) for title, found in lines.items()} == {
@@ -90,7 +94,7 @@ def test_a_curve_lies_in_its_panel_in_the_color_of_its_hue(curves: Spec, metrics
     )
 
 
-def test_a_single_hue_leaves_its_color_to_the_measured(curves: Spec, tmp_path: Path) -> None:
+def test_with_a_single_hue_the_papers_curve_is_gray(curves: Spec, tmp_path: Path) -> None:
     sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'").to_parquet(
         tmp_path / "one.parquet"
     )
@@ -100,9 +104,7 @@ def test_a_single_hue_leaves_its_color_to_the_measured(curves: Spec, tmp_path: P
     assert figure.axes[0].lines[0].get_color() == COLORS[1]
 
 
-def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(
-    curves: Spec, metrics: Metrics
-) -> None:
+def test_at_a_cheaper_scale_the_papers_curve_ends_with_ours(curves: Spec, metrics: Metrics) -> None:
     figure = make_figure(curves | {"scale": "smoke"}, metrics())
     assert list(paper_lines(figure)["dir-0.1, J = 4 local steps"][0].get_xdata()) == [1, 12]
     assert "scale smoke: a cheaper version of the study" in figure.get_supxlabel().replace(
@@ -111,7 +113,7 @@ def test_at_another_scale_the_papers_curve_ends_with_ours_and_the_note_says_so(
 
 
 @pytest.mark.parametrize("kind", ["curves", "ends"])
-def test_generated_data_never_stands_beside_a_paper(
+def test_generated_data_is_never_compared_with_a_paper(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     frame = sample()
@@ -132,16 +134,14 @@ def test_a_bar_has_a_tick_at_the_papers_value(ends: Spec, metrics: Metrics) -> N
         "J = 16 local steps": 1,
     }
     tick = paper_lines(figure)["J = 16 local steps"][0]
-    bar = figure.axes[1].patches[
-        4
-    ]  # the second strategy's of the second partition: bars are drawn partition by partition
+    bar = figure.axes[1].patches[3]  # of the second strategy and partition, by strategy first
     assert list(tick.get_ydata()) == [75, 75]
     np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
     assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition
     assert legend(figure)[-1] == "paper"
 
 
-def test_clients_have_no_paper() -> None:
+def test_profiles_refuse_a_paper() -> None:
     with pytest.raises(UserError, match="leave paper out"):
         Bars(metric="selected", x="client", paper="Fig12").check()
 
@@ -151,7 +151,7 @@ def test_which_kinds_may_name_a_paper() -> None:
     jsonschema.validate({"metric": "test_loss", "x": "J", "paper": "Fig3"}, schema_of(Bars))
 
 
-def test_a_label_called_generated_is_none(tmp_path: Path, spec: Spec) -> None:
+def test_the_column_generated_is_no_label(tmp_path: Path, spec: Spec) -> None:
     sample().assign(generated=False).to_parquet(tmp_path / "metrics.parquet")
     assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
     assert (
@@ -159,7 +159,7 @@ def test_a_label_called_generated_is_none(tmp_path: Path, spec: Spec) -> None:
     )
 
 
-def test_only_the_first_rounds_of_both_are_shown(curves: Spec, metrics: Metrics) -> None:
+def test_until_cuts_our_curves_and_the_papers(curves: Spec, metrics: Metrics) -> None:
     """The paper's curve has the rounds 1, 12 and 40."""
     figure = make_figure(curves | {"until": 12}, metrics())
     rounds = {round for axes in figure.axes for line in axes.lines for round in line.get_xdata()}

@@ -1,4 +1,4 @@
-"""Bars of clients and of classes: their order, their number, and when they are bars."""
+"""Profiles of clients and classes: their order, and whether they are bars or outlines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 Spec = dict[str, Any]
 LABELS = {
@@ -151,11 +151,11 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
         ({"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
         (
             {"x": "J", "metric": "test_loss", "order": "number"},
-            "bars over x: J lie as the study lists them; leave out order: number",
+            "bars over x: J are in the study's order; leave out order: number",
         ),
     ],
 )
-def test_what_does_not_go_together(fields: dict[str, Any], sentence: str) -> None:
+def test_fields_that_contradict_each_other(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as error:
         Bars(**fields).check()
     assert sentence in str(error.value)

@@ -1,4 +1,4 @@
-"""Clients as points, and their rank correlation, worked out by hand and by scipy."""
+"""Scatter plots of clients; rank correlations are computed by hand and by scipy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.scatter import Scatter, correlation
+from cohort.figures.style import COLORS
 
 HELD = {("fedavg", 0): [1, 2, 3, 4], ("fedavg", 1): [4, 3, 2, 1], ("loss", 0): [1, 2, 3, 4]}
 NORMS = {
@@ -60,9 +63,17 @@ def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
     return make_figure(spec | changes, tmp_path / "metrics.parquet")
 
 
+def clouds(axes: Axes) -> list[np.ndarray]:
+    """The points of each strategy, distinguished by their color."""
+    (points,) = axes.collections
+    colors = np.array([to_hex(color).upper() for color in points.get_facecolors()])
+    places = np.asarray(points.get_offsets())
+    return [places[colors == color] for color in COLORS[:2]]
+
+
 def test_every_client_of_every_run_is_a_point(tmp_path: Path) -> None:
     (axes,) = drawn(tmp_path, table()).axes
-    first, second = (np.asarray(points.get_offsets()) for points in axes.collections)
+    first, second = clouds(axes)
     assert sorted(map(tuple, first.round(6))) == [
         (1, 10),
         (1, 80),
@@ -90,20 +101,20 @@ def test_the_correlation_of_each_color(tmp_path: Path) -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fedavg", "loss"]
 
 
-def test_panels_have_correlations_of_their_own(tmp_path: Path) -> None:
+def test_each_panel_has_its_own_correlations(tmp_path: Path) -> None:
     figure = drawn(tmp_path, table(), columns="seed")
     said = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
     assert said == [["ρ = 0.80", "ρ = −1.00"], ["ρ = −1.00"]]
 
 
-def test_a_client_without_one_of_the_two_is_no_point(tmp_path: Path) -> None:
+def test_a_client_without_both_metrics_is_left_out(tmp_path: Path) -> None:
     figure = drawn(
         tmp_path, table(leave_out={("loss", 0, "accuracy"), ("loss", 1, "classes_held")})
     )
-    assert np.asarray(figure.axes[0].collections[1].get_offsets())[:, 0].tolist() == [3, 4]
+    assert clouds(figure.axes[0])[1][:, 0].tolist() == [3, 4]
 
 
-def test_a_cell_without_both_is_counted_as_it_is(tmp_path: Path) -> None:
+def test_a_cell_without_both_metrics_counts_as_missing(tmp_path: Path) -> None:
     everything = table()
     rest = everything[everything["digest"] != "loss0"]
     missing = (
@@ -142,6 +153,6 @@ def test_rank_correlation_by_hand(first: list[float], second: list[float], text:
     "fields",
     [{"metric": "size", "x": "size"}, {"metric": "size", "x": "loss", "also": "test_loss"}],
 )
-def test_what_does_not_go_together(fields: dict[str, str]) -> None:
+def test_fields_that_contradict_each_other(fields: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"choose another x|leave out also"):
         Scatter(**fields).check()

@@ -1,4 +1,4 @@
-"""The figure of shards: what is drawn is what clients hold, of one seed, to one scale."""
+"""The figure of shards shows the samples of each client, of one seed, on one scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.shards import LARGEST, key_values
-from cohort.figures.look import COLORS
+from cohort.figures.style import COLORS
 
 COUNTS = {
     ("a", 10): [[30, 0, 10], [0, 400, 0], [0, 0, 0], [5, 5, 0]],
@@ -43,7 +43,7 @@ def rows_of(counts: np.ndarray) -> list[dict[str, Any]]:
 
 
 def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
-    """Cells by partition, strategy and seed, and what they have: counts, or a status without any."""
+    """Draw cells given by partition, strategy and seed, each with its counts or its status."""
     rows = []
     for number, ((partition, strategy, seed), what) in enumerate(cells.items()):
         cell = {
@@ -93,11 +93,11 @@ def bubbles(axes: Any) -> dict[tuple[int, int], float]:
     }
 
 
-def test_a_bubble_for_each_class_that_a_client_holds_of_the_first_seed(tmp_path: Path) -> None:
+def test_a_bubble_per_client_and_class_of_the_first_seed(tmp_path: Path) -> None:
     first, second = (bubbles(axes) for axes in make_axes(figure_of(tmp_path, three_cells())))
     assert set(first) - {(3, 2)} == {(0, 0), (1, 1), (2, 2), (3, 0)} and first.pop((3, 2)) == 0
     assert set(second) - {(3, 2)} == {(0, 0), (1, 2), (2, 0), (3, 1)}
-    # one scale for both panels, whose highest count is 100: areas are counts, and the highest is as wide as it may be
+    # Areas are proportional to counts on one scale; 100, the highest of both panels, is largest.
     area = LARGEST**2 / 100
     assert {place: size / area for place, size in first.items()} == pytest.approx(
         {(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4}
@@ -121,7 +121,7 @@ def test_seeds_are_ordered_as_numbers_and_the_note_says_which_is_shown(tmp_path:
     assert complete.get_supxlabel() == "n = 1 seed per panel; each panel shows its first seed"
 
 
-def test_the_key_shows_round_numbers_in_the_size_of_bubbles(tmp_path: Path) -> None:
+def test_the_legend_shows_round_numbers_at_the_size_of_their_bubbles(tmp_path: Path) -> None:
     figure = figure_of(tmp_path, three_cells())
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -144,7 +144,7 @@ def test_the_key_shows_round_numbers_in_the_size_of_bubbles(tmp_path: Path) -> N
         (5000, [300, 1000, 5000]),
     ],
 )
-def test_numbers_in_the_key(most: int, values: list[int]) -> None:
+def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
     assert key_values(most) == values
 
 
@@ -163,7 +163,7 @@ def test_without_panels_the_first_run_is_drawn(tmp_path: Path) -> None:
     assert set(bubbles(figure.axes[0])) - {(3, 2)} == {(0, 0), (1, 1), (2, 2), (3, 0)}
 
 
-def test_many_clients_and_classes_are_a_field_of_color(tmp_path: Path) -> None:
+def test_many_clients_and_classes_are_a_heat_map(tmp_path: Path) -> None:
     counts = np.zeros((100, 100), dtype=int)
     counts[3, 40], counts[99, 99], counts[7, 0] = 400, 100, 1
     figure = figure_of(tmp_path, {("a", "fedavg", 0): counts})
@@ -181,7 +181,7 @@ def test_many_clients_and_classes_are_a_field_of_color(tmp_path: Path) -> None:
     ]
 
 
-def test_a_field_fits_in_its_axes(tmp_path: Path) -> None:
+def test_a_heat_map_fits_in_its_axes(tmp_path: Path) -> None:
     counts = np.ones((120, 30), dtype=int)
     axes = figure_of(tmp_path, {("a", "fedavg", 0): counts}).axes[0]
     assert (
@@ -192,7 +192,7 @@ def test_a_field_fits_in_its_axes(tmp_path: Path) -> None:
     )
 
 
-def test_rows_of_other_data_have_axes_of_their_own(tmp_path: Path) -> None:
+def test_rows_have_their_own_y_axes(tmp_path: Path) -> None:
     cells: Cells = {
         ("a", "fedavg", 0): np.ones((5, 3), dtype=int),
         ("b", "fedavg", 0): np.ones((5, 40), dtype=int),
@@ -203,7 +203,7 @@ def test_rows_of_other_data_have_axes_of_their_own(tmp_path: Path) -> None:
     )
 
 
-def test_nothing_to_draw_says_so(tmp_path: Path) -> None:
+def test_empty_panels_say_why(tmp_path: Path) -> None:
     figure = figure_of(tmp_path, {("a", "fedavg", 0): "missing", ("b", "fedavg", 0): "unfinished"})
     assert [axes.texts[0].get_text() for axes in figure.axes] == ["no runs yet", "no values yet"]
     assert figure.get_supxlabel().startswith("n = 0 of 2 runs (1 unfinished, 1 missing)")

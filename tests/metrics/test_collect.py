@@ -1,4 +1,4 @@
-"""Label counts in the table: what a record holds, and nothing that figures of other metrics would see."""
+"""Label counts in the metrics: those of the record, invisible to figures of other metrics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def collected(folder: Path, counts: np.ndarray) -> Path:
 
 
 def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
-    """Counts of 0 are left out but for the last, which says that there are three clients and four labels."""
+    """Counts of 0 are left out, except the last: it states the numbers of clients and labels."""
     rows = read_metric(
         collected(tmp_path, np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])), "label_count"
     )
@@ -69,7 +69,7 @@ def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
     assert rows["round"].isna().all()
 
 
-def test_the_column_is_no_label_of_cells_and_other_metrics_have_none(tmp_path: Path):
+def test_the_column_label_distinguishes_no_cells(tmp_path: Path):
     file = collected(tmp_path, np.array([[3, 0], [1, 1]]))
     assert label_columns(pd.read_parquet(file)) == ["dataset", "strategy", "seed"]
     for metric, count in (("size", 2), ("test_accuracy", 1)):
@@ -77,7 +77,7 @@ def test_the_column_is_no_label_of_cells_and_other_metrics_have_none(tmp_path: P
         assert len(rows) == count and rows["label"].isna().all()
 
 
-def test_hundred_clients_of_hundred_classes_take_little_room(tmp_path: Path):
+def test_hundred_clients_of_hundred_classes_make_a_small_file(tmp_path: Path):
     """10,000 rows."""
     file = collected(tmp_path, np.random.default_rng(0).integers(0, 10, (100, 100)))
     assert file.stat().st_size < 60_000

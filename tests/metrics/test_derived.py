@@ -1,4 +1,4 @@
-"""What follows from a record, against numbers worked out by hand or by scipy."""
+"""Derived metrics, compared with numbers worked out by hand or by scipy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from cohort.records.history import History
 
 
 def test_gini_by_hand_and_by_its_definition():
-    """One of four has all: 3/4. The definition is half the mean difference of all pairs, divided by the mean."""
+    """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over
+    the mean.
+    """
     assert gini(np.array([5, 5, 5])) == 0
     assert gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
     counts = np.random.default_rng(1).integers(0, 30, 50)
@@ -42,7 +44,7 @@ def test_longest_gap_by_brute_force():
     assert longest_gap(cohorts, 12) == longest
 
 
-def test_facts_of_a_run():
+def test_metrics_of_a_run():
     """Counts 3, 2, 1, 0: the loss is lowest in round 2; NaN is no loss."""
     history = History(cohorts=[np.array([0, 1]), np.array([0, 2]), np.array([0, 1])])
     for round, loss in ((1, 2.0), (2, 1.5), (3, float("nan"))):
@@ -59,13 +61,13 @@ def test_facts_of_a_run():
     assert facts["selected_sd"] == pytest.approx(np.sqrt(1.25), rel=1e-12)
 
 
-def test_a_run_of_one_client_chooses_nobody():
+def test_a_run_of_one_client_has_no_selection_metrics():
     history = History(cohorts=[np.array([0])])
     history.add(1, test_loss=1.0)
     assert of_run(history, 1) == {"loss_minimum_round": 1}
 
 
-def test_facts_of_clients():
+def test_metrics_of_clients():
     """Client 0 was probed twice, client 1 once, client 2 never."""
     history = History(
         pools=[np.array([0, 1]), np.array([0, 3])],
@@ -81,7 +83,7 @@ def test_facts_of_clients():
     assert "probe_norm" not in of_clients(History(), counts)
 
 
-def test_facts_of_classes_and_of_what_needs_no_model():
+def test_metrics_of_classes_and_baselines_without_a_model():
     """Clients hold most of class 1, which is a fifth of the test samples."""
     classes = {"tested": np.array([7, 2, 1, 0]), "right": np.array([7, 1, 0, 0])}
     assert of_classes(classes)["class_accuracy"][:3].tolist() == [1.0, 0.5, 0.0] and np.isnan(

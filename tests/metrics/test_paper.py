@@ -1,4 +1,4 @@
-"""Which of a paper's values belong beside which results, worked out by hand on a file of a dozen rows."""
+"""Matching a paper's values with results, worked out by hand on a file of a dozen rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.metrics.paper import paper_file, read_paper
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
 CSV = """\
@@ -46,7 +46,7 @@ def cell(strategy: str, **labels: object) -> dict[str, object]:
 def values(
     file: Path, item: str, cells: list[dict[str, object]], at: str = "last"
 ) -> dict[str, list[float]]:
-    found = read_beside(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
+    found = match_paper(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
     return {one.labels["strategy"]: [value.value for value in one.values] for one in found}
 
 
@@ -56,16 +56,16 @@ def test_a_group_is_matched_by_all_that_its_cells_share(file: Path):
     assert values(file, "TableI", [cell("fedavg", dataset="mnist")]) == {"fedavg": []}
 
 
-def test_at_and_metric_are_kept_apart(file: Path):
+def test_values_match_by_at_and_metric(file: Path):
     assert values(file, "TableI", [cell("fedavg")], at="max") == {"fedavg": [0.7]}
     assert values(file, "TableI", [cell("fedavg")], at="mean") == {"fedavg": []}
 
 
-def test_what_is_printed_counts_before_a_log(file: Path):
+def test_printed_values_take_precedence_over_logs(file: Path):
     assert values(file, "TableI", [cell("loss")]) == {"loss": [0.4]}
 
 
-def test_labels_that_one_of_the_two_does_not_name_fit(file: Path):
+def test_labels_that_either_side_leaves_out_match(file: Path):
     assert values(file, "TableII", [cell("fedentopt", **{"selector.buffer": 0.50})]) == {
         "fedentopt": [0.3]
     }
@@ -96,7 +96,7 @@ def test_several_items(file: Path):
     ("item", "curve"),
     [("Fig3", [0.11, 0.22]), ("Fig5", [0.11, 0.22]), ("Fig3/5", [0.11, 0.22]), ("Fig10", [0.1])],
 )
-def test_a_shared_item_is_found_under_each_of_its_figures_and_a_curve_goes_by_round(
+def test_a_shared_item_is_found_under_each_of_its_figures_and_curves_are_sorted(
     file: Path, item: str, curve: list[float]
 ):
     assert values(file, item, [cell("fedavg")], at="") == {"fedavg": curve}

@@ -1,4 +1,4 @@
-"""The committed values of the papers: their form, their number, and some of them typed anew from the papers' text."""
+"""The committed values of the papers: format, counts, and spot checks against the papers' text."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_file_is_known():
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_form_of_a_file(name: str):
+def test_the_format_of_a_file(name: str):
     found = rows(name)
     assert len(found) == COUNTS[name]
     columns = list(found[0])
@@ -100,7 +100,7 @@ def test_the_form_of_a_file(name: str):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_labels_are_our_words_where_we_have_any(name: str):
+def test_labels_use_our_names_where_we_have_any(name: str):
     for row in rows(name):
         assert row["dataset"] in (*DATASETS, "", "4 workloads"), row
         assert (
@@ -119,7 +119,7 @@ def test_labels_are_our_words_where_we_have_any(name: str):
 
 
 @pytest.mark.parametrize("spot", SPOTS.splitlines())
-def test_values_are_those_of_the_papers(spot: str):
+def test_spot_checks(spot: str):
     study, item, words, at, value, deviation = (part.strip() for part in spot.split("|"))
     wanted = dict(word.split("=") for word in words.split())
     source = wanted.pop("source", "")
@@ -134,20 +134,20 @@ def test_values_are_those_of_the_papers(spot: str):
     ]
 
 
-def test_curves_end_where_the_table_of_ends_says():
-    told_apart = [
+def test_curves_end_at_the_tabulated_ends():
+    labels = [
         name
         for name in rows("aml")[0]
         if name not in ("source", "doubtful", "at", "round", "value", "sd")
     ]
     ends = {
-        tuple(row[name] for name in told_apart): (row["round"], float(row["value"]))
+        tuple(row[name] for name in labels): (row["round"], float(row["value"]))
         for row in rows("aml")
         if row["at"] == "last" and row["source"] == "authors' log"
     }
     last: dict[tuple[str, ...], tuple[str, float]] = {}
     for row in rows("aml_curves"):
-        key = tuple(row[name] for name in told_apart)
+        key = tuple(row[name] for name in labels)
         last[key] = max(
             last.get(key, ("0", 0.0)),
             (row["round"], float(row["value"])),
@@ -158,7 +158,7 @@ def test_curves_end_where_the_table_of_ends_says():
     assert {key: last[key] for key in shared} == {key: ends[key] for key in shared}
 
 
-def test_of_our_metrics_only_these_are_meant():
+def test_the_files_use_only_these_metrics():
     for name in COUNTS:
         found = {row["metric"] for row in rows(name)} & set(METRICS)
         assert found <= {"test_accuracy", "test_loss"} | (
@@ -166,6 +166,6 @@ def test_of_our_metrics_only_these_are_meant():
         )
 
 
-def test_what_is_doubtful_in_fedentopts_table_three_is_marked():
+def test_doubtful_values_of_fedentopts_table_three_are_marked():
     doubtful = [row for row in rows("fedentopt") if row["doubtful"]]
     assert len(doubtful) == 30 and {row["item"] for row in doubtful} == {"TableIII"}

@@ -1,4 +1,4 @@
-"""Numbers worked out by hand."""
+"""Values per cell and counts of runs, worked out by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_value_per_cell(at: str, value: float) -> None:
     assert values["value"].tolist() == pytest.approx([value])
 
 
-def test_the_last_ten_rounds_reach_back_nine() -> None:
+def test_the_last_ten_rounds_include_the_last_one() -> None:
     values = value_per_cell(
         frame(("a", "done", LABELS, {10: 100.0, 11: 1.0, 20: 3.0})), "test_accuracy", "last-10"
     )

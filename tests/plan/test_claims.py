@@ -1,4 +1,4 @@
-"""What a study may claim, checked before anything is trained, and what judging is told."""
+"""Claims are checked and resolved to comparisons before anything is trained."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def test_a_claim_asks_for_the_records_of_its_experiment(
 
 
 def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan]):
-    told = claims_spec(planned(ORDER), "study")
-    assert (told["scale"], told["metrics"]) == (
+    spec = claims_spec(planned(ORDER), "study")
+    assert (spec["scale"], spec["metrics"]) == (
         "full",
         {"main": "results/full/metrics/study/main.parquet"},
     )
-    comparisons = told["claims"]["one"]["comparisons"]
+    comparisons = spec["claims"]["one"]["comparisons"]
     assert [one["name"] for one in comparisons] == [
         {"J": j, "strategy": strategy} for j in ("J4", "J8") for strategy in ("fedavg", "fedentopt")
     ]
@@ -105,14 +105,12 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
 
 
 @pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
-def test_a_round_comes_earlier_where_there_are_fewer_rounds(
-    planned: Callable[..., Plan], scale: str, at: int
-):
-    told = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"][
+def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str, at: int):
+    spec = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"][
         "one"
     ]
-    assert told["at"] == told["comparisons"][0]["points"][0]["at"] == 60
-    assert round(60 * told["rounds"]["main"]) == at
+    assert spec["at"] == spec["comparisons"][0]["points"][0]["at"] == 60
+    assert round(60 * spec["rounds"]["main"]) == at
 
 
 MISTAKES = {

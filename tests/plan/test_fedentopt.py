@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cohort.metrics.paper import PaperValue, read_paper
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 from cohort.partition import Pool, parse_name
 from cohort.pipeline.stages import Stages, spec_of
 from cohort.plan import Plan, Study, load
@@ -218,7 +218,7 @@ def measures(plan: Plan, study: Study, name: str) -> list[tuple[Table, list[Pape
     rows = [row.labels for row in experiment.rows]
     found = []
     for one in table.measures():
-        groups = read_beside(
+        groups = match_paper(
             ROOT / PAPER,
             spec["paper"],
             one.measured(),

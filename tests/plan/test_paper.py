@@ -133,7 +133,7 @@ def test_a_study_without_values(plan_of: PlanOf):
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.metrics.paper_match import read_beside
+    from cohort.metrics.paper_match import match_paper
 
     cell = {
         "dataset": "cifar100",
@@ -144,7 +144,7 @@ def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
         "seed": 0,
     }
     for item in ("Fig3", "Fig5", "Fig3/5/6/7"):
-        (curve,) = read_beside(
+        (curve,) = match_paper(
             "resources/paper_values/aml_curves.csv",
             item,
             "test_accuracy",
@@ -154,7 +154,7 @@ def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
         )
         assert (curve.values[0].round, curve.values[0].value) == (1, 0.0102)
         assert (curve.values[-1].round, curve.values[-1].value) == (2000, 0.4492)
-    (end,) = read_beside(
+    (end,) = match_paper(
         "resources/paper_values/aml.csv",
         "Fig3",
         "test_accuracy",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import re
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import cohort.report
 from cohort.report.page import write_page
 
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""
@@ -75,7 +77,7 @@ def page(spec: dict[str, Any], tmp_path: Path) -> str:
     return (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
-def test_the_page_needs_nothing_beside_it(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_the_page_is_self_contained(spec: dict[str, Any], tmp_path: Path) -> None:
     tags = Tags()
     tags.feed(text := page(spec, tmp_path))
     assert tags.opened == []
@@ -90,7 +92,7 @@ def test_the_page_needs_nothing_beside_it(spec: dict[str, Any], tmp_path: Path) 
     ]
 
 
-def test_no_text_becomes_markup(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_text_is_escaped(spec: dict[str, Any], tmp_path: Path) -> None:
     text = page(spec, tmp_path)
     assert "<script" not in text
     assert (
@@ -98,7 +100,7 @@ def test_no_text_becomes_markup(spec: dict[str, Any], tmp_path: Path) -> None:
     )  # title, heading, study, its description, a note, and title (image) and caption of each item
 
 
-def test_the_runs_behind_each_item_are_said(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_each_item_states_its_runs(spec: dict[str, Any], tmp_path: Path) -> None:
     assert page(spec, tmp_path).count("n = 1 of 2 runs (1 missing)") == 2
 
 
@@ -118,6 +120,23 @@ def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) 
     )
 
 
+def test_table_cells_are_escaped(spec: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "figures" / "a figure.csv").write_text(CSV.replace("dir-0.1", "<i>&"))
+    text = page(spec, tmp_path)
+    assert text.count("<th>&lt;i&gt;&amp;</th>") == 1 and "<i>" not in text
+
+
+def test_every_template_is_installed_with_the_package() -> None:
+    root = Path(cohort.report.__file__).parent
+    project = tomllib.loads((root.parents[2] / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["cohort.report"]
+    installed = {file for pattern in patterns for file in root.glob(pattern)}
+    others = {
+        file for file in root.rglob("*") if file.is_file() and file.suffix not in (".py", ".pyc")
+    }
+    assert installed == others != set()
+
+
 SIZES_CSV = """\
 dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_label_bytes,paper_model_bytes,paper_bytes_ratio
 7,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75
@@ -125,7 +144,7 @@ dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_
 """
 
 
-def test_sizes_need_no_runs(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_a_table_of_sizes_is_rendered_without_metrics(spec: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "figures" / "a figure.csv").write_text(SIZES_CSV)
     spec["studies"][0]["tables"][0] |= {"kind": "sizes", "metrics": ""}
     text = page(
@@ -150,7 +169,7 @@ dir-0.1,fedentopt,test_accuracy,last,,,0,2,0,,,,1.5,no paper value,,,
 """
 
 
-def test_a_table_beside_a_paper_has_a_line_for_each_result(
+def test_a_comparison_with_a_paper_has_a_row_per_result(
     spec: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "figures" / "a figure.csv").write_text(PAPER_CSV)
@@ -186,7 +205,7 @@ def test_claims_are_rendered_from_their_csv(spec: dict[str, Any], tmp_path: Path
     )
 
 
-def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_a_table_of_generated_data_says_so(spec: dict[str, Any], tmp_path: Path) -> None:
     metrics = Path(spec["studies"][0]["tables"][0]["metrics"])
     assert "stand-in" not in page(spec, tmp_path)
     pd.read_parquet(metrics).assign(generated=[True, True, None]).to_parquet(metrics)
@@ -194,14 +213,14 @@ def test_generated_data_is_said_below_a_table(spec: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize(("scale", "warned"), [("full", False), ("smoke", True)])
-def test_a_cheaper_scale_is_said_plainly(
+def test_a_cheaper_scale_is_warned_of(
     spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool
 ) -> None:
     text = page(spec | {"scale": scale}, tmp_path)
     assert ("no reproduction" in text) is warned
 
 
-def test_several_studies_are_listed_first(spec: dict[str, Any], tmp_path: Path) -> None:
+def test_several_studies_have_a_table_of_contents(spec: dict[str, Any], tmp_path: Path) -> None:
     text = page(
         spec
         | {"studies": [spec["studies"][0], spec["studies"][0] | {"name": "two", "title": "Two"}]},

@@ -1,4 +1,4 @@
-"""Tables beside a paper, from the nine runs in conftest.py: every difference and verdict worked out by hand."""
+"""Comparisons with a paper, of the nine runs in conftest.py; numbers are worked out by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Spec = dict[str, Any]
 
 
 @pytest.fixture
-def beside(spec: Spec, tmp_path: Path) -> Spec:
+def compared(spec: Spec, tmp_path: Path) -> Spec:
     """The table with a paper's values."""
     (tmp_path / "paper.csv").write_text(PAPER)
     return spec | {
@@ -47,8 +47,8 @@ def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
     return output.read_text(encoding="utf-8")
 
 
-def test_a_line_for_each_result(beside: Spec, metrics: Path) -> None:
-    lines = written(beside, metrics).splitlines()
+def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
+    lines = written(compared, metrics).splitlines()
     assert lines[4] == HEAD
     assert lines[6:11] == LINES
     assert lines[12] == (
@@ -58,8 +58,8 @@ def test_a_line_for_each_result(beside: Spec, metrics: Path) -> None:
     )
 
 
-def test_csv_has_the_papers_columns(beside: Spec, metrics: Path) -> None:
-    written(beside, metrics, ".csv")
+def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
+    written(compared, metrics, ".csv")
     numbers = pd.read_csv(metrics.parent / "table.csv")
     assert " ".join(numbers.columns) == (
         "partition strategy metric at mean sd n planned diverged paper paper_sd difference tolerance verdict item source doubtful"
@@ -80,13 +80,13 @@ def test_csv_has_the_papers_columns(beside: Spec, metrics: Path) -> None:
     ("tolerance", "word"), [(1.5, "agrees"), (1.499, "differs"), (0, "differs"), (2, "agrees")]
 )
 def test_a_verdict_is_in_the_unit_that_is_shown(
-    beside: Spec, metrics: Path, tolerance: float, word: str
+    compared: Spec, metrics: Path, tolerance: float, word: str
 ) -> None:
-    assert f"| -1.50 | {word} |" in written(beside | {"tolerance": tolerance}, metrics)
+    assert f"| -1.50 | {word} |" in written(compared | {"tolerance": tolerance}, metrics)
 
 
 @pytest.mark.parametrize("metric", ["test_accuracy", "test_loss"])
-def test_on_the_edge_it_agrees(metric: str) -> None:
+def test_a_difference_equal_to_the_tolerance_agrees(metric: str) -> None:
     record = {
         "metric": metric,
         "n": 3,
@@ -99,36 +99,34 @@ def test_on_the_edge_it_agrees(metric: str) -> None:
     assert verdict(record, object()) == "agrees"  # type: ignore[arg-type]
 
 
-def test_without_a_tolerance_only_the_difference_is_said(beside: Spec, metrics: Path) -> None:
-    text = written(beside | {"tolerance": None}, metrics)
+def test_without_a_tolerance_there_is_no_verdict(compared: Spec, metrics: Path) -> None:
+    text = written(compared | {"tolerance": None}, metrics)
     assert "| Paper | Measured | Difference |\n" in text
     assert "-1.50 |\n" in text and "agrees" not in text.lower() and "Verdict" not in text
 
 
-def test_at_another_scale_there_is_no_verdict_and_the_table_says_so(
-    beside: Spec, metrics: Path
-) -> None:
-    text = written(beside | {"scale": "smoke"}, metrics)
+def test_at_a_cheaper_scale_there_is_no_verdict(compared: Spec, metrics: Path) -> None:
+    text = written(compared | {"scale": "smoke"}, metrics)
     assert "Verdict |" not in text and "-1.50 |\n" in text
     assert "No verdict: scale smoke is a cheaper version of the paper's runs." in text
 
 
-def test_generated_data_never_stands_beside_a_paper(
-    beside: Spec, frame: pd.DataFrame, tmp_path: Path
+def test_generated_data_is_never_compared_with_a_paper(
+    compared: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
     frame.assign(generated=[True] + [False] * (len(frame) - 1)).to_parquet(
         tmp_path / "some.parquet"
     )
-    text = written(beside, tmp_path / "some.parquet")
+    text = written(compared, tmp_path / "some.parquet")
     assert "Paper" not in text and "53.50" not in text
     assert "Generated stand-in data: no reproduction of any paper." in text
-    assert "paper" not in written(beside, tmp_path / "some.parquet", ".csv")
+    assert "paper" not in written(compared, tmp_path / "some.parquet", ".csv")
     frame.assign(generated=False).to_parquet(tmp_path / "none.parquet")
-    assert LINES[2] in written(beside, tmp_path / "none.parquet")
+    assert LINES[2] in written(compared, tmp_path / "none.parquet")
 
 
-def test_latex_has_both_daggers(beside: Spec, metrics: Path) -> None:
-    text = written(beside, metrics, ".tex")
+def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
+    text = written(compared, metrics, ".tex")
     assert (
         r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 (2) & -1.50 & agrees \\"
         in text

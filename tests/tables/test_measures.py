@@ -15,7 +15,7 @@ from cohort.tables.tabulate import tabulate
 
 @pytest.fixture
 def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
-    """Each run that has a value was evaluated twice: the first time 0.1 less; its loss is 2, then 3."""
+    """Evaluate each run with a value twice: first with 0.1 less; its loss is 2, then 3."""
     rows = frame[frame["value"].notna()]
     earlier = rows.assign(round=4, value=rows["value"] - 0.1)
     losses = [
@@ -37,8 +37,11 @@ def lines_of(spec: dict[str, Any], metrics: Path) -> list[str]:
     ]
 
 
-def test_measures_stand_side_by_side(spec: dict[str, Any], metrics: Path):
-    """fedavg on dir-0.1 ended at 0.50 and 0.54; the lowest accuracies are 0.1 less. Bold: the best within dir-0.1, also of the losses."""
+def test_measures_are_columns(spec: dict[str, Any], metrics: Path):
+    """fedavg on dir-0.1 ends at 0.50 and 0.54; the lowest accuracies are 0.1 less.
+
+    Bold is the best within dir-0.1, of losses too.
+    """
     lines = lines_of(spec | {"also": ["test_accuracy min", "test_loss", "test_loss min"]}, metrics)
     heads = "Partition | Strategy | Test accuracy (%), last evaluation | Test accuracy (%), lowest evaluation"
     assert lines[0] == f"| {heads} | Test loss, last evaluation | Test loss, lowest evaluation |"
@@ -53,7 +56,7 @@ def test_measures_stand_side_by_side(spec: dict[str, Any], metrics: Path):
     )
 
 
-def test_one_at_for_all_is_said_once(spec: dict[str, Any], metrics: Path):
+def test_a_shared_at_is_stated_once(spec: dict[str, Any], metrics: Path):
     lines = lines_of(spec | {"also": ["test_loss"]}, metrics)
     assert lines[0] == "| Partition | Strategy | Test accuracy (%) | Test loss |"
 
@@ -75,7 +78,7 @@ def test_mistakes(also: list[str], sentence: str):
         Table(metric="test_accuracy", rows=["J"], also=also).check()
 
 
-def test_the_tolerance_is_of_the_tables_own_metric():
+def test_the_tolerance_applies_to_the_tables_own_metric():
     table = Table(
         metric="test_accuracy",
         rows=["J"],

@@ -1,4 +1,4 @@
-"""Tables of differences, seed by seed, and lines that hold two models; all numbers by hand."""
+"""Differences seed by seed, and rows that join two models; numbers are worked out by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from cohort.tables.tabulate import tabulate
 
 NAN = float("nan")
 MINUS = {"strategy": {"with": "without"}}
-# model, strategy, seed, status, accuracy: small gains 0.1 and 0.3, large loses 0.05 in its one pair of finished runs
+# Model, strategy, seed, status, accuracy: the small model gains 0.1 and 0.3, the large one loses
+# 0.05 in its one pair of finished runs.
 CELLS = [
     ("small", "without", 0, "done", 0.5),
     ("small", "without", 1, "done", 0.4),
@@ -71,7 +72,10 @@ def written(spec: dict[str, Any], metrics: Path, ending: str) -> list[str]:
 
 
 def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
-    """0.1 and 0.3: mean 0.2, deviation 0.1414 (that of the accuracies would be 0.0707); the seed without a partner does not count."""
+    """The gains 0.1 and 0.3 have mean 0.2 and SD 0.1414; accuracies would have an SD of 0.0707.
+
+    The seed without a partner does not count.
+    """
     lines = written(spec, metrics, ".csv")
     assert lines == [
         "strategy,model,metric,at,mean,sd,n,planned,diverged",
@@ -87,8 +91,8 @@ def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
     assert "Gain in test accuracy (points), last evaluation" in lines[4]
 
 
-def test_beside_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
-    """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's plain accuracy is none of this table."""
+def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
+    """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
     assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14† (2) | +12.33 |"
     assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 |"
@@ -123,7 +127,7 @@ def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
         ),
         (
             {"minus": {"J": {"J8": "J4"}}},
-            r"minus names 'J', which is none of rows and columns \(model, strategy\)",
+            r"minus names 'J', which is neither in rows nor columns \(model, strategy\)",
         ),
         ({"joined": True}, "joined needs paper"),
     ],

@@ -1,4 +1,4 @@
-"""Every number is worked out by hand from the nine runs in conftest.py."""
+"""Tables of the nine runs in conftest.py; every number is worked out by hand."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_best_is_the_best_strategy_also_when_strategies_are_rows(
     assert lines[7] == "| fedent_opt | no result yet (n = 0 of 2) | **60.00** (n = 1 of 2) | – |"
 
 
-def test_of_losses_the_lowest_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
     frame.assign(metric=frame["metric"].replace("test_accuracy", "test_loss")).to_parquet(
         tmp_path / "loss.parquet"
     )

@@ -79,9 +79,14 @@ def test_comments_in_all_code_train_nothing(finished: Project):
 
 def test_figure_code_redraws_and_trains_nothing(finished: Project):
     finished.replace(
-        "workflow/cohort/figures/look.py", "from __future__", "# changed\nfrom __future__"
+        "workflow/cohort/figures/style.py", "from __future__", "# changed\nfrom __future__"
     )
     assert finished.planned() == {"draw": 2, "report": 1}
+
+
+def test_a_template_of_the_report_makes_only_the_report_again(finished: Project):
+    finished.replace("workflow/cohort/report/templates/page.html.j2", "<main>", "<main >")
+    assert finished.planned() == {"report": 1}
 
 
 def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finished: Project):

@@ -1,4 +1,7 @@
-"""Claims of a paper and whether they hold: one file per kind. Nothing here imports pandas before something is judged."""
+"""The kinds of claims a study can make; a file in `kinds/` adds one.
+
+Planning imports this package, so its modules load pandas lazily.
+"""
 
 from cohort.claims.claim import Claim
 from cohort.claims.matrix import Comparison, Matrix, Point

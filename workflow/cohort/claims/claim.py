@@ -1,4 +1,4 @@
-"""What a study may say of a claim: a sentence of a paper as a comparison of numbers."""
+"""The base of every kind of claim: a sentence of a paper as comparisons of numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
     "minimum": 1,
     "pattern": rf"^(last|max|min|mean|last-10|{FIRST}[0-9]*\.?[0-9]+)$",
-    "description": "last, max, min, mean, last-10, a round, or 'first 0.2' (the round that first reaches it)",
+    "description": "last, max, min, mean, last-10, a round, or 'first 0.2' (the round that first "
+    "reaches it)",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Component):
-    """Base of every kind of claim. Every comparison that it makes must hold, and each is strict: a tie does not hold."""
+    """Base of every kind of claim. It holds if all its comparisons hold; a tie does not hold."""
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -42,41 +43,43 @@ class Claim(Component):
     paper: str = parameter("", help="the items of the paper whose values are judged as well")
 
     def check(self) -> None:
-        """Raise UserError when the fields do not fit together."""
+        """Raise UserError when the fields contradict each other."""
 
     def resolved(self, matrix: Matrix) -> list[Comparison]:
-        """What is compared, with the metric of each point and when it is looked at."""
+        """The claim's comparisons, each point with its metric and its `at` filled in."""
 
-        def told(point: Point) -> Point:
+        def filled(point: Point) -> Point:
             return replace(point, metric=point.metric or self.metric, at=point.at or self.at)
 
         return [
-            replace(one, points=[told(point) for point in one.points])
-            for one in self.comparisons(matrix)
+            replace(one, points=list(map(filled, one.points))) for one in self.comparisons(matrix)
         ]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """What is compared; UserError where the study has no such cells."""
+        """The comparisons to make; UserError if the study has no such cells."""
         raise NotImplementedError
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether a comparison holds; `values` are those of its points, in the unit as shown and rounded as floating-point numbers need."""
+        """Whether a comparison holds for the values of its points, in the unit as shown.
+
+        The values are rounded to nine decimals, so that equal ones compare as equal.
+        """
         raise NotImplementedError
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The numbers of a comparison, so that a reader sees why it holds or not."""
+        """The numbers of a comparison as text that shows why it holds or not."""
         raise NotImplementedError
 
     def enough(self, points: Sequence[Point]) -> bool:
-        """Whether these points of a comparison, which has others, can be judged without the others."""
+        """Whether a comparison can be judged on these points only, if the others have no value."""
         return False
 
     def opening(self, comparison: Comparison, names: Names) -> str:
-        """What is said once, before all comparisons."""
+        """The text that opens the evidence, before all comparisons."""
         return ""
 
     def number(self, value: float) -> str:
-        """A value as it is shown."""
+        """A value as text; a threshold that is not reached is `never`."""
         if not abs(value) < float("inf"):
             return "never" if value == float("inf") else NO_VALUE
         return (
@@ -84,28 +87,28 @@ class Claim(Component):
         )
 
     def placed(self, point: Point, value: float, names: Names) -> str:
-        """A value with what its point is called."""
+        """A value with the name of its point in parentheses."""
         words = [called(point, names)]
         words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
         words += [str(point.at)] if str(point.at) != str(self.at) else []
         return f"{self.number(value)} ({', '.join(words)})"
 
     def better(self) -> str:
-        """Which values are better: high, low, or neither."""
+        """Which values are better: `high`, `low`, or neither (an empty text)."""
         return "low" if self.counts_rounds() else METRICS[self.metric].better
 
     def counts_rounds(self) -> bool:
-        """Whether rounds to a threshold are compared, not values of the metric."""
+        """Whether it compares the rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
 
 
 def counts_rounds(at: int | str) -> bool:
-    """Whether this asks for the round that reaches a threshold."""
+    """Whether `at` asks for the round that reaches a threshold."""
     return str(at).startswith(FIRST)
 
 
 def called(point: Point, names: Names) -> str:
-    """What a point is called."""
+    """The name of a point: its distinguishing label values, or its experiment."""
     return (
         ", ".join(short(label, point.labels[label], names) for label in point.called)
         or point.experiment
@@ -113,12 +116,12 @@ def called(point: Point, names: Names) -> str:
 
 
 def short(label: str, value: str, names: Names) -> str:
-    """What a value is called among many: `J4e`, `beta 0.3`, and by its title where it has one."""
+    """The short name of a label value: its title if it has one, else `J4e` or `beta 0.3`."""
     if names.has_title(label, value):
         return names.value(label, value)
     return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
 
 
 def relation(first: float, second: float) -> str:
-    """The sign that belongs between two values."""
+    """The sign (<, = or >) between two values."""
     return "=" if first == second else ">" if first > second else "<"

@@ -1,4 +1,4 @@
-"""Judged claims as a person reads them."""
+"""Lays out judged claims as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lay_out(claims: DataFrame, scale: str) -> Layout:
-    """A line for each claim: what the paper says and where, the verdict on our runs, the verdict on the paper's own values."""
+    """A row per claim: sentence, place, and the verdicts on our runs and on the paper's values."""
     layout = Layout(["Claim", "Where"], ["Measured", "Paper's own values"], prose=True)
     rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
     for claim in rows:
@@ -46,6 +46,7 @@ def _notes(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
     if scale != "full":
         notes.append(
-            f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves nothing about the paper."
+            f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
+            "nothing about the paper."
         )
     return notes

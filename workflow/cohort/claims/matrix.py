@@ -1,4 +1,4 @@
-"""What a claim can be about: the cells of a study's experiments, those that differ in their seed alone taken together."""
+"""The cells that claims compare: a study's experiments, with the seeds of a cell as one point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Point:
-    """Cells that differ in their seed alone, by their other labels, of which some name it, and what is looked at."""
+    """Cells that differ in their seed only; `called` are the labels that name the point.
+
+    `metric` and `at` say what is compared; where empty, the claim's own apply.
+    """
 
     experiment: str
     labels: Labels
@@ -26,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Points that are compared with one another; `name` are the labels that tell it from the other comparisons of its claim."""
+    """Points to compare; the labels in `name` distinguish it from the claim's other comparisons."""
 
     points: list[Point]
     name: Labels = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Comparison:
 
 
 class Matrix:
-    """The experiments of a study at full scale, their labels as text."""
+    """The experiments of a study at full scale, with labels as text."""
 
     def __init__(self) -> None:
         self._axes: dict[str, dict[str, list[str]]] = {}
@@ -44,9 +47,9 @@ class Matrix:
     def add(
         self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
     ) -> None:
-        """Take in an experiment."""
+        """Add an experiment with its axes and cells."""
         kept = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: [text(value) for value in axes[axis]] for axis in kept}
+        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in kept}
         found: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
             labels = {axis: text(cell.get(axis)) for axis in kept}
@@ -56,15 +59,19 @@ class Matrix:
         self._cells[experiment] = list(found.values())
 
     def rounds(self, point: Point) -> int:
-        """How many rounds the cells of a point have."""
+        """The number of rounds of a point's cells."""
         return self._rounds[point.experiment, *point.labels.values()]
 
     def chains(self, experiment: str, given: Given, along: str) -> list[Comparison]:
-        """The points along a label, one chain for each combination of the labels that do not move with it."""
+        """The points along a label, one comparison per combination of the other labels.
+
+        Labels that vary with it, such as rounds paired with J, count as the same label.
+        """
         cells = self._select(experiment, given)
         if along not in self._axes[experiment]:
             raise UserError(
-                f"along is '{along}', which is no axis of {experiment}{suggest(along, self._axes[experiment])}"
+                f"along is '{along}', which is no axis of {experiment}"
+                f"{suggest(along, self._axes[experiment])}"
             )
         apart = [
             label for label in self._varying(experiment, cells) if not _follows(label, along, cells)
@@ -73,20 +80,16 @@ class Matrix:
         for cell in cells:
             chains.setdefault(tuple(cell[label] for label in apart), []).append(cell)
         names = _fewest(apart, [cells[0] for cells in chains.values()])
-        places = {value: place for place, value in enumerate(self._axes[experiment][along])}
-        return [
-            Comparison(
-                [
-                    Point(experiment, cell, [along])
-                    for cell in sorted(chain, key=lambda cell: places[cell[along]])
-                ],
-                {label: chain[0][label] for label in names},
-            )
-            for chain in chains.values()
-        ]
+        order = self._axes[experiment][along]
+        comparisons = []
+        for chain in chains.values():
+            ordered = sorted(chain, key=lambda cell: order.index(cell[along]))
+            points = [Point(experiment, cell, [along]) for cell in ordered]
+            comparisons.append(Comparison(points, {label: chain[0][label] for label in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
-        """The points with these values: one for each combination of those that `given` lists."""
+        """One point per combination of the values in `given`; UserError if they leave a choice."""
         cells = self._select(experiment, given)
         seen: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
@@ -94,13 +97,14 @@ class Matrix:
             for label in cell:
                 if cell[label] != first[label]:
                     raise UserError(
-                        f"given leaves {label} {first[label]} and {cell[label]} of {experiment} together, which differ in more than their "
-                        f"seed; say which is meant (given: {{{label}: ...}})"
+                        f"given leaves {label} {first[label]} and {cell[label]} of {experiment} "
+                        "together, which differ in more than their seed; say which is meant "
+                        f"(given: {{{label}: ...}})"
                     )
         return [Point(experiment, cell, list(given)) for cell in seen.values()]
 
     def each(self, experiment: str, given: Given) -> list[Point]:
-        """All points with these values, called by the labels in which they differ."""
+        """All points with the values in `given`, named by the labels in which they differ."""
         cells = self._select(experiment, given)
         names = _fewest(self._varying(experiment, cells), cells)
         return [Point(experiment, cell, names) for cell in cells]
@@ -108,72 +112,70 @@ class Matrix:
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
-        """Values of a label as text; raise where one is not on the axis."""
+        """The values as text; UserError naming the key `where` if one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
         texts = [text(value) for value in values]
         for value in texts:
             if value not in axis:
                 raise UserError(
-                    f"{where} names {label} {value}, which is not on the axis of {experiment}{suggest(value, axis)}"
+                    f"{where} names {label} {value}, which is not on the axis of {experiment}"
+                    f"{suggest(value, axis)}"
                 )
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Labels]:
         if experiment not in self._cells:
             raise UserError(
-                f"experiment is '{experiment}', which is not known{suggest(experiment, self._cells)}"
+                f"experiment is '{experiment}', which is not known"
+                f"{suggest(experiment, self._cells)}"
             )
         for label in given:
             if label not in self._axes[experiment]:
                 raise UserError(
-                    f"given names '{label}', which is no axis of {experiment}{suggest(label, self._axes[experiment])}"
+                    f"given names '{label}', which is no axis of {experiment}"
+                    f"{suggest(label, self._axes[experiment])}"
                 )
         wanted = {
             label: self.check_values(experiment, label, listed(value), "given")
             for label, value in given.items()
         }
-        cells = [
-            cell
-            for cell in self._cells[experiment]
-            if all(cell[label] in values for label, values in wanted.items())
-        ]
+        cells = self._cells[experiment]
+        for label, texts in wanted.items():
+            cells = [cell for cell in cells if cell[label] in texts]
         if not cells:
-            raise UserError(
-                f"{experiment} has no cell with {', '.join(f'{label} {value}' for label, value in given.items())}"
-            )
+            labels = ", ".join(f"{label} {value}" for label, value in given.items())
+            raise UserError(f"{experiment} has no cell with {labels}")
         return cells
 
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
-        return [
-            label for label in self._axes[experiment] if len({cell[label] for cell in cells}) > 1
-        ]
+        return [label for label in self._axes[experiment] if _distinct([label], cells) > 1]
 
 
 def text(value: Any) -> str:
-    """A label's value as the text that it has in the metrics."""
+    """A label's value as text, as the metrics have it."""
     return NO_VALUE if value is None else label_text(value)
 
 
 def listed(value: Any) -> list[Any]:
-    """One value or several as several."""
+    """One value or a list of values as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
-    """Whether a label moves with another one, as rounds do with J where they are paired."""
-    return len({(cell[along], cell[label]) for cell in cells}) == len(
-        {cell[along] for cell in cells}
-    )
+    """Whether a label has one value per value of another, as rounds paired with J have."""
+    return _distinct([along, label], cells) == _distinct([along], cells)
 
 
 def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
-    """The first labels that tell the cells apart as well as all of them do."""
+    """As few of the labels, the first ones, as distinguish the cells like all of them."""
     kept: list[str] = []
     for label in labels:
-        without, with_it = (
-            len({tuple(cell[name] for name in names) for cell in cells})
-            for names in (kept, [*kept, label])
-        )
-        if with_it > without:
+        if _distinct([*kept, label], cells) > _distinct(kept, cells):
             kept.append(label)
     return kept
+
+
+def _distinct(labels: list[str], cells: list[Labels]) -> int:
+    """How many combinations of values these labels have."""
+    values = (map(cell.__getitem__, labels) for cell in cells)
+    return len(set(map(tuple, values)))

@@ -1,33 +1,41 @@
-"""What the paper says of the points of a claim."""
+"""The paper's values for the points of a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cohort.claims.matrix import Point
 from cohort.core.errors import UserError, suggest
-from cohort.metrics.paper import FOLDER, PaperValue, Rows, held, parts_of, pick, read_rows
-from cohort.metrics.paper_match import beside
+from cohort.metrics.paper import (
+    FOLDER,
+    PaperValue,
+    Rows,
+    items_with,
+    parse_values,
+    read_rows,
+    split_items,
+)
+from cohort.metrics.paper_match import match_values
 from cohort.metrics.summary import NO_VALUE
 
 
 def paper_files(study: str) -> tuple[Path, Path]:
-    """Where a paper's single values lie, and its curves."""
+    """The files of a paper's single values and of its curves; either may be missing."""
     return FOLDER / f"{study}.csv", FOLDER / f"{study}_curves.csv"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the paper says of a point: the value that is asked for, or a curve from which it follows, or nothing."""
+class PaperResult:
+    """The paper's value for a point, or the curve that it follows from; both may be missing."""
 
     value: PaperValue | None
     curve: list[PaperValue]
 
 
 class Paper:
-    """The values of a study's paper. Each of its two files is read once, and either may be missing."""
+    """The values of a study's paper; each of its files is read once."""
 
     def __init__(self, study: str):
         self._files = paper_files(study)
@@ -35,50 +43,49 @@ class Paper:
             read_rows(file, "") if file.exists() else {} for file in self._files
         ]
 
-    def of(self, points: Sequence[Point], item: str) -> list[Said]:
-        """What these items say of each point; UserError where an item is not known, or says two things of one point."""
-        found: dict[int, Said] = {}
+    def results(self, points: Sequence[Point], items: str) -> list[PaperResult]:
+        """The paper's result for each point; UserError if an item is unknown or has two values."""
+        found: dict[int, PaperResult] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
             places = [
                 place
                 for place, point in enumerate(points)
                 if (point.metric, str(point.at)) == (metric, at)
             ]
-            alike = [points[place] for place in places]
-            single, curves = self._values(item, metric)
-            values = self._beside([value for value in single if value.at == at], alike, at)
-            said = [
-                Said(next(iter(one), None), curve)
-                for one, curve in zip(values, self._beside(curves, alike, ""), strict=True)
-            ]
-            found |= dict(zip(places, said, strict=True))
+            same = [points[place] for place in places]
+            single, curves = self._values(items, metric)
+            values = self._match([value for value in single if value.at == at], same, at)
+            matches = zip(places, values, self._match(curves, same, ""), strict=True)
+            for place, value, curve in matches:
+                found[place] = PaperResult(next(iter(value), None), curve)
         return [found[place] for place in range(len(points))]
 
-    def _values(self, item: str, metric: str) -> list[list[PaperValue]]:
+    def _values(self, items: str, metric: str) -> list[list[PaperValue]]:
         """The values of these items in each file."""
         known = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
-        for one in parts_of(item):
-            if not any(held(rows, one) for rows in self._rows):
+        for item in split_items(items):
+            if not any(items_with(rows, item) for rows in self._rows):
                 files = " nor ".join(map(str, self._files))
                 raise UserError(
-                    f"paper is '{one}', which neither {files} holds{suggest(one, known)}"
+                    f"paper is '{item}', which neither {files} holds{suggest(item, known)}"
                 )
         found = []
         for file, rows in zip(self._files, self._rows, strict=True):
-            mine = [one for one in parts_of(item) if held(rows, one)]
-            found.append(pick(rows, file, ",".join(mine), metric) if mine else [])
+            here = [item for item in split_items(items) if items_with(rows, item)]
+            found.append(parse_values(rows, file, ",".join(here), metric) if here else [])
         return found
 
-    def _beside(
+    def _match(
         self, values: list[PaperValue], points: Sequence[Point], at: str
     ) -> list[list[PaperValue]]:
         labels = list(dict.fromkeys(label for point in points for label in point.labels))
+        cells = [point.labels for point in points]
         found = {
-            tuple(one.labels.items()): one.values
-            for one in beside(values, [point.labels for point in points], labels, labels, at=at)
+            tuple(match.labels.items()): match.values
+            for match in match_values(values, cells, labels, labels, at=at)
         }
-        texts = [
-            tuple((label, point.labels.get(label, NO_VALUE)) for label in labels)
-            for point in points
-        ]
-        return [found[text] for text in texts]
+        return [found[tuple(zip(labels, _texts(cell, labels), strict=True))] for cell in cells]
+
+
+def _texts(cell: Mapping[str, str], labels: Sequence[str]) -> list[str]:
+    return [cell.get(label, NO_VALUE) for label in labels]

@@ -1,4 +1,4 @@
-"""The values of points: measured, or taken from the paper."""
+"""The values of a claim's points: measured in our runs, or taken from the paper."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from cohort.claims.claim import FIRST, counts_rounds
 from cohort.claims.matrix import Point
-from cohort.claims.paper import Paper, Said
+from cohort.claims.paper import Paper, PaperResult
+from cohort.core.lazy import lazy
 from cohort.metrics.names import METRICS
 from cohort.metrics.summary import At, cells_of, finite_rows, label_columns, value_per_cell
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pandas import DataFrame, Series
 
+    from cohort.metrics.paper import PaperValue
+else:
+    pd = lazy("pandas")
+
 NOTHING = float("nan")
-ENDED_EARLY = (
-    0.9  # a run that was last evaluated before this share of a round says nothing of that round
-)
+# A run whose last evaluation is before this share of a round has no value at that round.
+ENDED_EARLY = 0.9
 
 
 @dataclass(frozen=True)
 class Value:
-    """The mean over the seeds of a point, how many runs it comes from, and why it may not be what it says."""
+    """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value."""
 
     value: float
     n: int = 0
@@ -33,20 +38,19 @@ class Value:
 
     @property
     def known(self) -> bool:
-        """Whether all planned runs stand behind it."""
+        """Whether there is a value, and all planned runs are behind it."""
         return self.value == self.value and self.n == self.planned
 
 
 def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
-    """The values of points in the metrics that `read` finds for an experiment and a metric.
+    """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
-    A diverged run counts with what it measured before it diverged, an unfinished one not at all. Nothing is known of cells that are not
-    planned at this scale, or whose data set is absent.
+    A diverged run counts with its value from before it diverged, an unfinished run not at all.
+    Points whose cells are not planned at this scale, or whose data set is missing, have no value.
     """
-    looked_at = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
+    keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
     found = {
-        (name, metric, at): _by_labels(read(name, metric), metric, at)
-        for name, metric, at in looked_at
+        (name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in keys
     }
     return [
         found[point.experiment, point.metric, point.at].get(
@@ -61,64 +65,60 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
         return {}
     cells = value_at(metrics, metric, str(at))
     labels = [label for label in label_columns(metrics) if label != "seed"]
+    finished = cells["status"].isin(["done", "diverged"])
     counted = cells.assign(
-        value=cells["value"].where(cells["status"].isin(["done", "diverged"])) * _scale(metric, at),
+        value=cells["value"].where(finished) * _scale(metric, at),
         diverged=cells["status"].eq("diverged"),
     )
     found = {}
     for key, group in counted.groupby(labels, sort=False):
         n = int(group["value"].count())
-        mean = float(group["value"].mean()) if n else NOTHING
-        found[tuple(sorted(zip(labels, key, strict=True)))] = Value(
-            round(mean, 9), n, len(group), int(group["diverged"].sum())
-        )
+        mean = round(float(group["value"].mean()), 9) if n else NOTHING
+        diverged = int(group["diverged"].sum())
+        found[tuple(sorted(zip(labels, key, strict=True)))] = Value(mean, n, len(group), diverged)
     return found
 
 
-def from_paper(points: Sequence[Point], paper: Paper, item: str) -> list[Value]:
-    """The paper's own values of points, those of a curve taken as those of a run."""
-    if not item:
+def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
+    """The value of each point in these items of the paper; a curve counts as a run."""
+    if not items:
         return [Value(NOTHING)] * len(points)
-    return [_said(point, said) for point, said in zip(points, paper.of(points, item), strict=True)]
+    results = paper.results(points, items)
+    return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
 
 
-def _said(point: Point, said: Said) -> Value:
-    used = [said.value] if said.value else said.curve
+def _paper_value(point: Point, result: PaperResult) -> Value:
+    used = [result.value] if result.value else result.curve
     if not used:
         return Value(NOTHING)
-    value = (said.value.value if said.value else _of_curve(point, said)) * _scale(
-        point.metric, point.at
-    )
-    return Value(
-        round(value, 9),
-        1,
-        1,
-        doubtful="; ".join(dict.fromkeys(one.doubtful for one in used if one.doubtful)),
-    )
+    value = result.value.value if result.value else _of_curve(point, result.curve)
+    doubts = dict.fromkeys(one.doubtful for one in used if one.doubtful)
+    return Value(round(value * _scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts))
 
 
 def _scale(metric: str, at: int | str) -> float:
-    """What a stored value is multiplied by to be shown."""
+    """The factor from a stored value to the shown one."""
     return 1.0 if counts_rounds(at) else METRICS[metric].scale
 
 
-def _of_curve(point: Point, said: Said) -> float:
-    import pandas as pd
-
-    rows = {
-        "digest": "paper",
-        "status": "done",
-        "metric": point.metric,
-        "round": [value.round for value in said.curve],
-    }
-    frame = pd.DataFrame(rows | {"value": [value.value for value in said.curve]})
+def _of_curve(point: Point, curve: list[PaperValue]) -> float:
+    frame = pd.DataFrame(
+        {
+            "digest": "paper",
+            "status": "done",
+            "metric": point.metric,
+            "round": [value.round for value in curve],
+            "value": [value.value for value in curve],
+        }
+    )
     return float(value_at(frame, point.metric, str(point.at))["value"].iloc[0])
 
 
 def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
-    """One row for each planned cell with its `value`: as in `value_per_cell`, at a round, or the round at a threshold.
+    """One row per planned cell with its `value` at a round, a threshold, or as `value_per_cell`.
 
-    At a round it is the last evaluation up to it. A run that ended or diverged without reaching a threshold never will: infinity.
+    At a round it is the last evaluation up to that round. At a threshold it is the first round
+    that reaches it, and infinity for a run that ended or diverged without reaching it.
     """
     if at in get_args(At):
         return value_per_cell(metrics, metric, at)  # type: ignore[arg-type]

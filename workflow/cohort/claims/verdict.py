@@ -1,4 +1,4 @@
-"""What to make of a claim, and why."""
+"""Decides whether a claim holds, with the evidence for it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cohort.metrics.names import Names
 HELD, NOT_HELD = "held", "not held"
 NOT_ENOUGH, NO_PAPER = "not enough runs", "no value"
 CROSS = "✗"
-NAMED = 3  # so many of the points that lack values are named
+NAMED = 3  # how many of the points without a value the evidence names
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word, the numbers that it comes from, and the values of every setting, each once."""
+    """The verdict in a word, its evidence as text, and the value of each point, once."""
 
     word: str
     evidence: str
@@ -26,8 +26,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A comparison with its values. What the paper lacks may be left out of it; where too little is left it is not `whole`."""
+class Valued:
+    """A comparison with the values of its points; it can be judged only if it is `whole`."""
 
     comparison: Comparison
     values: list[Value]
@@ -37,37 +37,43 @@ class Found:
 def judge_runs(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """The verdict on our own runs: none before all of them are there. `values` are those of all comparisons' points, in order."""
-    found = [
-        Found(one, mine, all(value.known for value in mine))
-        for one, mine in _each(comparisons, values)
-    ]
+    """Judge a claim on our runs; there is no verdict before all of them are finished.
+
+    `values` are those of the points of all comparisons, in order.
+    """
+    found = [Valued(one, mine, _complete(mine)) for one, mine in _each(comparisons, values)]
     points = _once(comparisons, values)
     lacking = _lacking(comparisons, values, names)
     unplanned = sum(not value.planned for value in points.values())
-    said = f"lacks runs of {_named(lacking)}" if lacking else ""
-    said += f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else ""
-    return Verdict(
-        _word(claim, found, NOT_ENOUGH), _evidence(claim, found, names, said), list(points.values())
-    )
+    gap = f"lacks runs of {_named(lacking)}" if lacking else ""
+    gap += f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else ""
+    evidence = _evidence(claim, found, names, gap)
+    return Verdict(_word(claim, found, NOT_ENOUGH), evidence, list(points.values()))
 
 
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """The verdict on the paper's own values, where it has enough of them."""
-    found = [_spared(claim, one, mine) for one, mine in _each(comparisons, values)]
+    """Judge a claim on the paper's own values, if it has enough of them.
+
+    `values` are those of the points of all comparisons, in order.
+    """
+    found = [_reduced(claim, one, mine) for one, mine in _each(comparisons, values)]
     lacking = _lacking(comparisons, values, names)
     some = any(value.known for value in values)
-    said = f"no value for {_named(lacking)}" if lacking and some else ""
+    gap = f"no value for {_named(lacking)}" if lacking and some else ""
+    evidence = _evidence(claim, found, names, gap)
     return Verdict(
-        _word(claim, found, NO_PAPER),
-        _evidence(claim, found, names, said),
-        list(_once(comparisons, values).values()),
+        _word(claim, found, NO_PAPER), evidence, list(_once(comparisons, values).values())
     )
 
 
-def _spared(claim: Claim, comparison: Comparison, values: list[Value]) -> Found:
+def _complete(values: Sequence[Value]) -> bool:
+    return all(value.known for value in values)
+
+
+def _reduced(claim: Claim, comparison: Comparison, values: list[Value]) -> Valued:
+    """Drop the points without a value from a comparison, if it can do without them."""
     known = [
         (point, value)
         for point, value in zip(comparison.points, values, strict=True)
@@ -75,17 +81,17 @@ def _spared(claim: Claim, comparison: Comparison, values: list[Value]) -> Found:
     ]
     points = [point for point, _ in known]
     if len(known) == len(values) or not claim.enough(points):
-        return Found(comparison, values, len(known) == len(values))
-    return Found(replace(comparison, points=points), [value for _, value in known], True)
+        return Valued(comparison, values, len(known) == len(values))
+    return Valued(replace(comparison, points=points), [value for _, value in known], True)
 
 
-def _word(claim: Claim, found: Sequence[Found], otherwise: str) -> str:
+def _word(claim: Claim, found: Sequence[Valued], otherwise: str) -> str:
     if not all(one.whole for one in found):
         return otherwise
     return HELD if all(_holds(claim, one) for one in found) else NOT_HELD
 
 
-def _evidence(claim: Claim, found: Sequence[Found], names: Names, lacking: str) -> str:
+def _evidence(claim: Claim, found: Sequence[Valued], names: Names, lacking: str) -> str:
     whole = [one for one in found if one.whole]
     lines = []
     for one in whole:
@@ -106,11 +112,11 @@ def _evidence(claim: Claim, found: Sequence[Found], names: Names, lacking: str) 
     return "; ".join(part for part in (opening + "; ".join(lines), lacking) if part)
 
 
-def _holds(claim: Claim, found: Found) -> bool:
+def _holds(claim: Claim, found: Valued) -> bool:
     return claim.holds(found.comparison, _numbers(found))
 
 
-def _numbers(found: Found) -> list[float]:
+def _numbers(found: Valued) -> list[float]:
     return [value.value for value in found.values]
 
 
@@ -125,7 +131,8 @@ def _each(
 def _once(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
-    """The values by setting, for several comparisons may have one in common; the one of fewest runs where it is looked at twice."""
+    """The value of each point, even if several comparisons share it; if they differ, that of fewest
+    runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     found: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
@@ -134,7 +141,7 @@ def _once(
 
 
 def _lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> list[str]:
-    """What the points without a value are called."""
+    """The names of the points without a value."""
     found: dict[tuple[str, ...], str] = {}
     for comparison, mine in _each(comparisons, values):
         name = "".join(

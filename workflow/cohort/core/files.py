@@ -12,6 +12,8 @@ from pathlib import Path
 
 from cohort.core.errors import explained
 
+CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
+
 
 @contextlib.contextmanager
 def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
@@ -66,10 +68,11 @@ def sha256(path: str | Path) -> str:
 
 
 def code_hash(*folders: str) -> str:
-    """A hash of the Python files of some of Cohort's packages: a param of the stages that are cheap to run again."""
+    """A hash of the code and templates in some of Cohort's packages: a param of the stages that are cheap to run again."""
     root = Path(__file__).parents[1]
+    files = (file for folder in folders for file in (root / folder).rglob("*"))
     digest = hashlib.sha256()
-    for file in sorted(file for folder in folders for file in (root / folder).rglob("*.py")):
+    for file in sorted(file for file in files if file.suffix in CODE):
         digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -1,4 +1,7 @@
-"""How results are drawn: one file per kind of figure. Nothing here imports pandas or matplotlib before something is drawn."""
+"""The kinds of figures a study can ask for; a file in `kinds/` adds one.
+
+Planning imports this package, so its modules load pandas, matplotlib and seaborn lazily.
+"""
 
 from cohort.core.components import catalog
 from cohort.figures.kind import Kind

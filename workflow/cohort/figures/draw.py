@@ -1,23 +1,23 @@
-"""Draws one figure into files that are the same bytes whenever the numbers are the same."""
+"""Draws one figure; the same numbers always give the same bytes."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from pandas import DataFrame
 
 from cohort.core.files import replacing
+from cohort.figures import KINDS
 from cohort.figures.kind import Kind
-from cohort.figures.look import STYLE, Look
 from cohort.figures.sheet import Part, sheet
-from cohort.metrics.paper_match import Beside, read_beside
+from cohort.figures.style import Style, apply_theme
+from cohort.metrics.paper_match import PaperMatch, match_paper
 from cohort.metrics.summary import GENERATED, cells_of, is_generated, label_columns, read_metric
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 NO_DATES: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
@@ -27,12 +27,9 @@ NO_DATES: dict[str, dict[str, None]] = {
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
-    """Draw a resolved figure from an experiment's metrics, once for each output; the ending (.png, .pdf, .svg) says the format."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+    """Draw the figure of `spec` to each output; its suffix (.png, .pdf, .svg) sets the format."""
+    with mpl.rc_context():
+        apply_theme()
         figure = make_figure(spec, metrics_file)
         for output in outputs:
             metadata = NO_DATES[Path(output).suffix] | {"Title": spec.get("title", "")}
@@ -41,25 +38,36 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 
 
 def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
-    """The figure that is saved, drawn with matplotlib's present settings."""
+    """Draw the figure of `spec` with matplotlib's current settings."""
     kind = kind_of(spec)
     kind.check()
+    style = Style.of(spec["look"])
     parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
     if is_generated(parts[0].metrics):
-        return sheet(parts, Look.of(spec["look"]), [GENERATED])
-    parts = [replace(part, beside=_beside(part.kind, spec, part.metrics)) for part in parts]
-    return sheet(
-        parts, Look.of(spec["look"]), _remarks(spec, [one for part in parts for one in part.beside])
-    )
+        return sheet(parts, style, [GENERATED])
+    parts = [
+        dataclasses.replace(part, paper=_matches(part.kind, spec, part.metrics)) for part in parts
+    ]
+    return sheet(parts, style, _remarks(spec, [match for part in parts for match in part.paper]))
 
 
-def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Beside]:
-    """What the paper says; at a cheaper scale only as far as our runs go, whose axis would otherwise be lost in the paper's."""
+def kind_of(spec: Mapping[str, Any]) -> Kind:
+    """Build the kind of figure that `spec` names from the keys that are its parameters."""
+    kind = KINDS[spec["kind"]]
+    fields = (field.name for field in dataclasses.fields(kind))
+    return kind(**{name: spec[name] for name in fields if name in spec})
+
+
+def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
+    """The paper's values to draw; at a cheaper scale only up to our last round.
+
+    Our short curves would be lost on an axis as long as the paper's.
+    """
     if not spec.get("paper"):
         return []
     cells = cells_of(metrics)
     at = getattr(kind, "at", "")
-    found = read_beside(
+    matches = match_paper(
         spec["paper_values"],
         spec["paper"],
         kind.metric,
@@ -70,29 +78,20 @@ def _beside(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Bes
     )
     rounds = metrics["round"].dropna()
     if at or spec.get("scale", "full") == "full" or not len(rounds):
-        return found
+        return matches
     last = rounds.max()
-    return [
-        Beside(one.labels, [value for value in one.values if (value.round or 0) <= last])
-        for one in found
-    ]
+    return [_until(match, last) for match in matches]
 
 
-def _remarks(spec: Mapping[str, Any], beside: list[Beside]) -> list[str]:
-    values = [value for one in beside for value in one.values]
-    doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
+def _until(match: PaperMatch, last: int) -> PaperMatch:
+    return PaperMatch(match.labels, [one for one in match.values if (one.round or 0) <= last])
+
+
+def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str]:
     scale = spec.get("scale", "full")
-    cheaper = [f"scale {scale}: a cheaper version of the study"] if scale != "full" else []
-    return cheaper + (
-        [f"some of the paper's values are doubtful: {'; '.join(doubts)}"] if doubts else []
-    )
-
-
-def kind_of(spec: Mapping[str, Any]) -> Kind:
-    """The kind of figure with the fields that the spec gives it."""
-    from cohort.figures import KINDS  # the catalog imports this module
-
-    kind = KINDS[spec["kind"]]
-    return kind(
-        **{field.name: spec[field.name] for field in dataclasses.fields(kind) if field.name in spec}
-    )
+    remarks = [f"scale {scale}: a cheaper version of the study"] if scale != "full" else []
+    values = [value for match in matches for value in match.values]
+    doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
+    if doubts:
+        remarks.append(f"some of the paper's values are doubtful: {'; '.join(doubts)}")
+    return remarks

@@ -1,6 +1,6 @@
-"""What a kind of figure is: its fields are what a study may say of a figure, its methods draw it panel by panel.
+"""The base of every kind of figure: what a study can set, and how one panel is drawn.
 
-sheet.py makes the panels, the legend and the note, so a kind only measures and paints.
+`sheet.py` lays out the panels, the legend and the note; a kind measures and draws.
 """
 
 from __future__ import annotations
@@ -18,29 +18,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from cohort.figures.look import Look
-    from cohort.metrics.paper_match import Beside
+    from cohort.figures.style import Style
+    from cohort.metrics.paper_match import PaperMatch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Component):
-    """Base of every kind of figure. Every kind also has a field `metric`, whose choice depends on the kind."""
+    """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
 
-    shared_y: ClassVar[bool | Literal["row"]] = (
-        True  # whether all panels have one y axis, or those of a row
-    )
+    # Whether the panels share one y axis: all of them, or those of a row.
+    shared_y: ClassVar[bool | Literal["row"]] = True
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
     also: str = parameter(
         "",
         enum=["", *BY_ROUND],
-        help="a second metric, whose panels lie to the right of the first one's",
+        help="a second metric, whose panels are to the right of the first one's",
     )
-    columns: str | None = parameter(None, help="the label whose values lie side by side as panels")
-    rows: str | None = parameter(
-        None, help="the label whose values lie one below the other as panels"
-    )
+    columns: str | None = parameter(None, help="the label whose values are panels side by side")
+    rows: str | None = parameter(None, help="the label whose values are panels one below the other")
     limits: list[float] | None = parameter(
         None,
         items={"type": "number"},
@@ -50,110 +47,106 @@ class Kind(Component):
     )
 
     def check(self) -> None:
-        """Raise UserError when the fields do not fit together."""
+        """Raise UserError when the fields contradict each other."""
 
     def parts(self) -> list[Kind]:
-        """The figure's metrics, each as a figure of its own; the limits are those of the first."""
-        return [
-            self,
-            *(
-                [dataclasses.replace(self, metric=self.also, also="", limits=None)]
-                if self.also
-                else []
-            ),
-        ]
+        """One figure per metric, drawn side by side; `limits` apply to the first only."""
+        if not self.also:
+            return [self]
+        return [self, dataclasses.replace(self, metric=self.also, also="", limits=None)]
 
     def panels(self) -> tuple[str, ...]:
-        """The labels that make the panels."""
+        """The labels whose values make the panels."""
         return tuple(dict.fromkeys(label for label in (self.rows, self.columns) if label))
 
     def facets(self) -> tuple[str, ...]:
-        """The labels that make the panels and the hue."""
+        """The labels whose values make the panels and the colors."""
         return tuple(dict.fromkeys((*self.panels(), self.hue)))
 
     def shown(self) -> tuple[str, ...]:
-        """Every label that the figure keeps apart."""
+        """Every label by which the figure distinguishes runs."""
         return self.facets()
 
     def ignores(self, label: str) -> bool:
-        """Whether cells that differ in nothing but this label look alike in the figure."""
+        """Whether runs that differ only in this label may be drawn as one."""
         return label in self.averaged()
 
     def averaged(self) -> Sequence[str]:
-        """The labels over which it averages besides the seeds, because the study asks for it."""
+        """The labels, besides the seed, over which the study asks to average."""
         return ()
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        """The values of labels that its fields name, by label."""
+        """The label values that its fields mention, by label, so that planning can check them."""
         return {}
 
     def metrics(self) -> tuple[str, ...]:
-        """Every metric that must be read for a part of the figure."""
+        """Every metric to read for one part of the figure."""
         return (self.metric,)
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """What is drawn: rows with digest, labels, status and value in the unit of the axis."""
+        """The rows to draw: digest, labels, status and the value in the unit of the y axis."""
         raise NotImplementedError
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         """Draw the measured rows of one panel; `cells` are all planned cells of the figure."""
         raise NotImplementedError
 
-    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
-        """Draw the paper's values over one panel, where the kind takes an item of a paper."""
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
 
-    def x_title(self, look: Look) -> str:
-        """What the x axis is called."""
+    def x_title(self, style: Style) -> str:
+        """The title of the x axis."""
         raise NotImplementedError
 
     def y_title(self) -> str:
-        """What the y axis is called."""
+        """The title of the y axis, with its unit."""
         return METRICS[self.metric].label
 
-    def handle(self, value: str, look: Look, color: str) -> Artist:
-        """What stands for a hue in the legend."""
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        """The legend's handle for a value of the hue."""
         raise NotImplementedError
 
     def remarks(self, statuses: set[str]) -> list[str]:
-        """What the note must explain when runs have diverged or are unfinished."""
+        """What the note must explain about runs of these statuses (diverged, unfinished, ...)."""
         raise NotImplementedError
 
     def mark(self) -> str:
-        """What one mean is drawn as, as the note calls it."""
+        """The note's word for what shows one mean: `curve`, `bar`, `point`, ..."""
         raise NotImplementedError
 
-    def keyed(self) -> bool:
-        """Whether the figure needs a legend."""
+    def has_legend(self) -> bool:
+        """Whether the hues need a legend."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Averaging(Kind):
-    """Base of the kinds that average runs: the seeds always, runs that differ in more only where the study says so."""
+    """Base of the kinds that average over seeds, and over further labels if the study says so."""
 
     pooled: list[str] | None = parameter(
         None,
         items={"type": "string"},
         minItems=1,
-        help="labels whose runs are averaged too, as a paper did that mixed them",
+        help="labels to average over besides the seed, as a paper did that mixed such runs",
     )
     reference: float | None = parameter(
         None, help="where to draw a thin dashed horizontal line, in the unit of the axis"
     )
-    reference_label: str = parameter("", help="what that line is called")
+    reference_label: str = parameter("", help="what the legend calls that line")
 
     def parts(self) -> list[Kind]:
-        return [
-            self,
-            *(
-                [dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)]
-                if self.also
-                else []
-            ),
-        ]
+        if not self.also:
+            return [self]
+        other = dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)
+        return [self, other]
 
-    def refer(self, axes: Axes) -> None:
-        """Draw the line of reference, if there is one."""
+    def averaged(self) -> Sequence[str]:
+        return self.pooled or ()
+
+    def draw_reference(self, axes: Axes) -> None:
+        """Draw the reference line, if the study sets one."""
         if self.reference is not None:
             axes.axhline(
                 self.reference,
@@ -162,6 +155,3 @@ class Averaging(Kind):
                 linewidth=0.8,
                 label=self.reference_label,
             )
-
-    def averaged(self) -> Sequence[str]:
-        return self.pooled or ()

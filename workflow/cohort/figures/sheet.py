@@ -1,4 +1,4 @@
-"""The sheet that a kind of figure paints on: a grid of panels, one legend above them, and below a note on the runs behind them."""
+"""Lays out a figure: a grid of panels, one legend above them, and a note on the runs below."""
 
 from __future__ import annotations
 
@@ -6,103 +6,90 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from cohort.figures import look as sizes
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from cohort.figures import style as sizes
 from cohort.figures.kind import Kind
-from cohort.figures.look import LETTER, NOTE, STYLE, Look, panel_width
+from cohort.figures.style import LABEL_SIZE, LETTER, NOTE, Style, panel_width
 from cohort.metrics.names import listed, word
-from cohort.metrics.paper_match import Beside
+from cohort.metrics.paper_match import PaperMatch
 from cohort.metrics.summary import cells_of, runs_behind
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
 NO_RUNS = "no runs yet"
-
-
-Grid = dict[tuple[int, int], "Axes"]
-"""The axes of a part by line and column."""
+Grid = dict[tuple[int, int], Axes]
+"""The panels of one part of a figure, by row and column."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One metric of a figure: how it is drawn, its numbers, and what the paper says of them."""
+    """One metric of a figure: how to draw it, its metrics, and the paper's values for it."""
 
     kind: Kind
     metrics: DataFrame
-    beside: Sequence[Beside] = ()
+    paper: Sequence[PaperMatch] = ()
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: where it lies, and the label values that its runs share."""
+    """The place of one panel in the grid, and the label values that its runs share."""
 
-    line: int
+    row: int
     column: int
     values: dict[str, str]
 
-    def of(self, frame: DataFrame) -> DataFrame:
+    def select(self, frame: DataFrame) -> DataFrame:
         """The rows that belong to the panel."""
         for label, value in self.values.items():
             frame = frame[frame[label] == value]
         return frame
 
-    def beside(self, everything: Iterable[Beside]) -> list[Beside]:
-        """What the paper says of its runs."""
-        return [
-            one
-            for one in everything
-            if one.values
-            and all(one.labels[label] == value for label, value in self.values.items())
-        ]
+    def matches(self, everything: Iterable[PaperMatch]) -> list[PaperMatch]:
+        """The matches that belong to the panel and have values."""
+        wanted = self.values.items()
+        return [match for match in everything if match.values and wanted <= match.labels.items()]
 
 
-def sheet(parts: Sequence[Part], look: Look, remarks: Sequence[str] = ()) -> Figure:
-    """The whole figure, ready to be saved: its parts side by side, and further `remarks` in the note."""
+def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
+    """Draw a whole figure, its parts side by side; `remarks` are added to the note."""
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
-    panels, measured = (
-        arrange(kind, cells, look),
-        [part.kind.measure(part.metrics) for part in parts],
-    )
-    figure, grid = _grid(panels, len(parts), kind.shared_y)
-    for part, rows, axes in zip(parts, measured, grid, strict=True):
-        for panel, title in zip(
-            panels, _titles(panels, look, panel_width(axes[0, 0])), strict=True
-        ):
-            here = axes[panel.line, panel.column]
-            _fill(part.kind, here, panel.of(rows), panel.of(cells), cells, look)
-            if len(panel.of(rows)) and (beside := panel.beside(part.beside)):
-                part.kind.paint_paper(here, beside, cells, look)
-            here.set_title(title)
+    panels = arrange(kind, cells, style)
+    measured = [part.kind.measure(part.metrics) for part in parts]
+    figure, grids = _make_grids(panels, len(parts), kind.shared_y)
+    for part, rows, grid in zip(parts, measured, grids, strict=True):
+        titles = _titles(panels, style, panel_width(grid[0, 0]))
+        for panel, title in zip(panels, titles, strict=True):
+            axes = grid[panel.row, panel.column]
+            _draw_panel(part, axes, panel, rows, cells, style)
+            axes.set_title(title)
         if not len(rows):
-            axes[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
-    _name_axes([part.kind for part in parts], figure, grid, look)
+            grid[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
+    _name_axes([part.kind for part in parts], figure, grids, style)
     text = "; ".join([note(kind, measured[0], cells), *remarks])
-    figure.supxlabel(
-        fill(text, int(figure.get_figwidth() / LETTER / 0.85)), x=0.99, ha="right", **NOTE
-    )
-    figure.set_figheight(
-        figure.get_figheight() + _legend(figure, _entries(kind, grid, measured[0], cells, look))
-    )
+    width = int(figure.get_figwidth() / LETTER / 0.85)
+    figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
+    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
+    figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
 
 
-def arrange(kind: Kind, cells: DataFrame, look: Look) -> list[Panel]:
-    """Where each panel lies: columns side by side, rows one below the other; only one of them given, the panels wrap."""
-    lines = look.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
-    columns = look.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
-    if lines and columns and kind.rows and kind.columns:
+def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
+    """Place the panels by the values of `rows` and `columns`; columns alone wrap to a grid."""
+    rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
+    columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
+    if rows and columns and kind.rows and kind.columns:
         return [
-            Panel(y, x, {kind.rows: line, kind.columns: column})
-            for y, line in enumerate(lines)
+            Panel(y, x, {kind.rows: row, kind.columns: column})
+            for y, row in enumerate(rows)
             for x, column in enumerate(columns)
         ]
-    if kind.rows and lines:
-        return [Panel(y, 0, {kind.rows: line}) for y, line in enumerate(lines)]
+    if kind.rows and rows:
+        return [Panel(y, 0, {kind.rows: row}) for y, row in enumerate(rows)]
     if kind.columns and columns:
         width = ceil(len(columns) / ceil(len(columns) / sizes.MOST_COLUMNS))
         return [
@@ -113,141 +100,134 @@ def arrange(kind: Kind, cells: DataFrame, look: Look) -> list[Panel]:
 
 
 def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
-    """How many runs stand behind the figure, and what its marks mean when some of them went wrong or are not there."""
+    """State how many runs the figure shows and explain the marks of incomplete ones."""
     runs = runs_behind(cells)
     parts = [runs.phrase if runs.planned else NO_RUNS]
     if runs.done == runs.planned and len(measured):
         seeds = measured.groupby(list(kind.shown()))["digest"].nunique()
         fewest, most = seeds.min(), seeds.max()
         count = str(most) if fewest == most else f"{fewest} to {most}"
-        parts = [
-            f"n = {count} {'run' if kind.averaged() else 'seed'}{'' if most == 1 else 's'} per {kind.mark()}"
-        ]
+        noun = "run" if kind.averaged() else "seed"
+        parts = [f"n = {count} {noun}{'' if most == 1 else 's'} per {kind.mark()}"]
     if kind.averaged():
-        parts.append(
-            f"runs that differ in {listed([word(label) for label in kind.averaged()])} are averaged"
-        )
+        labels = listed([word(label) for label in kind.averaged()])
+        parts.append(f"runs that differ in {labels} are averaged")
     return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
 
 
-def _grid(
+def _make_grids(
     panels: list[Panel], parts: int, shared_y: bool | Literal["row"]
 ) -> tuple[Figure, list[Grid]]:
-    """An empty figure, and the axes of each part's panels. All panels share their x axis, those of a part their y axis."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    """An empty figure with the panels of each part.
 
-    lines, columns = (
-        1 + max(panel.line for panel in panels),
-        1 + max(panel.column for panel in panels),
-    )
+    All panels share their x axis; those of a part share their y axis.
+    """
+    rows = 1 + max(panel.row for panel in panels)
+    columns = 1 + max(panel.column for panel in panels)
     width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / (columns * parts)))
     height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
-    figure = Figure(
-        figsize=(width * columns * parts, height * lines + sizes.FRAME), layout="constrained"
-    )
+    size = (width * columns * parts, height * rows + sizes.FRAME)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     places = figure.subplots(
-        lines, columns * parts, sharex=True, sharey=shared_y if parts == 1 else False, squeeze=False
+        rows, columns * parts, sharex=True, sharey=shared_y if parts == 1 else False, squeeze=False
     )
-    grid = [
-        {
-            (panel.line, panel.column): places[panel.line][part * columns + panel.column]
-            for panel in panels
-        }
-        for part in range(parts)
-    ]
-    used = [axes for part in grid for axes in part.values()]
+    grids: list[Grid] = [{} for _ in range(parts)]
+    for part, grid in enumerate(grids):
+        for panel in panels:
+            axes = places[panel.row][part * columns + panel.column]
+            grid[panel.row, panel.column] = axes
+    used = [axes for grid in grids for axes in grid.values()]
     for axes in places.flat:
         if axes not in used:
             axes.remove()
-    for part in grid if parts > 1 else []:
-        first = part[0, 0]
-        for (line, column), axes in part.items():
-            if (line, column) != (0, 0):
-                axes.sharey(first)
+    for grid in grids if parts > 1 else []:
+        for (row, column), axes in grid.items():
+            if (row, column) != (0, 0):
+                axes.sharey(grid[0, 0])
             axes.tick_params(labelleft=column == 0)
-    return figure, grid
+    return figure, grids
 
 
-def _fill(
-    kind: Kind, axes: Axes, measured: DataFrame, planned: DataFrame, cells: DataFrame, look: Look
+def _draw_panel(
+    part: Part, axes: Axes, panel: Panel, measured: DataFrame, cells: DataFrame, style: Style
 ) -> None:
-    if len(measured):
-        kind.paint(axes, measured, cells, look)
+    rows = panel.select(measured)
+    if len(rows):
+        part.kind.draw(axes, rows, cells, style)
+        if matches := panel.matches(part.paper):
+            part.kind.draw_paper(axes, matches, cells, style)
+        axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
-        axes.text(
-            0.5,
-            0.5,
-            _reason(planned, cells),
-            transform=axes.transAxes,
+        reason = _why_empty(panel.select(cells), cells)
+        axes.annotate(
+            reason,
+            (0.5, 0.5),
+            xycoords="axes fraction",
             ha="center",
             va="center",
             color=NOTE["color"],
         )
         axes.grid(visible=False)
         axes.tick_params(length=0)
-    if kind.limits:
-        axes.set_ylim(*kind.limits)
+    if part.kind.limits:
+        axes.set_ylim(*part.kind.limits)
 
 
-def _reason(planned: DataFrame, cells: DataFrame) -> str:
+def _why_empty(planned: DataFrame, cells: DataFrame) -> str:
     statuses = set(planned["status"])
     if not statuses:
         return "not planned" if len(cells) else NO_RUNS
-    return (
-        NO_RUNS
-        if statuses == {"missing"}
-        else "diverged"
-        if statuses == {"diverged"}
-        else "no values yet"
-    )
+    if statuses == {"missing"}:
+        return NO_RUNS
+    return "diverged" if statuses == {"diverged"} else "no values yet"
 
 
-def _titles(panels: list[Panel], look: Look, width: float) -> list[str]:
-    parts = [
-        [look.phrase(label, value) for label, value in reversed(panel.values.items())]
-        for panel in panels
-    ]
+def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
+    parts = []
+    for panel in panels:
+        labels = reversed(panel.values.items())
+        parts.append([style.phrase(label, value) for label, value in labels])
     one_line = [", ".join(words) for words in parts]
     fits = max(map(len, one_line)) * LETTER < 0.92 * width
     return one_line if fits else [",\n".join(words) for words in parts]
 
 
-def _name_axes(kinds: list[Kind], figure: Figure, grid: list[Grid], look: Look) -> None:
-    last = max(line for line, _ in grid[0])
+def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
+    """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
+    last = max(row for row, _ in grids[0])
     if last and len(kinds) == 1:
-        figure.supylabel(kinds[0].y_title(), fontsize=STYLE["axes.labelsize"])
+        figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
     else:
-        for kind, axes in zip(kinds, grid, strict=True):
-            for line in range(last + 1):
-                axes[line, 0].set_ylabel(kind.y_title())
-    for kind, axes in zip(kinds, grid, strict=True):
-        for (line, column), panel in axes.items():
-            if (line + 1, column) not in axes:
-                panel.set_xlabel(kind.x_title(look))
-                panel.tick_params(axis="x", labelbottom=True)
+        for kind, grid in zip(kinds, grids, strict=True):
+            for row in range(last + 1):
+                grid[row, 0].set_ylabel(kind.y_title(), visible=True)
+    for kind, grid in zip(kinds, grids, strict=True):
+        for (row, column), axes in grid.items():
+            if (row + 1, column) not in grid:
+                axes.set_xlabel(kind.x_title(style), visible=True)
+                axes.tick_params(axis="x", labelbottom=True)
 
 
 def _entries(
-    kind: Kind, grid: list[Grid], measured: DataFrame, cells: DataFrame, look: Look
+    kind: Kind, grids: list[Grid], measured: DataFrame, cells: DataFrame, style: Style
 ) -> dict[str, Artist]:
+    """The legend's handles by their text: the hues, then everything labeled in a panel."""
     entries: dict[str, Artist] = {}
-    if kind.keyed():
-        hues, drawn = look.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
-        colors = look.colors(kind.hue, hues)
+    if kind.has_legend():
+        hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
+        colors = style.colors(kind.hue, hues)
         for hue in hues:
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
-            entries[look.phrase(kind.hue, hue) + suffix] = kind.handle(hue, look, colors[hue])
-    for panel in (panel for axes in grid for panel in axes.values()):
-        entries |= {
-            label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
+            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
+    for axes in (axes for grid in grids for axes in grid.values()):
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
     return entries
 
 
-def _legend(figure: Figure, entries: dict[str, Artist]) -> float:
-    """Put the legend above the panels, in as few lines as fit the width, and say how many inches it takes."""
+def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
+    """Put a legend above the panels in as few rows as fit, and return its height in inches."""
     for columns in range(len(entries), 0, -1):
         even = ceil(len(entries) / ceil(len(entries) / columns))
         legend = figure.legend(

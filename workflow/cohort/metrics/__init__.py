@@ -1,1 +1,1 @@
-"""Records of an experiment as one tidy table, with names and units, beside what the papers print."""
+"""Metrics: records as a tidy table per experiment, their names and units, and papers' values."""

@@ -1,4 +1,4 @@
-"""Many records into one tidy table: the only input of every figure and table."""
+"""Collects the records of an experiment into one tidy table, the input of figures and tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMPTY = pd.DataFrame(
 
 @dataclass(frozen=True)
 class Result:
-    """What there is of a cell: its status and its values as rows."""
+    """A cell's status and its metrics as rows of the table."""
 
     status: str
     values: pd.DataFrame
@@ -32,8 +32,11 @@ class Result:
 def collect(
     plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None
 ) -> None:
-    """The cells of an experiment into one Parquet file: a row for each cell, metric and round or client; label counts have a row for each
-    client and label."""
+    """Write the metrics of an experiment's cells to a Parquet file.
+
+    It has a row per cell, metric and round, client or class; label counts have a row per client
+    and class. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
+    """
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
     parts = []
     for cell in experiment["cells"]:
@@ -61,7 +64,7 @@ def collect(
 
 
 def from_record(path: str | Path) -> Result:
-    """The result of a finished cell."""
+    """Read the metrics of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(
@@ -84,7 +87,7 @@ def from_record(path: str | Path) -> Result:
 
 
 def by_round(history: History) -> pd.DataFrame:
-    """Metrics and costs by round."""
+    """The rows of all metrics and costs that are recorded by round."""
     series = history.metrics | history.cost
     parts = [
         _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
@@ -93,17 +96,17 @@ def by_round(history: History) -> pd.DataFrame:
 
 
 def _label_counts(counts: np.ndarray) -> pd.DataFrame:
-    """What clients hold of the labels that they hold at all, and the last count even if it is 0: it tells how many of both there are."""
-    told = counts > 0
-    told[-1, -1] = True
-    clients, labels = np.nonzero(told)
+    """The counts above 0, and the last one always: it states how many clients and classes exist."""
+    kept = counts > 0
+    kept[-1, -1] = True
+    clients, labels = np.nonzero(kept)
     return pd.DataFrame(
         {
             "metric": "label_count",
             "round": pd.NA,
             "client": clients,
             "label": labels,
-            "value": counts[told],
+            "value": counts[kept],
         }
     )
 

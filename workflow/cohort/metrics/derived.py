@@ -1,4 +1,4 @@
-"""What follows from a record: facts of the whole run, of each client and of each class. Not stored: anyone can work them out."""
+"""Metrics derived from a record, of the run, of each client and of each class; not stored in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cohort.selection.entropy import entropy_bits
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
-    """When the test loss was lowest and, where there was a choice, how evenly and how steadily clients were chosen."""
+    """The round of the lowest test loss and, with several clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
@@ -33,7 +33,10 @@ def of_run(history: History, clients: int) -> dict[str, float]:
 
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """How diverse a client's labels are and, where clients were probed, the mean norm of its probes (NaN for one that never was)."""
+    """Per client: the diversity of its labels and, if probed, the mean norm of its probes.
+
+    The norm of a client that was never probed is NaN.
+    """
     facts = {
         "classes_held": (label_counts > 0).sum(axis=1),
         "label_entropy": entropy_bits(label_counts),
@@ -49,7 +52,7 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
 
 
 def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The share of each class's test samples that the final model gets right (NaN for a class without any)."""
+    """The final model's accuracy on each class's test samples, NaN for a class without any."""
     if not classes:
         return {}
     tested = classes["tested"]
@@ -61,8 +64,11 @@ def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """What can be had without a model: the entropy of the test labels, which is the lowest loss of a constant answer, and the accuracy of
-    always naming the class that clients hold most of."""
+    """Baselines that need no model.
+
+    The entropy of the test labels is the lowest loss of a constant prediction; the majority
+    accuracy is that of always predicting the class of which clients hold the most samples.
+    """
     if not classes:
         return {}
     tested = classes["tested"]
@@ -73,7 +79,7 @@ def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> di
 
 
 def gini(counts: np.ndarray) -> float:
-    """The Gini coefficient: 0 where all are equal, near 1 where one has everything."""
+    """The Gini coefficient: 0 if all counts are equal, near 1 if one client has everything."""
     ranks = np.arange(1, len(counts) + 1)
     return float(
         ((2 * ranks - len(counts) - 1) * np.sort(counts)).sum() / (len(counts) * counts.sum())
@@ -81,7 +87,7 @@ def gini(counts: np.ndarray) -> float:
 
 
 def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
-    """The most rounds on end in which some client was not chosen, the first and the last rounds included."""
+    """The longest run of rounds in which a client was not selected, over all clients."""
     last, longest = np.zeros(clients, dtype=np.int64), 0
     for round, cohort in enumerate(cohorts, start=1):
         longest = max(longest, int((round - last[cohort]).max()) - 1)

@@ -1,4 +1,4 @@
-"""The papers' values of `resources/paper_values`, whose README says what the columns mean."""
+"""Reads papers' values from `resources/paper_values`, whose README explains the columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from typing import Any
 from cohort.core.errors import UserError, suggest
 
 FOLDER = Path("resources/paper_values")
-SOURCES = (
-    "printed",
-    "authors' log",
-    "derived",
-    "approximate",
-)  # the earlier counts where two of them fit one result
+# From the most to the least trusted: the first one counts where several have a value.
+SOURCES = ("printed", "authors' log", "derived", "approximate")
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 Labels = Mapping[str, str]
 Rows = dict[int, dict[str, str]]
@@ -26,7 +22,7 @@ Rows = dict[int, dict[str, str]]
 
 @dataclass(frozen=True)
 class PaperValue:
-    """One value of a paper; `labels` are those that the paper names."""
+    """One value of a paper; `labels` are the settings that the paper states for it."""
 
     item: str
     source: str
@@ -40,30 +36,30 @@ class PaperValue:
     sd: float | None
 
     def fits(self, labels: Labels) -> bool:
-        """Whether no label that both name differs."""
+        """Whether these labels contradict none of the value's own."""
         return all(labels.get(name, value) == value for name, value in self.labels.items())
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """Where the values lie that a figure or table names, if it names any."""
+    """The file of the paper's values that a figure or table names, if it names any."""
     if not spec.get("paper"):
         return None
     return FOLDER / (f"{study}_curves.csv" if spec.get("kind") == "curves" else f"{study}.csv")
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """The values of an item of the paper, or of several with commas between them, for one metric."""
-    return pick(read_rows(file, item), file, item, metric)
+    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`)."""
+    return parse_values(read_rows(file, item), file, item, metric)
 
 
-def pick(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """The same from the rows of a file.
+def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValue]:
+    """Parse the rows of one metric of an item of the paper, or of several (`Fig1, Fig2`).
 
-    Only these rows are read closely: planning asks for a few out of thousands.
+    Other rows stay unparsed, since planning needs a few out of thousands.
     """
     wanted = set()
-    for one in parts_of(item):
-        found = held(rows, one)
+    for one in split_items(item):
+        found = items_with(rows, one)
         if not found:
             known = dict.fromkeys(row["item"] for row in rows.values())
             raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, known)}")
@@ -75,22 +71,19 @@ def pick(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValu
     ]
 
 
-def parts_of(item: str) -> list[str]:
-    """The items that `paper` names, which stand with commas between them."""
+def split_items(item: str) -> list[str]:
+    """The items that a key `paper` names, separated by commas."""
     return [part.strip() for part in item.split(",")]
 
 
-def held(rows: Rows, item: str) -> set[str]:
-    """The items of a file that this one means: `Fig5` is a part of `Fig3/5/6/7`."""
-    return {
-        name
-        for name in dict.fromkeys(row["item"] for row in rows.values())
-        if item in (name, *_parts(name))
-    }
+def items_with(rows: Rows, item: str) -> set[str]:
+    """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
+    names = {row["item"] for row in rows.values()}
+    return {name for name in names if item in (name, *_parts(name))}
 
 
 def read_rows(file: str | Path, item: str) -> Rows:
-    """The rows of a file by line."""
+    """Read the rows of a file by line number; `item` is only for the error message."""
     try:
         with open(file, encoding="utf-8", newline="") as lines:
             reader = csv.DictReader(lines)
@@ -100,7 +93,8 @@ def read_rows(file: str | Path, item: str) -> Rows:
             return dict(enumerate(reader, start=2))
     except OSError:
         raise UserError(
-            f"paper is '{item}', but there is no {file} with the paper's values; add it, or leave paper out"
+            f"paper is '{item}', but there is no {file} with the paper's values; add it, "
+            "or leave paper out"
         ) from None
 
 
@@ -111,7 +105,8 @@ def _value(row: Mapping[str, str], where: str) -> PaperValue:
         )
     if row["source"] not in SOURCES:
         raise UserError(
-            f"{where}: source is '{row['source']}', which is not known{suggest(row['source'], SOURCES)}"
+            f"{where}: source is '{row['source']}', which is not known"
+            f"{suggest(row['source'], SOURCES)}"
         )
     return PaperValue(
         **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
@@ -133,7 +128,7 @@ def _number(row: Mapping[str, str], column: str, where: str) -> float:
 
 
 def _parts(item: str) -> list[str]:
-    """`Fig3/5/6/7` as Fig3, Fig5, Fig6 and Fig7; `Fig9-12` as Fig9 to Fig12; nothing for an item that stands alone."""
+    """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
     listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
     if listed:
         return [listed[1] + number for number in listed[2].split("/")]

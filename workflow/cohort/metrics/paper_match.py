@@ -1,4 +1,4 @@
-"""Which of a paper's values belong beside which results."""
+"""Matches a paper's values with our results by their labels."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Cell = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Results that are shown as one, by the labels that tell them from the others, and the paper's values for them."""
+class PaperMatch:
+    """A result, identified by its labels, and the paper's values for it."""
 
     labels: dict[str, str]
     values: list[PaperValue]
 
 
-def read_beside(
+def match_paper(
     file: str | Path,
     item: str,
     metric: str,
@@ -31,23 +31,24 @@ def read_beside(
     labels: Iterable[str],
     *,
     at: str = "",
-) -> list[Beside]:
-    """What an item of the paper says of each group of cells that is shown as one."""
-    return beside(read_paper(file, item, metric), cells, shown, labels, at=at)
+) -> list[PaperMatch]:
+    """Read an item of the paper and match its values as `match_values` does."""
+    return match_values(read_paper(file, item, metric), cells, shown, labels, at=at)
 
 
-def beside(
+def match_values(
     values: list[PaperValue],
     cells: Iterable[Cell],
     shown: Iterable[str],
     labels: Iterable[str],
     *,
     at: str = "",
-) -> list[Beside]:
-    """Which of these values belong to each group of cells that is shown as one: one value where `at` is given, else a curve.
+) -> list[PaperMatch]:
+    """Group the cells by the labels `shown` and find the values that belong to each group.
 
-    A group has the labels that all of its cells share, not only those that are shown: where an experiment has one model, the values of
-    other models do not fit.
+    A group gets one value where `at` is given, otherwise a curve. A value fits a group if no label
+    that all of the group's cells share contradicts it, shown or not: an experiment with one model
+    does not match the values of other models. UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
     if at:
@@ -55,53 +56,57 @@ def beside(
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
-    found = []
+    matches = []
     for key, group in groups.items():
         shared = _shared(group, labels)
-        fitting = _first_source([value for value in values if value.fits(shared)])
+        fitting = _best_source([value for value in values if value.fits(shared)])
+        candidates = [[value] for value in fitting] if at else _curves(fitting)
         named = dict(zip(shown, key, strict=True))
-        found.append(
-            Beside(named, _one([[value] for value in fitting] if at else _curves(fitting), named))
-        )
-    return found
+        matches.append(PaperMatch(named, _only(candidates, named)))
+    return matches
 
 
 def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
-    """The labels that all cells of a group have, where they have any."""
-    texts = {name: {_text(cell.get(name)) for cell in group} for name in labels}
-    return {
-        name: text for name, (text, *others) in texts.items() if not others and text != NO_VALUE
-    }
+    """The labels that have one and the same value in all cells of a group."""
+    shared = {}
+    for name in labels:
+        text, *others = {_text(cell.get(name)) for cell in group}
+        if not others and text != NO_VALUE:
+            shared[name] = text
+    return shared
 
 
 def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
     curves: dict[Any, list[PaperValue]] = {}
     for value in values:
         if value.round is not None:
-            curves.setdefault((value.item, tuple(value.labels.items()), value.other), []).append(
-                value
-            )
+            key = (value.item, tuple(value.labels.items()), value.other)
+            curves.setdefault(key, []).append(value)
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 
-def _one(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
-    """The only candidate, if there is any."""
+def _only(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
+    """The single candidate, or nothing; UserError if there are several."""
     if len(candidates) > 1:
         place = ", ".join(f"{name} {value}" for name, value in named.items())
         first, second = (_described(values[0], named) for values in candidates[:2])
         raise UserError(
-            f"paper has two values for {place}: {first} and {second}; name one item, keep them apart by an axis, "
-            f"or add a column to the file in {FOLDER} with the label that tells them apart"
+            f"paper has two values for {place}: {first} and {second}; name one item, keep them "
+            f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
+            "them apart"
         )
     return candidates[0] if candidates else []
 
 
 def _described(value: PaperValue, known: Labels) -> str:
-    words = [f"{name} {text}" for name, text in value.labels.items() if name not in known]
-    return f"{value.value:g} ({'; '.join([value.item, *words, *([value.other] if value.other else [])])})"
+    words = [value.item]
+    words += [f"{name} {text}" for name, text in value.labels.items() if name not in known]
+    words += [value.other] if value.other else []
+    return f"{value.value:g} ({'; '.join(words)})"
 
 
-def _first_source(values: list[PaperValue]) -> list[PaperValue]:
+def _best_source(values: list[PaperValue]) -> list[PaperValue]:
+    """The values of the most trusted source among them."""
     best = min((SOURCES.index(value.source) for value in values), default=0)
     return [value for value in values if value.source == SOURCES[best]]
 

@@ -1,7 +1,7 @@
-"""What figures, tables and the report share: the cells of an experiment, one value for each cell, and how many runs stand behind them.
+"""What figures, tables and the report need of an experiment's metrics.
 
-The input is the tidy metrics of one experiment: one row per (cell, metric, round or client), and one row without a metric for a planned
-cell that has no result. pandas is imported inside the functions, because planning imports the kinds of figures and must stay fast.
+The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
+metric for each planned cell that has no result. Planning imports this module, so pandas is lazy.
 """
 
 from __future__ import annotations
@@ -9,12 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from cohort.core.lazy import lazy
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pandas as pd
+    import pyarrow.parquet as parquet
     from pandas import DataFrame, Series
+else:
+    pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
 
 At = Literal["last", "max", "min", "mean", "last-10"]
+AT_HELP = (
+    "the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds"
+)
 FIXED = (
     "digest",
     "study",
@@ -34,7 +43,7 @@ GENERATED = "generated stand-in data: no reproduction of any paper"
 
 @dataclass(frozen=True)
 class Runs:
-    """How many runs were planned and what became of them."""
+    """How many runs are planned, and how many of them have each status."""
 
     planned: int
     done: int
@@ -55,15 +64,16 @@ class Runs:
 
 
 def runs_behind(metrics: DataFrame) -> Runs:
-    """Counts the cells of a frame that has at least the columns digest and status."""
+    """Count the runs in metrics by status; needs the columns digest and status only."""
     counts = metrics.drop_duplicates("digest")["status"].value_counts()
     return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
-    """The rows of one metric, or of several, and one other row of each cell that has none, in a fixed order, with labels as text."""
-    import pandas as pd
+    """Read the rows of these metrics, in a fixed order and with labels as text.
 
+    A cell that has none of them keeps one other row, so that it still counts as planned.
+    """
     everything = pd.read_parquet(file)
     wanted = everything["metric"].isin(metrics)
     lacking = (
@@ -77,62 +87,54 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
 
 
 def read_runs(file: str | Path) -> Runs:
-    """How many runs stand behind a metrics file."""
-    import pandas as pd
-
+    """Count the runs in a metrics file by status."""
     return runs_behind(pd.read_parquet(file, columns=["digest", "status"]))
 
 
 def is_generated(metrics: DataFrame) -> bool:
-    """Whether any run used data that was made up in place of the real."""
+    """Whether any run used generated stand-in data instead of the real data set."""
     return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
 
 
 def reads_generated(file: str | Path) -> bool:
-    """The same of a metrics file."""
-    import pandas as pd
-    from pyarrow.parquet import read_schema
-
-    return "generated" in read_schema(file).names and is_generated(
-        pd.read_parquet(file, columns=["generated"])
-    )
+    """Whether a metrics file has any run on generated stand-in data."""
+    if "generated" not in parquet.read_schema(file).names:
+        return False
+    return is_generated(pd.read_parquet(file, columns=["generated"]))
 
 
 def label_columns(metrics: DataFrame) -> list[str]:
-    """The columns that tell the cells of an experiment apart: dataset, model, partition, J, strategy, seed and its further axes."""
+    """The columns that distinguish an experiment's cells: dataset, J, strategy, seed, and so on."""
     return [column for column in metrics.columns if column not in FIXED]
 
 
 def cells_of(metrics: DataFrame) -> DataFrame:
-    """One row for each planned cell: its digest, labels and status."""
+    """One row per planned cell: its digest, labels and status."""
     return metrics.drop_duplicates("digest")[
         ["digest", *label_columns(metrics), "status"]
     ].reset_index(drop=True)
 
 
 def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
-    """The rows of a metric that hold a finite value. A diverged run ends with values that are not finite: they are no measurements."""
+    """The rows of a metric with finite values; a diverged run may end with others."""
     value = metrics["value"]
     return metrics[(metrics["metric"] == metric) & (value.abs() < float("inf"))]
 
 
 def value_per_cell(metrics: DataFrame, metric: str, at: At) -> DataFrame:
-    """One row for each planned cell with its `value`, NaN where there is none.
+    """One row per planned cell with its `value`, NaN if the cell has none.
 
-    `last` is the cell's last evaluation, `last-10` the mean of the evaluations in the ten rounds that end with it, `max`, `min` and `mean`
-    are taken over all evaluations. Only finite values count. So a diverged run enters with what it measured before it diverged, and an
-    unfinished one as far as it got: `status` tells them apart, and whoever shows the value says so.
+    `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
+    `max`, `min` and `mean` are over all evaluations. Only finite values count. A diverged run thus
+    has the value from before it diverged, and an unfinished run its value so far: check `status`.
     """
     rows = finite_rows(metrics, metric)
     if at in ("max", "min", "mean"):
         values = rows.groupby("digest")["value"].agg(at)
     else:
         end = rows.groupby("digest")["round"].transform("max")
-        values = (
-            rows[rows["round"] > end - (1 if at == "last" else 10)]
-            .groupby("digest")["value"]
-            .mean()
-        )
+        recent = rows[rows["round"] > end - (1 if at == "last" else 10)]
+        values = recent.groupby("digest")["value"].mean()
     cells = cells_of(metrics)
     return cells.assign(value=cells["digest"].map(values).astype(float))
 
@@ -146,8 +148,5 @@ def label_text(value: Any) -> str:
 
 def _as_text(column: Series) -> list[str]:
     codes, values = column.astype(object).factorize()
-    texts = [
-        *(label_text(value) for value in values),
-        NO_VALUE,
-    ]  # the code of a missing value is -1
+    texts = [*map(label_text, values), NO_VALUE]  # the code of a missing value is -1
     return [texts[code] for code in codes]

@@ -1,4 +1,4 @@
-"""Claims of a study, checked against the cells of its experiments before any of them is trained."""
+"""Resolves the claims of a study to comparisons of cells before anything is trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from cohort.plan.expand import Values
 def resolve(
     claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str, file: str
 ) -> dict[str, Values]:
-    """Each claim with the comparisons that it makes, and the share of their rounds that the runs of each experiment have at this scale."""
+    """Check each claim and add its comparisons and the shares of rounds of its experiments.
+
+    `shares` is, by experiment, the fraction of its rounds that this scale trains; `file` opens the
+    error messages.
+    """
     if not claims:
         return {}
     paper = Paper(study)
@@ -36,33 +40,32 @@ def _resolved(
         _check_paper(claim, comparisons, paper, study)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    named = dict.fromkeys(
-        [claim.experiment, *(point.experiment for one in comparisons for point in one.points)]
-    )
-    rounds = {experiment: shares[experiment] for experiment in named}
+    experiments = [point.experiment for one in comparisons for point in one.points]
     return spec | {
-        "rounds": rounds,
+        "rounds": {name: shares[name] for name in dict.fromkeys([claim.experiment, *experiments])},
         "comparisons": [dataclasses.asdict(one) for one in comparisons],
     }
 
 
 def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
-    """Refuse a round that runs do not reach."""
+    """Refuse a round that the compared runs do not reach."""
     for point in (point for one in comparisons for point in one.points):
         if isinstance(point.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * point.at:
             raise UserError(
-                f"at is {point.at}, but runs of {point.experiment} that it compares end after {rounds} rounds"
+                f"at is {point.at}, but runs of {point.experiment} that it compares end after "
+                f"{rounds} rounds"
             )
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
-    """Refuse an item of the paper that is not known, that fits nothing compared, or that says two things of one point."""
+    """Refuse an item of the paper that is unknown, fits nothing compared, or has two values."""
     if not claim.paper:
         return
-    found = paper.of([point for one in comparisons for point in one.points], claim.paper)
-    if not any(said.value or said.curve for said in found):
+    points = [point for one in comparisons for point in one.points]
+    found = paper.results(points, claim.paper)
+    if not any(result.value or result.curve for result in found):
         files = " or ".join(map(str, paper_files(study)))
         raise UserError(
-            f"paper is '{claim.paper}', but no value of it in {files} fits what is compared ({claim.metric}, at {claim.at}); "
-            "compare their labels"
+            f"paper is '{claim.paper}', but no value of it in {files} fits what is compared "
+            f"({claim.metric}, at {claim.at}); compare their labels"
         )

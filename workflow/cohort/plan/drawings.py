@@ -1,4 +1,4 @@
-"""Figures and tables of a study, checked against the cells of their experiment before any of them is trained."""
+"""Checks the figures and tables of a study against their experiments before anything is trained."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from cohort.core.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
 from cohort.metrics.paper import paper_file
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_text
 from cohort.plan.expand import Values
 from cohort.plan.sizes import check_sizes
@@ -17,40 +17,44 @@ from cohort.tables.sizes import needs_no_runs
 from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
-
-
 Labels = tuple[str, ...]
 
 
 def facets(
     spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str
 ) -> list[Labels]:
-    """The labels that make the panels of a figure, and its hues; for a table, which may have holes, what it subtracts along."""
+    """Check a figure or table and return the groups of labels that a thinned scale must cover.
+
+    For a figure they are the labels of its panels and that of its hue, for a table, which may have
+    gaps, the label along which it subtracts. `where` opens the error messages.
+    """
     if needs_no_runs(spec):
         check_sizes(spec, where, study)
         return []
-    values = {key: value for key, value in spec.items() if key not in FRAME}
-    drawn: Kind | Table = KINDS[spec["kind"]](**values) if "kind" in spec else Table(**values)
+    fields = {key: value for key, value in spec.items() if key not in FRAME}
+    item: Kind | Table = KINDS[spec["kind"]](**fields) if "kind" in spec else Table(**fields)
     try:
-        drawn.check()
+        item.check()
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    for column in drawn.shown():
-        if column not in axes:
+    for label in item.shown():
+        if label not in axes:
             raise UserError(
-                f"{where} names '{column}', which is no axis of its experiment{suggest(column, axes)}"
+                f"{where} names '{label}', which is no axis of its experiment{suggest(label, axes)}"
             )
-    _check_named(drawn, axes, where)
-    told_apart = {
+    _check_values(item, axes, where)
+    if isinstance(item, Kind):
+        _check_pooled(item, axes, where)
+    averaged = {
         axis: values
         for axis, values in axes.items()
-        if not (isinstance(drawn, Kind) and drawn.ignores(axis))
+        if not (isinstance(item, Kind) and item.ignores(axis))
     }
-    _check_averages(drawn.shown(), told_apart, cells, where)
-    _check_paper(drawn, spec, axes, cells, where, study)
-    if isinstance(drawn, Table):
-        return [tuple(drawn.minus or ())]
-    return [drawn.panels(), drawn.facets()[len(drawn.panels()) :]]
+    _check_averages(item.shown(), averaged, cells, where)
+    _check_paper(item, spec, axes, cells, where, study)
+    if isinstance(item, Table):
+        return [tuple(item.minus or ())]
+    return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
 def check_titles(
@@ -58,36 +62,41 @@ def check_titles(
     experiments: Sequence[Mapping[str, list[Any]]],
     file: Path,
 ) -> None:
-    """Refuse a title for a value that no experiment has."""
-    known = {
-        label: {label_text(value) for axes in experiments for value in axes.get(label, [])}
-        for label in titles
-    }
+    """Refuse a title for a label value that no experiment has."""
     for label, values in titles.items():
+        known = {label_text(value) for axes in experiments for value in axes.get(label, [])}
         for value in values:
-            if value not in known[label]:
+            if value not in known:
                 raise UserError(
-                    f"{file}: titles.{label} names '{value}', which no cell has{suggest(value, sorted(known[label]))}"
+                    f"{file}: titles.{label} names '{value}', which no cell has"
+                    f"{suggest(value, sorted(known))}"
                 )
 
 
-def _check_named(drawn: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
-    """Refuse a value that its label does not have, and labels to average over that are no axes or kept apart."""
-    for label, values in drawn.named().items():
+def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
+    """Refuse a value that its label does not have in the experiment."""
+    for label, values in item.named().items():
         known = [label_text(value) for value in axes[label]]
         for value in values:
             if value not in known:
                 raise UserError(
-                    f"{where} names '{value}', which {label} does not have in its experiment{suggest(value, known)}"
+                    f"{where} names '{value}', which {label} does not have in its experiment"
+                    f"{suggest(value, known)}"
                 )
-    for label in drawn.averaged() if isinstance(drawn, Kind) else ():
+
+
+def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]], where: str) -> None:
+    """Refuse to pool a label that is no axis, or that the figure shows."""
+    for label in kind.averaged():
         if label not in axes:
             raise UserError(
-                f"{where}.pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}"
+                f"{where}.pooled names '{label}', which is no axis of its experiment"
+                f"{suggest(label, axes)}"
             )
-        if label in drawn.shown():
+        if label in kind.shown():
             raise UserError(
-                f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; it can do one of them only"
+                f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; "
+                "it can do one of them only"
             )
 
 
@@ -100,42 +109,43 @@ def _check_averages(
     ]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
-        first = seen.setdefault(tuple(cell.get(column) for column in shown), cell)
+        first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)
         for axis in others:
             if cell.get(axis) != first.get(axis):
-                mixed = f"{axis} {first.get(axis)} and {cell.get(axis)}"
                 raise UserError(
-                    f"{where} would average runs with {mixed} as if they were seeds; "
-                    f"keep them apart by {axis} (panels, hue, x or rows), or show an experiment that has one of them"
+                    f"{where} would average runs with {axis} {first.get(axis)} and "
+                    f"{cell.get(axis)} as if they were seeds; keep them apart by {axis} (panels, "
+                    "hue, x or rows), or show an experiment that has one of them"
                 )
 
 
 def _check_paper(
-    drawn: Kind | Table,
+    item: Kind | Table,
     spec: Mapping[str, Any],
     axes: Mapping[str, list[Any]],
     cells: Iterable[Values],
     where: str,
     study: str,
 ) -> None:
-    """Refuse an item of the paper that is not known, that fits nothing shown, or that says two things of one result."""
+    """Refuse an item of the paper that is unknown, fits nothing shown, or has two values for it."""
     file = paper_file(study, spec)
     if file is None:
         return
-    at = getattr(drawn, "at", "")
+    parts: Sequence[Kind | Table] = item.measures() if isinstance(item, Table) else [item]
+    metrics = [part.measured() if isinstance(part, Table) else part.metric for part in parts]
     try:
-        measures: Sequence[Kind | Table] = drawn.measures() if isinstance(drawn, Table) else [drawn]
-        metrics = [one.measured() if isinstance(one, Table) else one.metric for one in measures]
-        found, *_ = [
-            read_beside(
-                file, spec["paper"], metric, cells, one.shown(), axes, at=getattr(one, "at", "")
+        matches, *_ = [
+            match_paper(
+                file, spec["paper"], metric, cells, part.shown(), axes, at=getattr(part, "at", "")
             )
-            for one, metric in zip(measures, metrics, strict=True)
+            for part, metric in zip(parts, metrics, strict=True)
         ]
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    if not any(one.values for one in found):
+    if not any(match.values for match in matches):
+        at = getattr(item, "at", "")
         wanted = f"{metrics[0]}, at {at}" if at else metrics[0]
         raise UserError(
-            f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result shown here ({wanted}); compare their labels"
+            f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result "
+            f"shown here ({wanted}); compare their labels"
         )

@@ -1,1 +1,1 @@
-"""One page that a person reads: every figure and table of a set of studies, and how many runs stand behind each."""
+"""The HTML report: every figure, table and claim of the listed studies on one page."""

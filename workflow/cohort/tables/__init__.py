@@ -1,1 +1,1 @@
-"""How results are tabulated: what a study may say of a table, and its CSV, Markdown and LaTeX."""
+"""Tables of results: what a study can set, and how they become CSV, Markdown and LaTeX."""

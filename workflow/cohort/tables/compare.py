@@ -1,4 +1,4 @@
-"""The paper's value beside each number of a table, the difference, and what to make of it."""
+"""Compares each number of a table with the paper's value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.metrics.names import METRICS
 from cohort.metrics.paper import PaperValue
-from cohort.metrics.paper_match import read_beside
+from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_columns
 from cohort.tables.spec import Table
 
@@ -29,12 +29,12 @@ AGREES, DIFFERS, NOT_ENOUGH, NO_RESULT, DIVERGED, NO_PAPER = (
 def compare(
     numbers: DataFrame, table: Table, spec: Mapping[str, Any], cells: DataFrame
 ) -> DataFrame:
-    """The numbers of a table with the paper's columns; `cells` are all planned cells behind them.
+    """Add the paper's value, the difference and the verdict to the numbers of a table.
 
-    The tolerance is kept only where verdicts are given: at full scale.
+    `cells` are all planned cells behind the numbers. There are verdicts at full scale only.
     """
     labels = list(table.facets())
-    found = read_beside(
+    matches = match_paper(
         spec["paper_values"],
         table.paper,
         table.measured(),
@@ -43,35 +43,33 @@ def compare(
         label_columns(cells),
         at=table.at,
     )
-    places = {tuple(one.labels.values()): next(iter(one.values), None) for one in found}
-    values = [places[place] for place in numbers[labels].itertuples(index=False, name=None)]
+    found = {tuple(match.labels.values()): next(iter(match.values), None) for match in matches}
+    values = [found[key] for key in numbers[labels].itertuples(index=False, name=None)]
+    judged = table.tolerance is not None and spec.get("scale", "full") == "full"
     numbers = numbers.assign(
-        paper=[value.value if value else float("nan") for value in values],
-        paper_sd=[value.sd if value and value.sd is not None else float("nan") for value in values],
-        tolerance=float("nan")
-        if table.tolerance is None or spec.get("scale", "full") != "full"
-        else table.tolerance,
-        **{
-            word: [getattr(value, word) if value else "" for value in values]
-            for word in PAPER_WORDS[1:]
-        },
+        paper=_column(values, "value", float("nan")),
+        paper_sd=_column(values, "sd", float("nan")),
+        tolerance=table.tolerance if judged else float("nan"),
+        **{word: _column(values, word, "") for word in PAPER_WORDS[1:]},
     )
     numbers = numbers.assign(difference=numbers["mean"] - numbers["paper"])
-    records = [
-        dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
-    ]
-    numbers = numbers.assign(
-        verdict=[verdict(record, value) for record, value in zip(records, values, strict=True)]
-    )
-    return numbers[
-        [column for column in numbers.columns if column not in (*PAPER_NUMBERS, *PAPER_WORDS)]
-        + PAPER_NUMBERS
-        + PAPER_WORDS
-    ]
+    records = numbers.to_dict("records")
+    verdicts = [verdict(record, value) for record, value in zip(records, values, strict=True)]
+    others = [name for name in numbers.columns if name not in (*PAPER_NUMBERS, *PAPER_WORDS)]
+    return numbers.assign(verdict=verdicts)[others + PAPER_NUMBERS + PAPER_WORDS]
 
 
-def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
-    """What a result says of the paper's value; nothing without a tolerance. A diverged run settles nothing, whatever its last value was."""
+def _column(values: list[PaperValue | None], field: str, missing: Any) -> list[Any]:
+    """A field of each value, `missing` where the value or the field is None."""
+    found = (getattr(value, field, None) for value in values)
+    return [missing if one is None else one for one in found]
+
+
+def verdict(record: Mapping[Any, Any], value: PaperValue | None) -> str:
+    """Whether a result agrees with the paper's value; an empty text if there is no tolerance.
+
+    A diverged run gives no verdict on the value, whatever it measured before.
+    """
     if record["tolerance"] != record["tolerance"]:
         return ""
     if value is None:
@@ -83,6 +81,5 @@ def verdict(record: Mapping[str, Any], value: PaperValue | None) -> str:
     if record["n"] < record["planned"]:
         return NOT_ENOUGH
     apart = abs(record["difference"]) * METRICS[record["metric"]].scale
-    return (
-        AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS
-    )  # 46.61 - 45.11 is 1.5, not a little more
+    # Rounded, so that 46.61 - 45.11 is 1.5 and not a little more.
+    return AGREES if round(apart, 9) <= record["tolerance"] else DIFFERS

@@ -1,4 +1,4 @@
-"""The forms of a laid-out table in text: Markdown and LaTeX."""
+"""Renders a laid-out table as Markdown or LaTeX."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATEX = {
 
 
 def markdown(layout: Layout, title: str, caption: str) -> str:
-    """A GitHub-flavored Markdown table under its title."""
+    """Render a GitHub-flavored Markdown table under its title."""
     header = [*layout.heads, *layout.columns]
     lines = [
         header,
@@ -42,19 +42,19 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 
 
 def latex(layout: Layout, title: str, caption: str) -> str:
-    """A LaTeX table that needs the package booktabs."""
+    """Render a LaTeX table, which needs the package booktabs."""
     header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
     body = [
         [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
     ]
-    said = " ".join(part if part.endswith(".") else part + "." for part in (title, caption) if part)
+    sentences = [part.removesuffix(".") + "." for part in (title, caption) if part]
     return (
         "\n".join(
             [
                 "% \\usepackage{booktabs}",
                 r"\begin{table}",
                 r"\centering",
-                *([rf"\caption{{{escape_latex(said)}}}"] if said else []),
+                *([rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []),
                 rf"\begin{{tabular}}{{{_columns(layout)}}}",
                 r"\toprule",
                 " & ".join(header) + r" \\",
@@ -71,12 +71,12 @@ def latex(layout: Layout, title: str, caption: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that stays in its cell of a table."""
+    """Escape what would end a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands."""
+    """Escape LaTeX's special characters."""
     return "".join(LATEX.get(letter, letter) for letter in text)
 
 

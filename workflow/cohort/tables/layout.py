@@ -1,10 +1,11 @@
-"""A table as a person reads it, in words and rounded numbers. Markdown, LaTeX and the report's HTML are written from it.
+"""Lays out a table for readers: titles, rounded numbers and notes, the same in every format.
 
-It is wide, one label's values across; where the paper's values stand beside ours it is long, a line for each result.
+A table has a column per value of one label; a comparison with a paper has a row per result instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: `value` may be printed bold, `mark` points to a note, `count` follows in parentheses, `more` after a colon."""
+    """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text."""
 
     value: str
     count: str = ""
@@ -42,7 +43,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """Header and lines of a table. The first texts of a line name the row, as many as there are `heads`; `prose` may need several lines."""
+    """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
+
+    The cells of a `prose` table are texts that may need several lines.
+    """
 
     heads: list[str]
     columns: list[str]
@@ -59,7 +63,10 @@ def lay_out(
     generated: bool = False,
     joined: bool = False,
 ) -> Layout:
-    """Lay out the numbers of a table (see measure.py), in the order in which they come; `joined` as in spec.py."""
+    """Lay out the numbers that `measure` returns, in their order.
+
+    `joined` puts the values of the last label into one row, separated by slashes.
+    """
     labels = [
         column
         for column in numbers.columns
@@ -138,9 +145,8 @@ def _long(
                 _rounded(record["paper"], metric) + deviation,
                 mark=DOUBLE_DAGGER if record["doubtful"] else "",
             )
-        apart = (
-            round(record["difference"] * metric.scale, metric.digits) + 0.0
-        )  # which makes -0.0 a plain 0
+        # Adding 0.0 makes -0.0 a plain 0.
+        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0
         difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
         line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
         layout.lines.append(
@@ -156,32 +162,27 @@ def _long(
 
 
 def _joined(layout: Layout, place: int) -> Layout:
-    """One line for those that differ in the text at this place alone, their entries with slashes between them."""
+    """Join the rows that differ only in the header at this place, cell by cell with slashes."""
     together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
     for words, entries in layout.lines:
         together.setdefault((*words[:place], *words[place + 1 :]), []).append(
             (words[place], entries)
         )
     heads = [*layout.heads[:place], *layout.heads[place + 1 :]]
-    lines = [
-        (
-            list(words),
-            [
-                _slashed(list(column))
-                for column in zip(*(entries for _, entries in found), strict=True)
-            ],
-        )
-        for words, found in together.items()
-    ]
+    lines = []
+    for key, found in together.items():
+        columns = zip(*(entries for _, entries in found), strict=True)
+        lines.append((list(key), [_slashed(column) for column in columns]))
     order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
     return Layout(heads, layout.columns, lines, [f"{layout.heads[place]}: {order}."])
 
 
-def _slashed(entries: list[Entry]) -> Entry:
-    counts, marks = ([getattr(entry, key) for entry in entries] for key in ("count", "mark"))
-    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+def _slashed(entries: Sequence[Entry]) -> Entry:
+    counts = [entry.count for entry in entries]
     return Entry(
-        " / ".join(entry.value for entry in entries), count, mark="".join(dict.fromkeys(marks))
+        " / ".join(entry.value for entry in entries),
+        counts[0] if len(set(counts)) == 1 else " / ".join(counts),
+        mark="".join(dict.fromkeys(entry.mark for entry in entries)),
     )
 
 
@@ -198,7 +199,10 @@ def _entry(record: Record, metric: Metric, best: bool) -> Entry:
 
 
 def _best(records: list[Record], labels: list[str]) -> set[int]:
-    """The places of the best means among those that differ in their strategy only; in each row where the table has no strategies."""
+    """The records with the best mean among those that differ only in their strategy.
+
+    A table without strategies compares the values of its last label.
+    """
     rival = "strategy" if "strategy" in labels else labels[-1]
     contests: dict[tuple[str, ...], dict[int, float]] = {}
     for place, record in enumerate(records):

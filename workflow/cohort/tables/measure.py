@@ -1,4 +1,4 @@
-"""The numbers of a table, one line for each of its cells: what the CSV holds and what every other form is laid out from."""
+"""Computes the numbers of a table, one row per cell of the table: the content of its CSV."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.lazy import lazy
 from cohort.metrics.names import Names
 from cohort.metrics.summary import is_generated, label_columns, read_metric, value_per_cell
 from cohort.tables.compare import compare
 from cohort.tables.spec import Table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pandas import DataFrame
+else:
+    pd = lazy("pandas")
 
 NUMBERS = ["metric", "at", "mean", "sd", "n", "planned", "diverged"]
 
 
 def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
-    """The labels of the rows and the column, then metric, at, mean, sd, n, planned, diverged; in the stored unit of the metric. A table of
-    several measures has a line for each of them.
+    """Mean, SD (with n - 1) and counts of runs for each combination of the table's labels.
 
-    n counts the values behind the mean. A diverged run counts with what it measured before it diverged, if anything; `diverged` says how
-    many there are. An unfinished run is not counted: its latest value would pass for a final one. Standard deviations divide by n - 1.
-    Where the table names an item of the paper, the columns of compare.py follow, unless the runs were made with generated data.
+    Values are in the metric's stored unit. `n` counts the values behind a mean: a diverged run
+    counts with its value from before it diverged, if any, and `diverged` counts such runs; an
+    unfinished run does not count, since its latest value is no final one. A table of several
+    measures has a row for each. If the table names an item of the paper, the columns of
+    `compare.py` follow, except for runs on generated data.
     """
-    import pandas as pd
-
     parts = [_measure(one, spec, metrics_file) for one in table.measures()]
     return _sorted(
         pd.concat(parts, ignore_index=True), list(table.facets()), Names.of(spec["look"])
@@ -61,7 +64,11 @@ def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) ->
 
 
 def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """The cells with a partner, the value of that subtracted from theirs: the cell that differs in this one label, and not in its seed."""
+    """Subtract from each cell the value of its partner; keep the cells that have one.
+
+    `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
+    partner has the same seed and all other labels in common.
+    """
     ((label, bases),) = minus.items()
     others = [name for name in label_columns(cells) if name not in (label, "diverged")]
     partners = cells.rename(columns={"value": "base", "diverged": "base_diverged"})[
@@ -79,10 +86,7 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
 
 
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
-    places = {
-        label: {value: place for place, value in enumerate(names.ordered(label, numbers[label]))}
-        for label in labels
-    }
+    orders = {label: names.ordered(label, numbers[label]) for label in labels}
     return numbers.sort_values(
-        labels, key=lambda column: column.map(places[str(column.name)]), ignore_index=True
+        labels, key=lambda column: column.map(orders[str(column.name)].index), ignore_index=True
     )

@@ -1,4 +1,4 @@
-"""What a study may say of a table."""
+"""What a study can set for a table."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from typing import Any, ClassVar, cast, get_args
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
 from cohort.metrics.names import BY_ROUND, GAIN, METRICS
-from cohort.metrics.summary import At
+from cohort.metrics.summary import AT_HELP, At
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Component):
-    """Mean and standard deviation over the seeds, for each value of the rows' labels (down) and of one label (across)."""
+    """Mean and standard deviation over seeds, by the labels of the rows and one of the columns."""
 
     name: ClassVar[str] = "table"
 
     metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter(
-        "last",
-        help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds",
-    )
+    at: At = parameter("last", help=AT_HELP)
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
-        help="further measures: a metric, or a metric and an at; side by side where no paper is named",
+        help="further measures: a metric, or a metric and an at; columns if no paper is named",
     )
     rows: list[str] = parameter(
         items={"type": "string"},
@@ -37,12 +34,13 @@ class Table(Component):
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter(
         "",
-        help="the table or figure of the paper whose values stand beside, as resources/paper_values/{study}.csv calls it",
+        help="the table or figure of the paper to compare with, as "
+        "resources/paper_values/{study}.csv calls it",
     )
     tolerance: float | None = parameter(
         None,
         minimum=0,
-        help="how far from the paper a result of metric agrees, in the unit as shown",
+        help="the largest difference from the paper that still agrees, in the unit as shown",
     )
     minus: dict[str, Any] | None = parameter(
         None,
@@ -53,31 +51,32 @@ class Table(Component):
             "minProperties": 1,
             "additionalProperties": {"type": "string"},
         },
-        help="a label, and for some of its values the one whose results are subtracted, seed by seed: {strategy: {loss: fedavg}}",
+        help="a label, and for some of its values the one whose results are subtracted, seed by "
+        "seed: {strategy: {loss: fedavg}}",
     )
     joined: bool = parameter(
         False,
-        help="one line for all values of columns, with slashes between them, as papers print pairs",
+        help="all values of columns in one row, separated by slashes, as papers print pairs",
     )
 
     def facets(self) -> tuple[str, ...]:
-        """Every label that the table keeps apart."""
+        """The labels of the rows and of the columns."""
         return tuple(dict.fromkeys([*self.rows, self.columns]))
 
     def shown(self) -> tuple[str, ...]:
-        """The same: a table averages over seeds alone."""
+        """Every label by which the table distinguishes runs; it averages over seeds only."""
         return self.facets()
 
     def measured(self) -> str:
-        """The metric of its numbers: that of differences where results are subtracted."""
+        """The metric of its numbers: the gain in `metric` if results are subtracted."""
         return self.metric + GAIN if self.minus else self.metric
 
     def named(self) -> dict[str, list[str]]:
-        """The values of labels that its fields name, by label."""
+        """The label values that `minus` mentions, by label, so that planning can check them."""
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
     def measures(self) -> list[Table]:
-        """The table's measures, each as a table of its own; the tolerance is that of its own metric alone."""
+        """One table per measure; the tolerance applies to measures of `metric` only."""
         tolerances = {self.metric: self.tolerance}
         alone = dataclasses.replace(self, also=None)
         further = [text.partition(" ")[::2] for text in self.also or []]
@@ -93,13 +92,14 @@ class Table(Component):
         ]
 
     def check(self) -> None:
-        """Raise UserError when the fields do not fit together."""
+        """Raise UserError when the fields contradict each other."""
         if len(set(measures := [(one.metric, one.at) for one in self.measures()])) < len(measures):
             raise UserError("also names a measure twice")
         for one in self.measures():
             if one.metric not in BY_ROUND:
                 raise UserError(
-                    f"also names the metric '{one.metric}', which is not known{suggest(one.metric, BY_ROUND)}"
+                    f"also names the metric '{one.metric}', which is not known"
+                    f"{suggest(one.metric, BY_ROUND)}"
                 )
             if one.at not in get_args(At):
                 raise UserError(
@@ -109,7 +109,8 @@ class Table(Component):
                 raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")
         if unknown := set(self.minus or {}) - set(self.facets()):
             raise UserError(
-                f"minus names '{unknown.pop()}', which is none of rows and columns ({', '.join(self.facets())})"
+                f"minus names '{unknown.pop()}', which is neither in rows nor columns "
+                f"({', '.join(self.facets())})"
             )
         if self.joined and not self.paper:
             raise UserError(

@@ -1,1 +1,1 @@
-"""Kinds of claims: one file each."""
+"""One file per kind of claim."""

@@ -1,4 +1,4 @@
-"""The best value along a label."""
+"""Claims that a value of a label is the best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Best(Claim):
-    """The best along a label is one of these, for each combination of the other labels."""
+    """The best value of `along` is one of `among`, for each combination of the other labels."""
 
     name: ClassVar[str] = "best"
 
@@ -26,26 +26,28 @@ class Best(Claim):
     )
 
     def check(self) -> None:
-        """Refuse a metric of which no value is better than another."""
+        """Raise UserError for a metric of which neither high nor low values are better."""
         if not self.better():
             raise UserError(
-                f"metric is '{self.metric}', of which neither high nor low is better; kind order says which way it goes"
+                f"metric is '{self.metric}', of which neither high nor low is better; "
+                "use kind order, which states a direction"
             )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One for each combination of the other labels."""
+        """One comparison per combination of the other labels."""
         chains = several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
         among = matrix.check_values(self.experiment, self.along, self.among, "among")
         for one in chains:
             compared = [point.labels[self.along] for point in one.points]
             if not 0 < len(set(compared) & set(among)) < len(compared):
                 raise UserError(
-                    f"among must hold some of the values of {self.along} that are compared, and not all of them ({', '.join(compared)})"
+                    f"among must hold some of the values of {self.along} that are compared, and "
+                    f"not all of them ({', '.join(compared)})"
                 )
         return chains
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the best of these is better than every other."""
+        """Whether the best value of `among` is better than all others."""
         sign = -1 if self.better() == "low" else 1
         among = {text(value) for value in self.among}
         mine: list[float] = []
@@ -55,14 +57,14 @@ class Best(Claim):
         return max(mine) > max(others)
 
     def enough(self, points: Sequence[Point]) -> bool:
-        """Whether one of these is there, and another to be better than."""
+        """Whether the points hold a value of `among`, and another to compare it with."""
         mine = {point.labels[self.along] for point in points} & {
             text(value) for value in self.among
         }
         return 0 < len(mine) < len(points)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """All of them, the best first."""
+        """All values, the best first."""
         order = sorted(
             range(len(values)), key=lambda place: values[place], reverse=self.better() == "high"
         )

@@ -1,4 +1,4 @@
-"""Values on one side of a number."""
+"""Claims that a metric is above or below a number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Bound(Claim):
-    """The metric lies above a number, or below one, for each combination of the labels."""
+    """The metric is above a number, below one, or between two, for each point of `given`."""
 
     name: ClassVar[str] = "bound"
 
@@ -23,23 +23,23 @@ class Bound(Claim):
     below: float | None = parameter(None, help="what it is below")
 
     def check(self) -> None:
-        """Ask for a number."""
+        """Raise UserError if neither bound is set."""
         if self.above is None and self.below is None:
             raise UserError("it needs above or below, the number that the metric is compared with")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One for each point."""
+        """One comparison per point."""
         return [Comparison([point]) for point in matrix.each(self.experiment, self.given or {})]
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the value lies between the bounds, without them."""
+        """Whether the value is strictly between the bounds."""
         (value,) = values
         return (self.above is None or value > self.above) and (
             self.below is None or value < self.below
         )
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The value beside each bound."""
+        """The value and its relation to each bound."""
         (point,), (value,) = comparison.points, values
         bounds = [bound for bound in (self.above, self.below) if bound is not None]
         return self.placed(point, value, names) + "".join(

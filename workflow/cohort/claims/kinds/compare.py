@@ -1,4 +1,4 @@
-"""Quantities above or below other quantities, also of other experiments."""
+"""Claims that a quantity is above or below others, also of other experiments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUANTITY = {
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Claim):
-    """What `experiment` and `given` name is above, or below, other quantities: a higher or a lower number, whichever of them is better."""
+    """The metric of `given` is numerically above or below that of other quantities."""
 
     name: ClassVar[str] = "compare"
 
@@ -41,22 +41,24 @@ class Compare(Claim):
     )
     margin: float = parameter(
         0.0,
-        help="by more than this, in the unit as shown; below 0 it may be on the other side, but by less",
+        help="by more than this, in the unit as shown; a negative margin allows the "
+        "other side, but by less",
     )
 
     def check(self) -> None:
-        """Ask for something to compare with."""
+        """Raise UserError if there is nothing to compare with, or in another unit."""
         if not self.above and not self.below:
             raise UserError("it needs above or below, a list of what it is compared with")
         for entry in [*(self.above or []), *(self.below or [])]:
             metric, at = entry.get("metric", self.metric), entry.get("at", self.at)
             if _unit(metric, at) != _unit(self.metric, self.at):
                 raise UserError(
-                    f"{self.metric} (at {self.at}) cannot be compared with {metric} (at {at}), which has another unit"
+                    f"{self.metric} (at {self.at}) cannot be compared with {metric} (at {at}), "
+                    "which has another unit"
                 )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """Each point with each point of every entry."""
+        """Each point of `given` with each point of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
         others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]
@@ -72,14 +74,14 @@ class Compare(Claim):
         ]
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the first is above (or below) the second by more than the margin."""
+        """Whether the first value is above (or below) the second by more than the margin."""
         more, less = values if comparison.way == "above" else reversed(values)
         if not self.margin or float("inf") in values:  # infinity minus infinity is no number
             return more > less
         return round(more - less, 9) > self.margin
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """Both values with the sign as it is, and the margin that is asked for."""
+        """Both values with the sign between them, and the margin."""
         first, second = (
             self.placed(point, value, names)
             for point, value in zip(comparison.points, values, strict=True)

@@ -1,4 +1,4 @@
-"""How much one value of a label lies above another."""
+"""Claims about the difference between two values of a label."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
 
 @dataclass(frozen=True, kw_only=True)
 class Gain(Claim):
-    """The metric at the first value of each pair minus that at the second is larger than that of every pair of `over`, or than a margin.
+    """The difference within each pair of values exceeds a margin, or that of each pair of `over`.
 
-    For each combination of the other labels.
+    A difference is the metric at the first value minus that at the second. The claim is about each
+    combination of the other labels.
     """
 
     name: ClassVar[str] = "gain"
@@ -35,11 +36,12 @@ class Gain(Claim):
     )
     margin: float = parameter(
         0.0,
-        help="by more than this, in the unit as shown; below 0 it may be on the other side, but by less",
+        help="by more than this, in the unit as shown; a negative margin allows the "
+        "other side, but by less",
     )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """Two points for each pair, and two more for each pair of `over`."""
+        """The two points of each pair, followed by those of each pair of `over`."""
         pairs = [
             matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
         ]
@@ -60,17 +62,18 @@ class Gain(Claim):
         if lacking := [value for value in values if value not in found]:
             rest = "".join(f" and {label} {value}" for label, value in chain.name.items())
             raise UserError(
-                f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; say in given which are meant"
+                f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; "
+                "say in given which are meant"
             )
         return [found[value] for value in values]
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the first difference is large enough."""
+        """Whether the first difference exceeds the second, or the margin."""
         first, second = self._differences(values)
         return round(first - second, 9) > self.margin
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The differences and what they are made of."""
+        """The differences with the values that they come from."""
         words = []
         for place, difference in enumerate(self._differences(values)[: len(values) // 2]):
             first, second = values[2 * place : 2 * place + 2]
@@ -79,12 +82,12 @@ class Gain(Claim):
                 for one in comparison.points[2 * place : 2 * place + 2]
             )
             words.append(
-                f"{self.number(first)} - {self.number(second)} = {self.number(difference)} ({called})"
+                f"{self.number(first)} - {self.number(second)} = "
+                f"{self.number(difference)} ({called})"
             )
         margin = f", asked for more than {self.margin:g}" if self.margin else ""
         return f" {relation(*self._differences(values))} ".join(words) + margin
 
     def _differences(self, values: Sequence[float]) -> tuple[float, float]:
-        return round(values[0] - values[1], 9), round(values[2] - values[3], 9) if len(
-            values
-        ) > 2 else 0.0
+        other = values[2] - values[3] if len(values) > 2 else 0.0
+        return round(values[0] - values[1], 9), round(other, 9)

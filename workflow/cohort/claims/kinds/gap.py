@@ -1,4 +1,4 @@
-"""A difference that is larger in one setting than in another."""
+"""Claims that a difference is larger in one setting than in another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(Claim):
-    """The metric at the first of two values of a label minus that at the second is larger with some labels than with others."""
+    """The difference between two values of `along` is larger with some labels than with others."""
 
     name: ClassVar[str] = "gap"
 
@@ -34,7 +34,7 @@ class Gap(Claim):
     )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """Four points for each pair of settings that differ in nothing else."""
+        """Four points for each two settings that agree in all labels but `larger` and `than`."""
         larger, than = (self._pairs(matrix, labels) for labels in (self.larger, self.than))
         own = {*self.larger, *self.than}
 
@@ -46,7 +46,8 @@ class Gap(Claim):
         ]
         if not pairs:
             raise UserError(
-                "larger and than have no other label in common, so that nothing can be compared; say more in given"
+                "larger and than have no other label in common, so that nothing can be compared; "
+                "say more in given"
             )
         return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
 
@@ -74,18 +75,19 @@ class Gap(Claim):
         return self._differences(values)[0] > self._differences(values)[1]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """Both differences and what they are made of."""
+        """Both differences with the values that they come from."""
         differences = self._differences(values)
         words = []
         for place, difference in enumerate(differences):
             point, (first, second) = comparison.points[2 * place], values[2 * place : 2 * place + 2]
             words.append(
-                f"{self.number(first)} - {self.number(second)} = {self.placed(point, difference, names)}"
+                f"{self.number(first)} - {self.number(second)} = "
+                f"{self.placed(point, difference, names)}"
             )
         return f" {relation(*differences)} ".join(words)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
-        """Which two values of the label are subtracted."""
+        """The two values of the label that are subtracted."""
         return " minus ".join(
             short(self.along, point.labels[self.along], names) for point in comparison.points[:2]
         )

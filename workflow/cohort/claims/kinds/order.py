@@ -1,4 +1,4 @@
-"""Values that fall or rise along a label."""
+"""Claims that a metric falls or rises along a label."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Order(Claim):
-    """From each value of a label to the next the metric falls (or rises), for each combination of the other labels."""
+    """The metric falls (or rises) from each value of `along` to the next.
+
+    The claim is about each combination of the other labels.
+    """
 
     name: ClassVar[str] = "order"
 
@@ -29,7 +32,7 @@ class Order(Claim):
     )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One chain for each combination of the other labels."""
+        """One comparison per combination of the other labels, its points in the claim's order."""
         chains = matrix.chains(self.experiment, self.given or {}, self.along)
         values = matrix.check_values(self.experiment, self.along, self.values, "values")
         ordered = []
@@ -52,11 +55,11 @@ class Order(Claim):
         )
 
     def enough(self, points: Sequence[Point]) -> bool:
-        """Whether there are two."""
+        """Whether at least two points are left."""
         return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The chain with the signs as they are."""
+        """The values in order, with the sign between each two."""
         signs = [f" {relation(first, second)} " for first, second in pairwise(values)] + [""]
         return "".join(self.number(value) + sign for value, sign in zip(values, signs, strict=True))
 

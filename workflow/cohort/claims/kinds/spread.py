@@ -1,4 +1,4 @@
-"""Values that lie close together."""
+"""Claims that the values along a label are close together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Claim):
-    """Highest minus lowest along a label is at most `within`, for each combination of the other labels."""
+    """The metric varies by at most `within` along a label, for each combination of the others."""
 
     name: ClassVar[str] = "spread"
 
@@ -23,19 +23,19 @@ class Spread(Claim):
     within: float = parameter(minimum=0, help="how far they may lie apart, in the unit as shown")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One for each combination of the other labels."""
+        """One comparison per combination of the other labels."""
         return several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether highest and lowest are close enough."""
+        """Whether the highest value minus the lowest is at most `within`."""
         return round(max(values) - min(values), 9) <= self.within
 
     def enough(self, points: Sequence[Point]) -> bool:
-        """Whether there are two."""
+        """Whether at least two points are left."""
         return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The difference, and between which two."""
+        """The difference, and the two values between which it is."""
         low, high = values.index(min(values)), values.index(max(values))
         ends = " to ".join(
             self.placed(comparison.points[place], values[place], names) for place in (low, high)
@@ -44,11 +44,12 @@ class Spread(Claim):
 
 
 def several(comparisons: list[Comparison], along: str) -> list[Comparison]:
-    """The same comparisons; UserError where one has nothing to compare."""
+    """Return the comparisons; UserError if one has fewer than two points."""
     for comparison in comparisons:
         if len(comparison.points) < 2:
             point = comparison.points[0]
             raise UserError(
-                f"there is nothing to compare with {along} {point.labels[along]} of {point.experiment}; let given leave more"
+                f"there is nothing to compare with {along} {point.labels[along]} of "
+                f"{point.experiment}; let given leave more"
             )
     return comparisons

@@ -1,1 +1,1 @@
-"""Kinds of figures: one file each."""
+"""One file per kind of figure."""

@@ -1,4 +1,4 @@
-"""One value of each run as bars: the mean of the seeds, their standard deviation as a whisker; or one value of each client or class."""
+"""Bars: the mean over seeds with its standard deviation, by label, or by client or class."""
 
 from __future__ import annotations
 
@@ -8,72 +8,85 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
-from cohort.figures.kinds.profile import MANY, PROFILES, paint_profile, placed
-from cohort.figures.look import CROSS, LETTER, PAPER_LINE, panel_width, paper_name
+from cohort.figures.kinds.profile import MANY, PROFILES, draw_profile, placed
+from cohort.figures.style import (
+    CROSS,
+    LETTER,
+    PAPER_LINE,
+    legend_line,
+    pale,
+    panel_width,
+    paper_name,
+)
 from cohort.metrics.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
-from cohort.metrics.summary import At, finite_rows, value_per_cell
+from cohort.metrics.summary import AT_HELP, At, finite_rows, value_per_cell
 
 if TYPE_CHECKING:
+    import matplotlib.patches as mpl_patches
+    import seaborn
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
     from pandas import DataFrame
 
-    from cohort.figures.look import Look
-    from cohort.metrics.paper_match import Beside
+    from cohort.figures.style import Style
+    from cohort.metrics.paper_match import PaperMatch
+else:
+    seaborn, mpl_patches = lazy("seaborn"), lazy("matplotlib.patches")
 
-PAPER_TICK = "#000000"  # lies over bars of any color
-GROUP = 0.8  # of the distance between two places is taken by bars
+PAPER_TICK = "#000000"  # visible over bars of any color
+GROUP = 0.8  # the share of the distance between two places that bars take
+EDGE: dict[str, Any] = {"edgecolor": "white", "linewidth": 0}  # the color is that of hatches
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bars(Averaging):
-    """Grouped bars over the values of a label, or, with `x: client` or `x: class`, those of each run from the highest value to the lowest.
+    """Grouped bars over the values of a label, or a profile of clients or classes (`x: client`,
+    `x: class`), highest value first.
 
-    They are sorted within each run before the runs are averaged: which client is number 7 differs from seed to seed, how uneven the
-    clients are does not. So with `order: number` clients are those of the first seed alone; classes are the same in every run.
-    With several hues the bars of many clients would be thinner than a line, so that only their outlines are drawn.
+    Profiles are sorted within each run before runs are averaged: the client called 7 differs from
+    seed to seed, how uneven the clients are does not. So `order: number` shows the clients of the
+    first seed only; classes are the same in every run. Profiles of several hues are outlines, as
+    bars of many clients would be thinner than a line.
     """
 
     name: ClassVar[str] = "bars"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
-    at: At = parameter(
-        "last",
-        help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds",
-    )
+    at: At = parameter("last", help=AT_HELP)
     x: str = parameter(help="the label along the x axis, or client, or class")
     order: Literal["value", "number"] = parameter(
-        "value", help="how clients or classes lie: the highest value first, or by number"
+        "value", help="the order of clients or classes: the highest value first, or by number"
     )
     paper: str = parameter(
         "",
-        help="the item whose values are drawn over the bars, as resources/paper_values/{study}.csv calls it",
+        help="the item of the paper whose values are drawn over the bars, as "
+        "resources/paper_values/{study}.csv calls it",
     )
 
     def check(self) -> None:
         allowed = PROFILES.get(self.x, BY_ROUND)
+        where = f"bars over x: {self.x}"
         if self.metric not in allowed:
             raise UserError(
-                f"bars over x: {self.x} cannot show {self.metric}; choose one of {', '.join(allowed)}"
+                f"{where} cannot show {self.metric}; choose one of {', '.join(allowed)}"
             )
         if self.also and self._is_profile():
             raise UserError(
-                f"bars over x: {self.x} cannot have {self.also} beside them, which is of a whole run; leave out also"
+                f"{where} cannot show {self.also} too, which is of a whole run; leave out also"
             )
         if self.paper and self._is_profile():
             raise UserError(
-                f"bars over x: {self.x} cannot show a paper's values, which are of a whole run; leave paper out"
+                f"{where} cannot show a paper's values, which are of a whole run; leave paper out"
             )
         if self.order != "value" and not self._is_profile():
-            raise UserError(
-                f"bars over x: {self.x} lie as the study lists them; leave out order: {self.order}"
-            )
+            raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
 
     def shown(self) -> tuple[str, ...]:
-        return (
-            self.facets() if self._is_profile() else tuple(dict.fromkeys([*self.facets(), self.x]))
-        )
+        labels = self.facets()
+        return labels if self._is_profile() else tuple(dict.fromkeys([*labels, self.x]))
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         if self._is_profile():
@@ -85,59 +98,70 @@ class Bars(Averaging):
     def _is_profile(self) -> bool:
         return self.x in PROFILES
 
-    def _is_filled(self, look: Look) -> bool:
-        """Whether there is room for the bars of a profile: one hue."""
-        return len(look.orders.get(self.hue, [])) == 1
+    def _is_filled(self, style: Style) -> bool:
+        """Whether a profile has room for bars, which it has with a single hue."""
+        return len(style.orders.get(self.hue, [])) == 1
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
-        hues = look.ordered(self.hue, cells[self.hue])
-        colors = look.colors(self.hue, hues)
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         if self._is_profile():
-            for hue in hues:
-                paint_profile(
-                    axes,
-                    panel[panel[self.hue] == hue],
-                    colors[hue],
-                    look.dash(self.hue, hue),
-                    filled=self._is_filled(look),
-                )
-            axes.margins(x=0)
-            axes.locator_params(axis="x", integer=True)
-            axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
+            self._draw_profiles(axes, panel, cells, style)
         else:
-            self._groups(axes, panel, cells, look, colors)
-        self.refer(axes)
+            self._draw_groups(axes, panel, cells, style)
+        self.draw_reference(axes)
 
-    def _groups(
-        self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look, colors: dict[str, str]
+    def _draw_profiles(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors, filled = style.colors(self.hue, hues), self._is_filled(style)
+        for hue in hues:
+            runs = panel[panel[self.hue] == hue]
+            draw_profile(axes, runs, colors[hue], style.dash(self.hue, hue), filled=filled)
+        axes.margins(x=0)
+        axes.locator_params(axis="x", integer=True)
+        axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
+
+    def _draw_groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        xs = style.ordered(self.x, cells[self.x])
+        hues = style.ordered(self.hue, cells[self.hue])
+        seaborn.barplot(
+            panel,
+            x=self.x,
+            y="value",
+            order=xs,
+            hue=self.hue,
+            hue_order=hues,
+            palette=style.colors(self.hue, hues),
+            saturation=1,
+            errorbar="sd",
+            err_kws={"color": "#333333", "linewidth": 0.8},
+            capsize=0.12,
+            width=GROUP,
+            gap=0.06,
+            dodge=self.x != self.hue,
+            legend=False,
+            ax=axes,
+            **EDGE,
+        )
+        for hue, bars in zip(hues, axes.containers, strict=True):
+            runs = panel[panel[self.hue] == hue]
+            groups = (runs[runs[self.x] == x] for x in xs)
+            drawn = (group for group in groups if len(group))
+            for group, bar in zip(drawn, bars, strict=True):
+                bar.set_hatch(style.hatch(self.hue, hue))
+                _mark_incomplete(axes, bar, group)
+        self._ticks(axes, [style.value(self.x, x) for x in xs])
+
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
-        places, width = self._places(cells, look)
-        for (x, hue), center in places.items():
-            runs = panel[(panel[self.x] == x) & (panel[self.hue] == hue)]
-            if len(runs):
-                self._bar(axes, runs, center, width, colors[hue], look, look.hatch(self.hue, hue))
-        self._ticks(axes, [look.value(self.x, x) for x in look.ordered(self.x, cells[self.x])])
-
-    def _places(self, cells: DataFrame, look: Look) -> tuple[dict[tuple[str, str], float], float]:
-        """Where the middle of each bar lies, by its value along the axis and its hue, and how wide a bar is."""
-        hues = look.ordered(self.hue, cells[self.hue])
-        width = GROUP / (1 if self.x == self.hue else len(hues))
-        places: dict[tuple[str, str], float] = {}
-        for place, x in enumerate(look.ordered(self.x, cells[self.x])):
-            side_by_side = [x] if self.x == self.hue else hues
-            places |= {
-                (x, hue): place + (slot - (len(side_by_side) - 1) / 2) * width
-                for slot, hue in enumerate(side_by_side)
-            }
-        return places, width
-
-    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
-        places, width = self._places(cells, look)
-        for one in beside:
-            value, center = one.values[0], places[one.labels[self.x], one.labels[self.hue]]
-            ends = [center - width / 2, center + width / 2]
+        hues = style.ordered(self.hue, cells[self.hue])
+        xs = style.ordered(self.x, cells[self.x])
+        slots = 1 if self.x == self.hue else len(hues)
+        for match in matches:
+            value = match.values[0]
+            slot = 0 if slots == 1 else hues.index(match.labels[self.hue])
+            left = xs.index(match.labels[self.x]) + GROUP * (slot / slots - 0.5)
             axes.plot(
-                ends,
+                [left, left + GROUP / slots],
                 [value.value * METRICS[self.metric].scale] * 2,
                 color=PAPER_TICK,
                 label=paper_name(value.source),
@@ -145,86 +169,57 @@ class Bars(Averaging):
             )
 
     def _ticks(self, axes: Axes, names: list[str]) -> None:
+        """Name the places, on several lines or slanted where there is little room."""
         room = int(panel_width(axes) / len(names) / LETTER)
         wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
         if max(len(line) for name in wrapped for line in name.splitlines()) > room:
-            axes.set_xticks(
-                range(len(names)), names, rotation=25, ha="right", rotation_mode="anchor"
-            )
+            slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
+            axes.set_xticks(range(len(names)), names, **slanted)
         else:
             axes.set_xticks(range(len(names)), wrapped)
         axes.tick_params(axis="x", length=0)
-        axes.grid(visible=False, axis="x")
         axes.set_xlim(-0.5, len(names) - 0.5)
 
-    def _bar(
-        self,
-        axes: Axes,
-        runs: DataFrame,
-        center: float,
-        width: float,
-        color: Any,
-        look: Look,
-        hatch: str,
-    ) -> None:
-        mean, statuses = runs["value"].mean(), set(runs["status"])
-        whisker = runs["value"].std() if len(runs) > 1 else None
-        shade = look.pale(color) if "unfinished" in statuses else color
-        axes.bar(
-            center,
-            mean,
-            width * 0.94,
-            color=shade,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            yerr=whisker,
-            error_kw={
-                "elinewidth": 0.8,
-                "capsize": min(2.0, 20 * width),
-                "capthick": 0.8,
-                "ecolor": "#333333",
-            },
-        )
-        if "diverged" in statuses:
-            axes.annotate(
-                CROSS,
-                (center, mean + (whisker or 0)),
-                (0, 1.5),
-                textcoords="offset points",
-                ha="center",
-                color=color,
-                fontsize=8,
-            )
-
-    def x_title(self, look: Look) -> str:
+    def x_title(self, style: Style) -> str:
         if self.x == SERIES:
-            return ""  # its names speak for themselves
+            return ""  # the names need no title
         if not self._is_profile():
-            return look.title(self.x)
-        return look.title(self.x) if self.order == "number" else f"{MANY[self.x]}, highest first"
+            return style.title(self.x)
+        return style.title(self.x) if self.order == "number" else f"{MANY[self.x]}, highest first"
 
-    def handle(self, value: str, look: Look, color: str) -> Artist:
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        if self._is_profile():
-            outline = Line2D([], [], color=color, linestyle=look.dash(self.hue, value))
-            return Patch(facecolor=color) if self._is_filled(look) else outline
-        return Patch(
-            facecolor=color, hatch=look.hatch(self.hue, value), edgecolor="white", linewidth=0
-        )
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        if not self._is_profile():
+            hatch = style.hatch(self.hue, value)
+            return mpl_patches.Patch(facecolor=color, hatch=hatch, **EDGE)
+        if self._is_filled(style):
+            return mpl_patches.Patch(facecolor=color)
+        return legend_line(color=color, linestyle=style.dash(self.hue, value))
 
     def remarks(self, statuses: set[str]) -> list[str]:
-        crosses = (
-            [f"{CROSS}: a run diverged"]
-            if "diverged" in statuses and not self._is_profile()
-            else []
-        )
+        crossed = "diverged" in statuses and not self._is_profile()
+        crosses = [f"{CROSS}: a run diverged"] if crossed else []
         return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
 
     def mark(self) -> str:
         return "profile" if self._is_profile() else "bar"
 
-    def keyed(self) -> bool:
+    def has_legend(self) -> bool:
         return self.x != self.hue
+
+
+def _mark_incomplete(axes: Axes, bar: Rectangle, runs: DataFrame) -> None:
+    """Make a bar pale if it has unfinished runs, and put a cross above it if any diverged."""
+    statuses, color = set(runs["status"]), bar.get_facecolor()
+    if "unfinished" in statuses:
+        bar.set_facecolor(pale(color))
+    if "diverged" in statuses:
+        whisker = runs["value"].std() if len(runs) > 1 else 0
+        axes.annotate(
+            CROSS,
+            (bar.get_x() + bar.get_width() / 2, bar.get_height() + whisker),
+            (0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            color=color,
+            fontsize=8,
+        )

@@ -1,4 +1,4 @@
-"""A metric over the rounds: the mean of the seeds as a line, their spread as a band."""
+"""Curves over rounds: the mean over seeds as a line, their standard deviation as a band."""
 
 from __future__ import annotations
 
@@ -7,36 +7,48 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import parameter
+from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
-from cohort.figures.look import (
-    BAND_OPACITY,
+from cohort.figures.style import (
+    BAND,
     CROSS,
     DASHES,
     PAPER_GRAY,
     PAPER_LINE,
     STOPPED,
+    legend_line,
     paper_name,
 )
 from cohort.metrics.names import BY_ROUND, METRICS
 from cohort.metrics.summary import finite_rows
 
 if TYPE_CHECKING:
+    import seaborn
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from cohort.figures.look import Look
-    from cohort.metrics.paper_match import Beside
+    from cohort.figures.style import Style
+    from cohort.metrics.paper_match import PaperMatch
+else:
+    seaborn = lazy("seaborn")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
-FEW_POINTS = 12  # a curve of so few points shows each of them
+CROSSES: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "x",
+    "markersize": 5,
+    "markeredgewidth": 1.3,
+}
+FEW_POINTS = 12  # a curve of at most so many points shows each of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Averaging):
-    """Learning curves.
+    """Learning curves over rounds.
 
-    A run that diverged or is not finished is drawn as far as it got. From there on the mean is one of fewer runs, and its line is dotted.
+    Diverged and unfinished runs are drawn up to their last round. After it the mean is one of
+    fewer runs, and its line is dotted.
     """
 
     name: ClassVar[str] = "curves"
@@ -48,9 +60,7 @@ class Curves(Averaging):
     band: Literal["sd", "none"] = parameter(
         "sd", help="standard deviation over the seeds, or no band"
     )
-    until: int | None = parameter(
-        None, minimum=1, help="the last round that is shown; all of them if not said"
-    )
+    until: int | None = parameter(None, minimum=1, help="the last round shown; by default all")
     dashed: list[str] | None = parameter(
         None,
         items={"type": "string"},
@@ -59,7 +69,8 @@ class Curves(Averaging):
     )
     paper: str = parameter(
         "",
-        help="the figure of the paper whose curves are drawn too, as resources/paper_values/{study}_curves.csv calls it",
+        help="the figure of the paper whose curves are drawn too, as "
+        "resources/paper_values/{study}_curves.csv calls it",
     )
 
     def named(self) -> Mapping[str, Sequence[str]]:
@@ -76,72 +87,70 @@ class Curves(Averaging):
         rows = rows.assign(value=values, round=rows["round"].astype(int))
         return rows[rows["round"] <= self.until] if self.until else rows
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
-        hues = look.ordered(self.hue, cells[self.hue])
-        colors = look.colors(self.hue, hues)
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
-                self._curve(axes, runs, colors[hue], self._dash(hue, look))
-        self.refer(axes)
+                self._draw_curve(axes, runs, colors[hue], self._dash(hue, style))
+        self.draw_reference(axes)
         axes.margins(x=0.02)
         axes.locator_params(axis="x", integer=True)
-        _begin_at_zero(axes)
+        _start_at_zero(axes)
 
-    def _curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
-        points = runs.groupby("round")["value"].agg(["mean", "std", "count"])
-        complete = points.index[points["count"] == runs["digest"].nunique()]
-        end = complete.max() if len(complete) else points.index.min()
-        marker = "o" if len(points) <= FEW_POINTS else None
-        for part, style in ((points.loc[:end], dash), (points.loc[end:], STOPPED)):
-            axes.plot(
-                part.index,
-                part["mean"],
+    def _draw_curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
+        """Draw one hue: in its own dashes as far as all runs go, then dotted."""
+        counts = runs.groupby("round")["digest"].nunique()
+        complete = counts.index[counts == runs["digest"].nunique()]
+        end = complete.max() if len(complete) else counts.index.min()
+        parts = [(runs[runs["round"] <= end], dash)]
+        if counts.index.max() > end:
+            parts.append((runs[runs["round"] >= end], STOPPED))
+        for part, linestyle in parts:
+            seaborn.lineplot(
+                part,
+                x="round",
+                y="value",
+                errorbar="sd" if self.band == "sd" else None,
+                err_kws=BAND,
                 color=color,
-                linestyle=style,
-                marker=marker,
+                linestyle=linestyle,
+                marker="o" if len(counts) <= FEW_POINTS else None,
                 markersize=2.5,
+                markeredgecolor=color,
+                ax=axes,
             )
-        if self.band == "sd":
-            low, high = points["mean"] - points["std"], points["mean"] + points["std"]
-            axes.fill_between(points.index, low, high, color=color, alpha=BAND_OPACITY, linewidth=0)
+        # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
-        axes.plot(
-            stops,
-            points["mean"].loc[stops],
-            color=color,
-            linestyle="none",
-            marker="x",
-            markersize=5,
-            markeredgewidth=1.3,
-        )
+        means = runs.groupby("round")["value"].mean()
+        axes.plot(stops, means.loc[stops], color=color, **CROSSES)
 
-    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
-        colors = look.colors(self.hue, look.ordered(self.hue, cells[self.hue]))
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
         scale = METRICS[self.metric].scale
-        for one in beside:
-            color = colors[one.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
+        for match in matches:
+            color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
             points = [
                 (value.round or 0, value.value * scale)
-                for value in one.values
+                for value in match.values
                 if not self.until or (value.round or 0) <= self.until
             ]
             axes.plot(*zip(*points, strict=True), color=color, **PAPER_LINE)
-            axes.plot(
-                [], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_LINE
-            )
-        _begin_at_zero(axes)
+            label = paper_name(match.values[0].source)
+            axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_LINE)
+        _start_at_zero(axes)
 
-    def x_title(self, look: Look) -> str:
-        return look.round_name
+    def x_title(self, style: Style) -> str:
+        return style.round_name
 
-    def handle(self, value: str, look: Look, color: str) -> Artist:
-        from matplotlib.lines import Line2D
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(color=color, linestyle=self._dash(value, style))
 
-        return Line2D([], [], color=color, linestyle=self._dash(value, look))
-
-    def _dash(self, hue: str, look: Look) -> Any:
-        return DASHES[1] if hue in (self.dashed or ()) else look.dash(self.hue, hue)
+    def _dash(self, hue: str, style: Style) -> Any:
+        return DASHES[1] if hue in (self.dashed or ()) else style.dash(self.hue, hue)
 
     def remarks(self, statuses: set[str]) -> list[str]:
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
@@ -153,6 +162,6 @@ class Curves(Averaging):
         return "curve"
 
 
-def _begin_at_zero(axes: Axes) -> None:
-    """To be said after each thing drawn, for drawing more lets matplotlib choose again."""
+def _start_at_zero(axes: Axes) -> None:
+    """Start the x axis at round 0; call it again after drawing more, which rescales the axis."""
     axes.set_xlim(left=0, auto=None)

@@ -1,4 +1,4 @@
-"""One value of each run over the values of a label: the mean of the seeds as a line, their spread as a band."""
+"""One value per run over a label's values: the mean over seeds as a line, their SD as a band."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
+from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
-from cohort.figures.look import BAND_OPACITY, CROSS, PAPER_GRAY, paper_name
+from cohort.figures.style import BAND, CROSS, PAPER_GRAY, legend_line, paper_name
 from cohort.metrics.names import BY_ROUND, METRICS
-from cohort.metrics.summary import At, value_per_cell
+from cohort.metrics.summary import AT_HELP, At, value_per_cell
 
 if TYPE_CHECKING:
+    import seaborn
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from cohort.figures.look import Look
-    from cohort.metrics.paper_match import Beside
+    from cohort.figures.style import Style
+    from cohort.metrics.paper_match import PaperMatch
+else:
+    seaborn = lazy("seaborn")
 
 PAPER_POINT: dict[str, Any] = {
     "linestyle": "none",
@@ -35,22 +39,21 @@ MARKS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Averaging):
-    """A line for each hue over the values of a label: at their own places where all of them are numbers, else one after another.
+    """A line per hue over the values of a label, which lie at their numbers or, if any is not a
+    number, one after another.
 
-    Where a value is missing the line goes on to the next one.
+    A missing value is skipped: the line connects its neighbors.
     """
 
     name: ClassVar[str] = "lines"
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
-    at: At = parameter(
-        "last",
-        help="the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds",
-    )
+    at: At = parameter("last", help=AT_HELP)
     x: str = parameter(help="the label along the x axis")
     paper: str = parameter(
         "",
-        help="the item whose values are drawn as diamonds, as resources/paper_values/{study}.csv calls it",
+        help="the item of the paper whose values are drawn as diamonds, as "
+        "resources/paper_values/{study}.csv calls it",
     )
 
     def shown(self) -> tuple[str, ...]:
@@ -60,72 +63,62 @@ class Lines(Averaging):
         rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
-        hues = look.ordered(self.hue, cells[self.hue])
-        colors = look.colors(self.hue, hues)
-        places = self._places(cells, look)
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
+        places = self._places(cells, style)
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
-                style = {
+                line = {
                     "color": colors[hue],
-                    "linestyle": look.dash(self.hue, hue),
-                    "marker": look.point(self.hue, hue),
+                    "linestyle": style.dash(self.hue, hue),
+                    "marker": style.marker(self.hue, hue),
+                    "markeredgecolor": colors[hue],
                 }
-                self._line(axes, runs.assign(place=runs[self.x].map(places)), style)
-        self.refer(axes)
-        names = [look.value(self.x, x) for x in places]
+                self._draw_line(axes, runs.assign(place=runs[self.x].map(places)), line)
+        self.draw_reference(axes)
+        names = [style.value(self.x, x) for x in places]
         axes.set_xticks(list(places.values()), names)
 
-    def _line(self, axes: Axes, runs: DataFrame, style: dict[str, Any]) -> None:
-        points = runs.groupby("place")["value"].agg(["mean", "std"])
-        axes.plot(points.index, points["mean"], markersize=2.5, **style)
-        low, high = points["mean"] - points["std"], points["mean"] + points["std"]
-        axes.fill_between(
-            points.index, low, high, color=style["color"], alpha=BAND_OPACITY, linewidth=0
+    def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
+        seaborn.lineplot(
+            runs, x="place", y="value", errorbar="sd", err_kws=BAND, markersize=2.5, ax=axes, **line
         )
+        # seaborn has one marker per line, so marks of incomplete runs are drawn by matplotlib.
+        means = runs.groupby("place")["value"].mean()
         for status, mark in MARKS.items():
-            marked = points.loc[points.index.isin(runs.loc[runs["status"] == status, "place"])]
-            axes.plot(
-                marked.index,
-                marked["mean"],
-                **style | {"linestyle": "none", "markersize": 5} | mark,
-            )
+            marked = means[means.index.isin(runs.loc[runs["status"] == status, "place"])]
+            axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
 
-    def _places(self, cells: DataFrame, look: Look) -> dict[str, float]:
-        """Where each value of the label lies."""
-        values = look.ordered(self.x, cells[self.x])
+    def _places(self, cells: DataFrame, style: Style) -> dict[str, float]:
+        """The position of each value of the label along the x axis."""
+        values = style.ordered(self.x, cells[self.x])
         try:
             return {value: float(value) for value in values}
         except ValueError:
             return {value: float(place) for place, value in enumerate(values)}
 
-    def paint_paper(self, axes: Axes, beside: list[Beside], cells: DataFrame, look: Look) -> None:
-        colors, places = (
-            look.colors(self.hue, look.ordered(self.hue, cells[self.hue])),
-            self._places(cells, look),
-        )
-        for one in beside:
-            value = one.values[0].value * METRICS[self.metric].scale
-            axes.plot(
-                places[one.labels[self.x]], value, color=colors[one.labels[self.hue]], **PAPER_POINT
-            )
-            axes.plot(
-                [], [], color=PAPER_GRAY, label=paper_name(one.values[0].source), **PAPER_POINT
-            )
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        places = self._places(cells, style)
+        for match in matches:
+            x, color = places[match.labels[self.x]], colors[match.labels[self.hue]]
+            value = match.values[0].value * METRICS[self.metric].scale
+            axes.plot(x, value, color=color, **PAPER_POINT)
+            label = paper_name(match.values[0].source)
+            axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_POINT)
 
-    def x_title(self, look: Look) -> str:
-        return look.title(self.x)
+    def x_title(self, style: Style) -> str:
+        return style.title(self.x)
 
-    def handle(self, value: str, look: Look, color: str) -> Artist:
-        from matplotlib.lines import Line2D
-
-        return Line2D(
-            [],
-            [],
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(
             color=color,
-            linestyle=look.dash(self.hue, value),
-            marker=look.point(self.hue, value),
+            linestyle=style.dash(self.hue, value),
+            marker=style.marker(self.hue, value),
             markersize=2.5,
         )
 

@@ -1,4 +1,4 @@
-"""Each client as a point: how one thing that is known of it goes with another."""
+"""A scatter plot of clients: how one metric of a client correlates with another."""
 
 from __future__ import annotations
 
@@ -7,39 +7,45 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.figures.kind import Kind
+from cohort.figures.style import legend_line
 from cohort.metrics.names import BY_CLIENT, METRICS
 from cohort.metrics.summary import finite_rows
 
 if TYPE_CHECKING:
+    import seaborn
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
 
-    from cohort.figures.look import Look
+    from cohort.figures.style import Style
+else:
+    seaborn = lazy("seaborn")
 
-POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidths": 0}
-FEWEST = 3  # clients of which a rank correlation says anything
+POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
+FEWEST = 3  # clients for which a rank correlation is shown
 RHO = "\N{GREEK SMALL LETTER RHO}"
 MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Kind):
-    """A point for each client of each run, and Spearman's rank correlation of all points of a color in a panel.
+    """A point for each client of each run, and Spearman's rank correlation per color and panel.
 
-    Clients are not averaged, so those of several seeds lie in one cloud.
+    Nothing is averaged: the clients of all seeds are in one cloud.
     """
 
     name: ClassVar[str] = "scatter"
 
-    metric: str = parameter(enum=BY_CLIENT, help="what is drawn upwards")
-    x: str = parameter(enum=BY_CLIENT, help="what is drawn to the right")
+    metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
+    x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")
 
     def check(self) -> None:
         if self.also:
             raise UserError(
-                f"a scatter of clients cannot have {self.also} beside it, which is of a whole run; leave out also"
+                f"a scatter of clients cannot show {self.also} too, which is of a whole run; "
+                "leave out also"
             )
         if self.x == self.metric:
             raise UserError(
@@ -50,27 +56,36 @@ class Scatter(Kind):
         return (self.metric, self.x)
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        across = finite_rows(metrics, self.x)[["digest", "client", "value"]].rename(
-            columns={"value": "x"}
-        )
-        rows = finite_rows(metrics, self.metric).merge(across, on=["digest", "client"])
+        key = ["digest", "client"]
+        across = finite_rows(metrics, self.x)[[*key, "value"]].rename(columns={"value": "x"})
+        rows = finite_rows(metrics, self.metric).merge(across, on=key)
         return rows.assign(
             value=rows["value"] * METRICS[self.metric].scale, x=rows["x"] * METRICS[self.x].scale
         )
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
-        hues = look.ordered(self.hue, cells[self.hue])
-        colors = look.colors(self.hue, hues)
-        said = {}
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
+        seaborn.scatterplot(
+            panel,
+            x="x",
+            y="value",
+            hue=self.hue,
+            hue_order=hues,
+            palette=colors,
+            legend=False,
+            ax=axes,
+            **POINT,
+        )
+        correlations = {}
         for hue in hues:
             points = panel[panel[self.hue] == hue]
             if len(points):
-                axes.scatter(points["x"], points["value"], color=colors[hue], **POINT)
-                said[hue] = f"{RHO} = {correlation(points['x'], points['value'])}"
-        handles = [self.handle(hue, look, colors[hue]) for hue in said]
+                handle = self.handle(hue, style, colors[hue])
+                correlations[handle] = f"{RHO} = {correlation(points['x'], points['value'])}"
         axes.legend(
-            handles,
-            list(said.values()),
+            list(correlations),
+            list(correlations.values()),
             loc="best",
             handlelength=0.8,
             handletextpad=0.4,
@@ -78,13 +93,11 @@ class Scatter(Kind):
             fontsize=7,
         )
 
-    def x_title(self, look: Look) -> str:
+    def x_title(self, style: Style) -> str:
         return METRICS[self.x].label
 
-    def handle(self, value: str, look: Look, color: str) -> Artist:
-        from matplotlib.lines import Line2D
-
-        return Line2D([], [], color=color, linestyle="none", marker="o", markersize=3.5)
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(color=color, linestyle="none", marker="o", markersize=3.5)
 
     def remarks(self, statuses: set[str]) -> list[str]:
         return [f"{RHO}: Spearman's rank correlation of the points"]
@@ -94,9 +107,8 @@ class Scatter(Kind):
 
 
 def correlation(first: Series[float], second: Series[float]) -> str:
-    """Spearman's rank correlation as text; a word where there is none."""
-    from scipy.stats import spearmanr
-
+    """Spearman's rank correlation as text, or `undefined` for few or constant values."""
     if len(first) < FEWEST or first.nunique() < 2 or second.nunique() < 2:
         return "undefined"
-    return f"{spearmanr(first, second).statistic:.2f}".replace("-", MINUS)
+    rho = first.reset_index(drop=True).corr(second.reset_index(drop=True), method="spearman")
+    return f"{rho:.2f}".replace("-", MINUS)

@@ -1,4 +1,4 @@
-"""Which client holds how much of which class: a bubble for each, or a field of color where there are too many for bubbles."""
+"""The shards of a partition: how many samples of each class each client holds."""
 
 from __future__ import annotations
 
@@ -6,36 +6,42 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from cohort.cell.settings import SHARD_KEYS
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.figures.kind import Kind
-from cohort.figures.look import COLORS, FRAME, panel_width
+from cohort.figures.style import COLORS, FRAME, panel_width
 from cohort.metrics.summary import finite_rows
 
 if TYPE_CHECKING:
+    import matplotlib.colors as mpl_colors
+    import seaborn
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap, Normalize
     from pandas import DataFrame
 
-    from cohort.figures.look import Look
+    from cohort.figures.style import Style
+else:
+    seaborn, mpl_colors = lazy("seaborn"), lazy("matplotlib.colors")
 
 POINTS = 72.0  # in an inch
-SIDES, ENDS = 0.5, 0.6  # inches of a panel beside and above or below what is drawn in it
-SMALLEST, LARGEST = (
-    4.0,
-    14.0,
-)  # points: the room of a bubble below which colors are drawn, and its greatest diameter
+SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
+SMALLEST = 4.0  # points per client or class; where there is less room, colors are drawn
+LARGEST = 14.0  # points: the largest diameter of a bubble
 SHADES = ("#dbe9f6", COLORS[0], "#00213d")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shards(Kind):
-    """Clients along the x axis, classes up the y axis; the area of a bubble, or the color, is the number of samples.
+    """Clients along the x axis, classes up the y axis, samples as the area of a bubble.
 
-    Cells that differ in what shards do not depend on, as in their strategy, look alike and need not be kept apart. Nothing is averaged: of
-    several seeds the first one that has a record is drawn. Numbers of samples have one scale in all panels; data sets with other numbers of
-    classes are best laid one below the other (`rows: dataset`), as the panels of a row share their y axis.
+    Where bubbles would be too small to read, a heat map shows the samples as colors. Of several
+    seeds the first one with a record is drawn; cells with the same shards, such as those of other
+    strategies, count as one. All panels have one scale of samples. The panels of a row share their
+    y axis, so use `rows: dataset` for data sets with different numbers of classes.
     """
 
     name: ClassVar[str] = "shards"
@@ -46,7 +52,7 @@ class Shards(Kind):
     def check(self) -> None:
         if self.also:
             raise UserError(
-                f"shards have no rounds, so {self.also} cannot be drawn beside them; leave out also"
+                f"shards have no rounds, so they cannot show {self.also} too; leave out also"
             )
         if self.hue != "strategy":
             raise UserError(
@@ -72,40 +78,49 @@ class Shards(Kind):
             **{f"most_{name}": rows[name].max() for name in ("value", "client", "label")}
         )
 
-    def paint(self, axes: Axes, panel: DataFrame, cells: DataFrame, look: Look) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        first = panel.iloc[0]
         most, clients, classes = (
-            panel["most_value"].iloc[0],
-            1 + panel["most_client"].iloc[0],
-            1 + panel["most_label"].iloc[0],
+            first["most_value"],
+            first["most_client"] + 1,
+            first["most_label"] + 1,
         )
         room = min(
             (panel_width(axes) - SIDES) * POINTS / clients,
             (_panel_height(axes) - ENDS) * POINTS / classes,
         )
         if room < SMALLEST:
-            self._field(axes, panel, most)
+            self._draw_heatmap(axes, panel, most)
         else:
-            self._bubbles(axes, panel, min(room, LARGEST) ** 2 / most, most)
-        axes.set(
-            xlim=(-0.6, clients - 0.4),
-            ylim=(-0.6, max(axes.get_ylim()[1], panel["label"].max() + 0.6)),
-        )
+            self._draw_bubbles(axes, panel, min(room, LARGEST) ** 2, most)
+        top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
+        axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
         axes.locator_params(axis="both", integer=True, min_n_ticks=1)
 
-    def _bubbles(self, axes: Axes, panel: DataFrame, area: float, most: float) -> None:
-        """`area` of one sample, in square points."""
+    def _draw_bubbles(self, axes: Axes, panel: DataFrame, largest: float, most: float) -> None:
+        """Draw bubbles whose area is proportional to the samples, `largest` for `most` samples."""
         style: dict[str, Any] = {"color": COLORS[0], "linewidth": 0}
-        axes.scatter(panel["client"], panel["label"], panel["value"] * area, **style)
+        seaborn.scatterplot(
+            panel,
+            x="client",
+            y="label",
+            size="value",
+            sizes=(0, largest),
+            size_norm=(0, most),
+            legend=False,
+            ax=axes,
+            **style,
+        )
         for value in key_values(most):
-            axes.scatter([], [], value * area, label=_samples(value), **style)
+            axes.scatter([], [], largest * value / most, label=_samples(value), **style)
 
-    def _field(self, axes: Axes, panel: DataFrame, most: float) -> None:
-        import numpy as np
-
+    def _draw_heatmap(self, axes: Axes, panel: DataFrame, most: float) -> None:
         clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
         counts = np.zeros((labels.max() + 1, clients.max() + 1))
         counts[labels, clients] = panel["value"]
         colors, scale = _colors(most)
+        # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
+        # bubbles may share these axes.
         edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
         axes.pcolormesh(
             *edges, np.ma.masked_equal(counts, 0), cmap=colors, norm=scale, rasterized=True
@@ -114,7 +129,7 @@ class Shards(Kind):
         for value in key_values(most):
             axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=_samples(value))
 
-    def x_title(self, look: Look) -> str:
+    def x_title(self, style: Style) -> str:
         return "Client"
 
     def y_title(self) -> str:
@@ -126,12 +141,12 @@ class Shards(Kind):
     def mark(self) -> str:
         return "panel"
 
-    def keyed(self) -> bool:
+    def has_legend(self) -> bool:
         return False
 
 
 def key_values(most: float) -> list[int]:
-    """Up to three round numbers of samples that the key shows: about the highest, a quarter of it, and a sixteenth."""
+    """Round numbers for the legend: about the maximum, a quarter and a sixteenth of it."""
     values = [most / part for part in (16, 4, 1) if most >= part]
     powers = [10 ** floor(log10(value)) for value in values]
     return sorted(
@@ -144,10 +159,9 @@ def _samples(value: int) -> str:
 
 
 def _colors(most: float) -> tuple[Colormap, Normalize]:
-    """A scale on which small numbers can be told from none: as the diameter of bubbles, not their area."""
-    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-
-    return LinearSegmentedColormap.from_list("samples", SHADES), PowerNorm(0.5, vmin=0, vmax=most)
+    """A square-root color scale, on which small counts differ visibly from none."""
+    colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
+    return colors, mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)
 
 
 def _panel_height(axes: Axes) -> float:

@@ -1,0 +1,158 @@
+"""The style of every figure: seaborn's theme with our sizes, fonts and colors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.lazy import lazy
+from cohort.metrics.names import SERIES, Names, text_orders
+
+if TYPE_CHECKING:
+    import matplotlib as mpl
+    import matplotlib.colors as mpl_colors
+    import matplotlib.lines as mpl_lines
+    import seaborn
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+else:
+    mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
+    mpl_colors, mpl_lines = lazy("matplotlib.colors"), lazy("matplotlib.lines")
+
+PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
+NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
+HEIGHT = 0.68  # of a panel's width
+SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
+FRAME = 0.5  # inches for the titles of the x axis and the note
+LETTER = 0.056  # inches: the mean width of a letter of 8 points
+MOST_COLUMNS = 4  # of a grid that may wrap
+
+FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
+LABEL_SIZE = 8
+RC: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": LABEL_SIZE,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "savefig.dpi": 200,
+    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
+    "svg.hashsalt": "cohort",  # otherwise the ids inside an SVG are random
+    "pdf.fonttype": 42,  # embeds the fonts, as journals require
+}
+"""What differs from seaborn's theme `ticks` in the context `paper`."""
+
+NOTE = {"fontsize": 6.5, "color": "#555555"}
+BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
+PALE = 0.5  # the share of white in the color of unfinished runs
+
+# Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
+# line on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
+HATCHES = ("", "////", "....", "xxxx")
+MARKERS = ("o", "s", "^", "v")
+STOPPED = (0, (1, 1.2))
+# Labels whose values are names: they get distinct colors, all other labels shades in order.
+NOMINAL = ("strategy", SERIES, "schedule", "dataset", "model")
+PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
+PAPER_GRAY = "#666666"
+UNKNOWN = "#999999"
+CROSS = "\N{MULTIPLICATION SIGN}"
+
+
+def apply_theme() -> None:
+    """Set matplotlib's global settings to those of our figures, whatever they were before."""
+    mpl.rcdefaults()
+    seaborn.set_theme(context="paper", style="ticks", palette=COLORS, font=FONT, rc=RC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style(Names):
+    """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
+
+    `palette_index` gives each strategy its color, so that it looks alike in every figure.
+    """
+
+    palette_index: dict[str, int]
+    round_name: str = "Round"
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Style:
+        """The style described by the `look` of a resolved figure."""
+        return cls(
+            orders=text_orders(look),
+            titles=dict(look.get("titles", {})),
+            palette_index=dict(look.get("styles", {})),
+            round_name=look.get("round", "Round"),
+        )
+
+    def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
+        """A color for each value: distinct colors for names, shades of viridis in order else."""
+        if hue in NOMINAL:
+            places = self._places(hue)
+            return {
+                value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN
+                for value in values
+            }
+        scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
+        shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
+        return {value: shades[value] for value in values}
+
+    def dash(self, hue: str, value: str) -> Any:
+        """The line style: solid until the colors repeat."""
+        return DASHES[self._lap(hue, value) % len(DASHES)]
+
+    def marker(self, hue: str, value: str) -> str:
+        """The marker of a line: round until the colors repeat."""
+        return MARKERS[self._lap(hue, value) % len(MARKERS)]
+
+    def hatch(self, hue: str, value: str) -> str:
+        """The hatch of a bar: none until the colors repeat."""
+        return HATCHES[self._lap(hue, value) % len(HATCHES)]
+
+    def _lap(self, hue: str, value: str) -> int:
+        return self._places(hue).get(value, 0) // len(COLORS)
+
+    def _places(self, hue: str) -> dict[str, int]:
+        if hue == "strategy":
+            return self.palette_index
+        values = self.orders.get(hue, []) if hue in NOMINAL else []
+        return {value: place for place, value in enumerate(values)}
+
+
+def pale(color: Any) -> Any:
+    """The color mixed with white, for unfinished runs."""
+    return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
+
+
+def legend_line(**properties: Any) -> Line2D:
+    """A line without points, as a legend's handle."""
+    return mpl_lines.Line2D([], [], **properties)
+
+
+def paper_name(source: str) -> str:
+    """What the legend calls a paper's values, by their source."""
+    return "paper" if source == "printed" else f"paper ({source})"
+
+
+def panel_width(axes: Axes) -> float:
+    """The width in inches of a panel's share of the figure."""
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None and grid is not None
+    return float(figure.bbox.width / figure.dpi / grid.ncols)
