@@ -20,7 +20,7 @@ from cohort.core.errors import Refused, UserError, explained, refusal
 from cohort.core.files import replacing, write_text
 from cohort.core.hdf5 import new_hdf5
 
-GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import pytest
 
 from cohort.core import hdf5
 from cohort.core.errors import UserError
-from cohort.core.hdf5 import SEAL, new_hdf5
+from cohort.core.hdf5 import SEAL_BYTES, new_hdf5
 from cohort.data import store
 from cohort.partition import deal
 from cohort.records import record
@@ -137,14 +137,14 @@ def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
     write, read, sentence = KINDS[kind]
     write(path)
     good, expected = path.read_bytes(), told(read(path))
-    places = sorted({*range(SEAL), *RNG.integers(SEAL, len(good), FLIPS).tolist()})
+    places = sorted({*range(SEAL_BYTES), *RNG.integers(SEAL_BYTES, len(good), FLIPS).tolist()})
     found = 0
     for place in places:
         bad = bytearray(good)
         bad[place] ^= 1 << RNG.integers(8)
         path.write_bytes(bad)
         try:
-            assert told(read(path)) == expected and place < SEAL, (
+            assert told(read(path)) == expected and place < SEAL_BYTES, (
                 place
             )  # in the seal, and harmless there
         except UserError as error:
@@ -152,14 +152,14 @@ def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
                 f"{path} {sentence.partition('{')[0]}"
             ) and "\n" not in str(error)
             found += 1
-    assert found >= len(places) - SEAL
+    assert found >= len(places) - SEAL_BYTES
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cut_file_a_longer_one_and_a_lost_page_are_found(kind: str, path: Path):
     KINDS[kind][0](path)
     good = path.read_bytes()
-    for length in {*RNG.integers(SEAL, len(good), 30).tolist(), len(good) - 1}:
+    for length in {*RNG.integers(SEAL_BYTES, len(good), 30).tolist(), len(good) - 1}:
         path.write_bytes(good[:length])
         refused(kind, path)
     path.write_bytes(good + b"\0")
@@ -218,13 +218,13 @@ def test_the_seal_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with new_hdf5(tmp_path / "a.h5") as file:
         file["small"], file["group/large"], file["other"] = np.arange(3), values, values[::-1]
     content = (tmp_path / "a.h5").read_bytes()
-    seal = json.loads(content[:SEAL])
+    seal = json.loads(content[:SEAL_BYTES])
     assert seal["large"]["group/large"] == [
         content.index(values.tobytes()),
         1000,
         zlib.crc32(values.tobytes()),
     ]
-    rest = content[SEAL:].replace(values.tobytes(), b"").replace(values[::-1].tobytes(), b"")
+    rest = content[SEAL_BYTES:].replace(values.tobytes(), b"").replace(values[::-1].tobytes(), b"")
     assert seal["sha256"] == hashlib.sha256(rest).hexdigest()
 
 

@@ -65,6 +65,7 @@ def test_counts_are_those_worked_out_by_hand(row: dict[str, str]):
     assert counts.weights == int(row["weights"])
     assert counts.multiply_adds == int(row["multiply_adds"])
     assert counts.outputs == int(row["outputs"]) + LEFT_OUT.get(row["model"], 0)
+    assert counts.outputs < 1.01 * int(row["outputs"])  # and so are estimates of memory
 
 
 def test_every_model_is_counted():
