@@ -109,12 +109,12 @@ KINDS: dict[str, Kind] = {
     "shards": (
         write_shards,
         deal.read,
-        "cannot be read as shards ({}); delete it and start again: it is dealt anew",
+        "cannot be read as shards ({}); delete it and start again to deal it anew",
     ),
     "data": (
         write_data,
         read_data,
-        "cannot be read as prepared data ({}); delete it and start again: it is prepared anew",
+        "cannot be read as prepared data ({}); delete it and start again to prepare it anew",
     ),
 }
 

@@ -303,7 +303,7 @@ IMPOSSIBLE = {
         10,
         1000,
         4,
-        "'roles-2' lets clients share samples as it is",
+        "'roles-2' already lets clients share samples",
     ),
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.partition import Pool, dirichlet
+from cohort.partition import Pool
+from cohort.partition.schemes import dirichlet
 from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cohort.partition import Pool, parse_name
 from cohort.partition.scheme import Scheme
-from cohort.partition.schemes.overlap import evenly
+from cohort.partition.schemes.overlap import share_evenly
 
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
 NAMES = [
@@ -94,7 +94,7 @@ def test_regular_clients_lend_evenly(name: str, seed: int):
 @settings(derandomize=True, deadline=None)
 def test_evenly(available: list[int], data: st.DataObject):
     total = data.draw(st.integers(0, sum(available)))
-    gives = evenly(total, np.array(available))
+    gives = share_evenly(total, np.array(available))
     assert gives.sum() == total
     assert (gives >= 0).all() and (gives <= available).all()
     assert (gives[gives < available] >= gives.max() - 1).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.roles import Roles, hands
+from cohort.partition.schemes.roles import Roles, dealt_roles
 
 SIZES = [5, 40, 7, 7, 300, 1, 22, 7, 90, 13, 2, 61]
 BY_SIZE = [
@@ -113,7 +113,7 @@ def test_roles_without_samples_are_not_dealt():
 @pytest.mark.parametrize("k", [1, 5, 10, 50])
 def test_hundred_clients_of_about_as_many_roles_as_shakespeare_has(roles: int, k: int):
     """Each client has k roles, and no role is dealt to two more clients than another where the deal goes round whole."""
-    dealt = hands(roles, 100, k)
+    dealt = dealt_roles(roles, 100, k)
     assert all(len(set(hand)) == k for hand in dealt.tolist())
     times = np.bincount(dealt.ravel(), minlength=roles)
     assert times.sum() == 100 * k and np.ptp(times) <= 1

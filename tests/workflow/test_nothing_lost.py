@@ -89,7 +89,7 @@ def test_training_on_request_without_shards_and_data(finished: Project):
         line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")
     }
     assert len(said) == 1 and "Traceback" not in output
-    assert said.pop().endswith(" is not there; start again: it is prepared anew")
+    assert said.pop().endswith(" is missing; start again to prepare it anew")
     jobs = finished.planned()
     assert (jobs["train"], jobs["prepare"]) == (6, 1)
     finished.snakemake()

@@ -48,11 +48,11 @@ def _opened(path: str | Path) -> Iterator[Sealed]:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
     except FileNotFoundError:
-        raise UserError(f"{path} is not there; start again: it is prepared anew") from None
+        raise UserError(f"{path} is missing; start again to prepare it anew") from None
     except Exception as error:  # a file that was not written here may raise anything
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew"
+            f"{path} cannot be read as prepared data ({reason}); delete it and start again to prepare it anew"
         ) from None
 
 
