@@ -15,10 +15,10 @@ from cohort.data.images import (
     CONTRAST,
     SATURATION,
     blended,
+    cropped,
+    flipped,
     gray,
     hue_shifted,
-    mirrored,
-    windows,
 )
 from tests.vision import functional
 
@@ -53,7 +53,7 @@ def one_by_one(change: Callable[..., Tensor], images: Tensor, *parameters: list)
 def test_windows(border: str, dtype: torch.dtype):
     images = pictures(dtype)
     top, left = torch.arange(40) % 9, torch.arange(40) % 7
-    found = windows(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
+    found = cropped(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
     padded = functional.pad(images, [3, 4, 3, 4], padding_mode=border)
     expected = one_by_one(
         lambda image, y, x: functional.crop(image, y, x, 7, 6), padded, top.tolist(), left.tolist()
@@ -69,7 +69,7 @@ def test_mirrored(dtype: torch.dtype):
         images,
         condition.tolist(),
     )
-    assert torch.equal(mirrored(images, condition), expected)
+    assert torch.equal(flipped(images, condition), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
