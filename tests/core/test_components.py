@@ -107,7 +107,8 @@ def test_canonical_leaves_out_what_is_no_field():
 
 
 def test_canonical_makes_1_and_1_0_one_value():
-    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a digest is made from."""
+    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a
+    digest is made from."""
     whole, broken = (
         canonical(Example, {"share": 1, "count": 7}),
         canonical(Example, {"share": 1.0, "count": 7.0}),
@@ -185,7 +186,8 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
 
 
 def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
-    """Not what a file only imports, not an alias, not a subclass without a name of its own, nothing that is no component."""
+    """Not what a file only imports, not an alias, not a subclass without a name of its own, nothing
+    that is no component."""
     found = catalog("zoo", zoo)
     assert list(found) == ["another", "one", "two"]
     places = [(cls.__module__, cls.__name__) for cls in found.values()]

@@ -1,4 +1,5 @@
-"""A file that changed after it was written is never read: a flipped bit, a cut, a lost page. And what an enemy's file may not do."""
+"""A file that changed after it was written is never read: a flipped bit, a cut, a lost page. And
+what an enemy's file may not do."""
 
 from __future__ import annotations
 
@@ -195,7 +196,8 @@ def test_a_file_of_the_first_versions_is_read(
 
 
 def test_labels_are_read_without_the_values(path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Dealing looks at no pixel, so none is summed up for it; each split's values are summed up when it is read, and no other's."""
+    """Dealing looks at no pixel, so none is summed up for it; each split's values are summed up
+    when it is read, and no other's."""
     write_data(path)
     looked: list[int] = []
     monkeypatch.setattr(

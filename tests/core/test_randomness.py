@@ -77,7 +77,8 @@ def test_two_generators_of_one_address_share_no_state():
 
 
 def test_addresses_do_not_collide():
-    """7,500 addresses near one another; the chance that any two of 7,500 random 63-bit numbers agree is 3e-12."""
+    """7,500 addresses near one another; the chance that any two of 7,500 random 63-bit numbers
+    agree is 3e-12."""
     purposes = ("partition", "selection", "batches")
     seeds = [
         torch_seed(s, p, round=r, client=c)
@@ -112,7 +113,8 @@ def test_draws_are_uniform_over_neighboring_addresses():
 
 
 def test_the_address_is_spelled_as_it_always_was():
-    """Another spelling would silently give every cell of every lab other draws under the same digest."""
+    """Another spelling would silently give every cell of every lab other draws under the same
+    digest."""
     word = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
     expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))).random(
         3
@@ -181,7 +183,8 @@ def planned_cell(**changes) -> Planned:
 
 
 def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Another word at any of these places would give every cell other numbers under the same digest."""
+    """Another word at any of these places would give every cell other numbers under the same
+    digest."""
     monkeypatch.chdir(tmp_path)
     loaded = task.load_task(planned_cell(), torch.device("cpu"))
     assert asked == {

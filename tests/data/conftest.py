@@ -1,4 +1,5 @@
-"""An empty working directory, and a web server on this machine that answers as a test tells it to."""
+"""An empty working directory, and a web server on this machine that answers as a test tells it
+to."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class Server:
-    """Answers to each path, one after another, the last for ever: bytes, a status, or (bytes, how many of them to send)."""
+    """Answers to each path, one after another, the last for ever: bytes, a status, or (bytes, how
+    many of them to send)."""
 
     url: str = ""
     answers: dict[str, list[bytes | int | tuple[bytes, int]]] = field(default_factory=dict)

@@ -1,7 +1,9 @@
-"""Tiny files in the exact form of those who publish pictures: CINIC-10, Tiny ImageNet, MedMNIST, brain tumors, PACS and Digits-DG.
+"""Tiny files in the exact form of those who publish pictures: CINIC-10, Tiny ImageNet, MedMNIST,
+brain tumors, PACS and Digits-DG.
 
-Each picture is of one color, which says whose part, group, class and number it is; its upper right quarter is white. For each class, and in
-each group, there are two pictures for training and one for testing.
+Each picture is of one color, which says whose part, group, class and number it is; its upper right
+quarter is white. For each class, and in each group, there are two pictures for training and one for
+testing.
 """
 
 from __future__ import annotations
@@ -148,7 +150,8 @@ def tumor_members() -> Iterator[tuple[str, bytes]]:
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
-    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken picture among them."""
+    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken
+    picture among them."""
     lists: dict[str, list[str]] = {}
     for part, place in (("train", "train"), ("test", "crossval")):
         for item in known("pacs", part):

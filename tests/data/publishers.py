@@ -1,5 +1,6 @@
-"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and both as they are packed; archives of
-pictures and of arrays (picture_publishers.py), texts and tables (row_publishers.py)."""
+"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and
+both as they are packed; archives of pictures and of arrays (picture_publishers.py), texts and
+tables (row_publishers.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ CIFAR_FOLDERS = {
 
 
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
-    """The files that a data set's parser reads, by name: each class twice as often for training as for testing."""
+    """The files that a data set's parser reads, by name: each class twice as often for training as
+    for testing."""
     rng = np.random.default_rng([seed, *dataset.encode()])
     if dataset in PICTURE_SETS:
         return picture_contents(dataset)
@@ -126,7 +128,8 @@ def _names(count: int) -> list[str]:
 
 
 class Python2Pickler(pickle._Pickler):
-    """Protocol 2 with the texts of Python 2 and the names of NumPy 1, opcode by opcode as the publisher's files have them."""
+    """Protocol 2 with the texts of Python 2 and the names of NumPy 1, opcode by opcode as the
+    publisher's files have them."""
 
     dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)
 
@@ -171,7 +174,8 @@ def gz(content: bytes) -> bytes:
 
 
 def packed(dataset: str) -> dict[str, bytes]:
-    """What the publisher offers, by file name: a .gz for each file, or one archive with a folder."""
+    """What the publisher offers, by file name: a .gz for each file, or one archive with a
+    folder."""
     if dataset in IDX_FOLDERS:
         return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]

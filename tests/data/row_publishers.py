@@ -1,4 +1,5 @@
-"""Files of rows in the exact form of those who publish them: Gutenberg's text, the table that Flower Labs cut from it, UCI's covertype."""
+"""Files of rows in the exact form of those who publish them: Gutenberg's text, the table that
+Flower Labs cut from it, UCI's covertype."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def table(rows: Iterable[Iterable[str]]) -> str:
 
 
 def forest(*sizes: int, seed: int = 0) -> np.ndarray:
-    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40 soils, the kind."""
+    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40
+    soils, the kind."""
     rng = np.random.default_rng(seed)
     kinds = rng.permutation(np.repeat(np.arange(1, len(sizes) + 1), sizes))
     numbers = rng.integers(

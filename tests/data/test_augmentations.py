@@ -1,4 +1,5 @@
-"""Augmentations: what their random numbers mean, against torchvision image by image, and that no image depends on its batch."""
+"""Augmentations: what their random numbers mean, against torchvision image by image, and that no
+image depends on its batch."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def moved(image: Tensor, numbers: list[float], border: str) -> Tensor:
 
 
 def jittered(image: Tensor, numbers: list[float]) -> Tensor:
-    """The order is the first number, the four strengths the next ones; the ranges are those that torchvision's own transform draws from."""
+    """The order is the first number, the four strengths the next ones; the ranges are those that
+    torchvision's own transform draws from."""
     *blends, turn = ORDERS[int(numbers[0] * 24)]
     for change in (*blends[:turn], 3, *blends[turn:]):
         low, high = (JITTER.brightness, JITTER.contrast, JITTER.saturation, JITTER.hue)[change]
@@ -104,7 +106,8 @@ def test_everything_happens_on_the_images_device(name: str):
 
 @pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])
 def test_the_middle_window_is_the_image_and_each_window_is_as_likely(name: str):
-    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the images are mirrored."""
+    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the
+    images are mirrored."""
     steps = (torch.arange(9, dtype=torch.float64) + 0.5) / 9
     numbers = torch.cartesian_prod(steps, steps, torch.tensor([0.25, 0.75], dtype=torch.float64))
     images = torch.zeros(162, 1, 32, 32)

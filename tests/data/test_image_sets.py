@@ -1,4 +1,5 @@
-"""The parsers of MNIST's and CIFAR's files, on tiny files in the publishers' formats, and on what is none."""
+"""The parsers of MNIST's and CIFAR's files, on tiny files in the publishers' formats, and on what
+is none."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 def test_from_a_mirror_to_the_store(
     dataset: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The declarations of config/datasets.yaml with the generated files' own checksums and sizes."""
+    """The declarations of config/datasets.yaml with the generated files' own checksums and
+    sizes."""
     monkeypatch.chdir(tmp_path)
     wanted, offered = contents(dataset), packed(dataset) if form == "packed" else contents(dataset)
     folder = publishers.IDX_FOLDERS | publishers.CIFAR_FOLDERS
@@ -257,7 +259,8 @@ def test_the_page_of_measured_data_is_of_the_declared_files():
 
 
 def row_of(dataset: str, name: str, raw: dict[str, Any]) -> str:
-    """The real file with its checksum, or a generated one where the real one was not to be had when the page was made."""
+    """The real file with its checksum, or a generated one where the real one was not to be had when
+    the page was made."""
     real = rf"{raw.get('sha256', '[0-9a-f]{64}')} \| real"
     origin = (
         real

@@ -1,4 +1,5 @@
-"""Parts of augmentations, each image with parameters of its own, against torchvision image by image."""
+"""Parts of augmentations, each image with parameters of its own, against torchvision image by
+image."""
 
 from __future__ import annotations
 

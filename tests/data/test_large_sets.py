@@ -1,4 +1,5 @@
-"""Preparing and loading take the memory of a block, however large the set: measured in processes of their own."""
+"""Preparing and loading take the memory of a block, however large the set: measured in processes of
+their own."""
 
 from __future__ import annotations
 

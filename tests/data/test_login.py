@@ -1,4 +1,5 @@
-"""Data sets behind a login: from where the config says, a zip or a folder, or from the mirror; and files whose only checksum is an MD5."""
+"""Data sets behind a login: from where the config says, a zip or a folder, or from the mirror; and
+files whose only checksum is an MD5."""
 
 from __future__ import annotations
 

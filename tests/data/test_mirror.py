@@ -1,4 +1,5 @@
-"""A local mirror: the publishers' files, packed or not, anywhere below it; checksums tell which is which."""
+"""A local mirror: the publishers' files, packed or not, anywhere below it; checksums tell which is
+which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The parsers of sets of pictures, on tiny files in their publishers' formats: every picture is found, with its class, group and colors."""
+"""The parsers of sets of pictures, on tiny files in their publishers' formats: every picture is
+found, with its class, group and colors."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def test_what_was_read_is_noted():
 
 
 def test_resizing_takes_the_mean_of_what_a_pixel_covers():
-    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the nearest pixel would give 0 or 200."""
+    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the
+    nearest pixel would give 0 or 200."""
     from cohort.data.pictures import resized
 
     stripes = np.zeros((1, 224, 224, 3), dtype=np.uint8)

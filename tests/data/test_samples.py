@@ -14,7 +14,8 @@ from cohort.data.store import FORMAT
 
 
 def test_inputs_are_scaled_and_standardized_channel_by_channel():
-    """Two channels of 1x2 pixels, scale 200: (value / 200 - mean) / std with means 0.5 and 0.25 and deviations 0.25 and 0.5."""
+    """Two channels of 1x2 pixels, scale 200: (value / 200 - mean) / std with means 0.5 and 0.25 and
+    deviations 0.25 and 0.5."""
     images = torch.tensor([[[[0, 200]], [[100, 50]]], [[[100, 50]], [[200, 0]]]], dtype=torch.uint8)
     mean, std = (
         torch.tensor(values, dtype=torch.float64).view(-1, 1, 1)

@@ -1,4 +1,5 @@
-"""Shakespeare: who says what is found by hand, windows by brute force; the real text has LEAF's published numbers."""
+"""Shakespeare: who says what is found by hand, windows by brute force; the real text has LEAF's
+published numbers."""
 
 from __future__ import annotations
 
@@ -313,7 +314,8 @@ def real() -> Path:
 
 
 def test_the_real_text_has_the_published_numbers():
-    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the size of the table."""
+    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the
+    size of the table."""
     facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
     users = {user: text for user, text in said(real()).items() if len(text) > 80}
     sizes = np.array([len(text) - 80 for text in users.values()])
@@ -338,7 +340,8 @@ def quoted(field: str) -> int:
 
 
 def size_of_rows(user: str, text: str) -> int:
-    """Bytes of a user's rows: 80 characters and one more, two commas, a line break, and what quoting adds."""
+    """Bytes of a user's rows: 80 characters and one more, two commas, a line break, and what
+    quoting adds."""
     quotes, special = (
         np.concatenate([[0], np.cumsum([character in marks for character in text])])
         for marks in ('"', '",')

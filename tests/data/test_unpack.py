@@ -1,4 +1,5 @@
-"""Hostile and broken .gz and .tar.gz files, past their checksums: one sentence each, and nothing is written anywhere else."""
+"""Hostile and broken .gz and .tar.gz files, past their checksums: one sentence each, and nothing is
+written anywhere else."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_a_gz_that_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.Mon
 def refused(
     packed: bytes, sentence: str, member: str, folder: Path, patch: pytest.MonkeyPatch
 ) -> None:
-    """By unpacking itself, and, with the right MD5, by the download stage, which leaves nothing but what was there."""
+    """By unpacking itself, and, with the right MD5, by the download stage, which leaves nothing but
+    what was there."""
     patch.chdir(folder)
     source = Path("mirror/set.tar.gz")
     source.parent.mkdir()

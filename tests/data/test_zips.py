@@ -1,4 +1,5 @@
-"""Hostile and broken zips, pictures and arrays: one sentence each, in little memory, and nothing is written anywhere."""
+"""Hostile and broken zips, pictures and arrays: one sentence each, in little memory, and nothing is
+written anywhere."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ HOSTILE = {
     ),
     "a member that is too large": (
         lambda: zip_of({"folder/values": bytes(60_000)}),
-        "of 60000 bytes, more than the 50000 that are believed",
+        "of 60000 bytes, more than the 50000 that are allowed",
     ),
     "many that are too large": (
         lambda: zip_of({f"{n}": bytes(40_000) for n in range(4)}),
@@ -136,7 +137,7 @@ def test_a_file_of_a_stream_that_is_too_large():
     files = tar_files(Path("set.tar.gz"), 1000)
     assert next(files) == ("a", b"x" * 10)
     with pytest.raises(
-        UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are believed$"
+        UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are allowed$"
     ):
         next(files)
 
@@ -199,7 +200,7 @@ BROKEN = {
     "a bomb": (lambda: huge(20_000, 10_000), "is no picture that can be read ("),
     "half a bomb": (
         lambda: huge(8_000, 7_000),
-        "is no picture that can be read (8000 x 7000 pixels are more than are believed)",
+        "is no picture that can be read (8000 x 7000 pixels are more than are allowed)",
     ),
     "another size": (
         lambda: picture_file(PIXELS[:31], "PNG"),

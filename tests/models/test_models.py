@@ -97,9 +97,11 @@ def test_images_too_small_are_refused(name: str, least: int):
 
 
 def test_lenet5_by_hand():
-    """One image of ones, all weights 1/32, no biases: each layer's outputs are equal, so the whole is a product of widths.
+    """One image of ones, all weights 1/32, no biases: each layer's outputs are equal, so the whole
+    is a product of widths.
 
-    First convolution 75/32, second 150/32 of that, then 400/32, 120/32 and 84/32 of what came before.
+    First convolution 75/32, second 150/32 of that, then 400/32, 120/32 and 84/32 of what came
+    before.
     """
     network = MODELS["lenet5"]().build(RGB, 10).double()
     for name, parameter in network.named_parameters():
@@ -133,7 +135,8 @@ def test_pooling_first_is_the_same_to_the_bit():
 
 
 def test_an_lstm_by_hand():
-    """Gates in numpy, one character after the other, in torch's order: input, forget, cell, output."""
+    """Gates in numpy, one character after the other, in torch's order: input, forget, cell,
+    output."""
     torch.manual_seed(3)
     network = MODELS["char-lstm"]().build((5,), 7).double()
     weights = {name: tensor.detach().numpy() for name, tensor in network.named_parameters()}
@@ -168,7 +171,8 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
 def test_channels_may_lie_side_by_side_in_both_precisions(
     name: str, dtype: torch.dtype, tolerance: float
 ):
-    """As a task is loaded, the network answers as it does in plain float64, relative to its largest score."""
+    """As a task is loaded, the network answers as it does in plain float64, relative to its largest
+    score."""
     torch.manual_seed(2)
     network = MODELS[name]().build(RGB, 7).eval()
     images = torch.randn(1, *RGB)

@@ -23,7 +23,8 @@ def of_kind(network: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
 
 @pytest.mark.parametrize(("name", "theirs"), [("vgg11", "vgg11"), ("vgg11-bn", "vgg11_bn")])
 def test_before_the_linear_layer_it_is_torchvisions_to_the_bit(name: str, theirs: str):
-    """The same weights, the same images: features, gradients and statistics agree, though we pool before the ReLU."""
+    """The same weights, the same images: features, gradients and statistics agree, though we pool
+    before the ReLU."""
     torch.manual_seed(5)
     ours = MODELS[name]().build(RGB, 10)[:-1]
     features = from_torchvision("models").get_model(theirs, weights=None).features
@@ -41,8 +42,8 @@ def test_before_the_linear_layer_it_is_torchvisions_to_the_bit(name: str, theirs
 
 
 def test_first_weights_are_those_of_niid_bench():
-    """Convolutions are normal with a variance of two by nine times the channels after them, without biases; the linear layer is PyTorch's
-    own: uniform up to the root of one by 512."""
+    """Convolutions are normal with a variance of two by nine times the channels after them, without
+    biases; the linear layer is PyTorch's own: uniform up to the root of one by 512."""
     torch.manual_seed(6)
     network = MODELS["vgg11"]().build(RGB, 10)
     convolutions = of_kind(network, nn.Conv2d)
@@ -56,7 +57,8 @@ def test_first_weights_are_those_of_niid_bench():
 
 
 def test_images_can_be_told_apart_from_the_beginning():
-    """With PyTorch's own first weights, features of different images differ a hundred times less, and training hardly starts."""
+    """With PyTorch's own first weights, features of different images differ a hundred times less,
+    and training hardly starts."""
     torch.manual_seed(7)
     features = MODELS["vgg11"]().build(RGB, 10)[:-1]
     images = torch.randn(16, *RGB)

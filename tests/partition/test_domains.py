@@ -1,4 +1,5 @@
-"""domains-d, onedomain-i and dirdomains-alpha: which domains a client holds, and how what a domain has of each class is split."""
+"""domains-d, onedomain-i and dirdomains-alpha: which domains a client holds, and how what a domain
+has of each class is split."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def test_the_other_domains_are_equally_likely():
 
 
 def test_which_samples_a_holder_gets_is_chance():
-    """Two holders of ten samples of one domain: each sample lies at client 0 in half of 1,000 draws, give or take 15.8."""
+    """Two holders of ten samples of one domain: each sample lies at client 0 in half of 1,000
+    draws, give or take 15.8."""
     pool, held = Pool(np.arange(10) % 3, np.zeros(10, dtype=int)), np.zeros(10)
     for seed in range(1000):
         held[parse_name("domains-1").deal(pool, 2, np.random.default_rng(seed))[0]] += 1
@@ -110,7 +112,8 @@ def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int
 
 
 def test_dirichlet_over_domains_skews_domains_and_not_classes():
-    """Within a client and domain classes come as they do in the domain: the largest of its domains has every class."""
+    """Within a client and domain classes come as they do in the domain: the largest of its domains
+    has every class."""
     for seed in range(5):
         counts = tables("dirdomains-0.5", 10, seed)
         largest = counts[np.arange(10), counts.sum(axis=2).argmax(axis=1)]

@@ -36,7 +36,8 @@ def dealt(
 
 
 def test_figure_1_of_peco():
-    """An overlapping client with 3 samples of its own shares 3 more, one with each of three clients: a ratio of 50 %."""
+    """An overlapping client with 3 samples of its own shares 3 more, one with each of three
+    clients: a ratio of 50 %."""
     _, own, borrowed = dealt("iid-overlap0.5x1", 0, np.zeros(12, dtype=np.int64), 4)
     (client,) = (place for place, extra in enumerate(borrowed) if len(extra))
     assert [len(part) for part in own] == [3, 3, 3, 3]
@@ -67,7 +68,8 @@ def test_an_overlapping_client_borrows_its_ratio(name: str, seed: int):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
-    """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and nobody borrows a sample twice."""
+    """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and
+    nobody borrows a sample twice."""
     _, own, borrowed = dealt(name, seed)
     np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(LABELS)))
     of_regular = np.concatenate(
@@ -81,7 +83,8 @@ def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
 def test_regular_clients_lend_evenly(name: str, seed: int):
-    """Two clients lend numbers that differ by more than one only where the smaller one lends all that it has."""
+    """Two clients lend numbers that differ by more than one only where the smaller one lends all
+    that it has."""
     _, own, borrowed = dealt(name, seed)
     regular = [part for part, extra in zip(own, borrowed, strict=True) if not len(extra)]
     for extra in (extra for extra in borrowed if len(extra)):
@@ -118,7 +121,8 @@ def test_the_first_overlapping_clients_are_the_same_for_more_of_them():
 
 
 def test_every_client_overlaps_equally_often():
-    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) = 12.9."""
+    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) =
+    12.9."""
     times = np.zeros(12)
     for seed in range(1200):
         times += [len(extra) > 0 for extra in dealt("iid-overlap0.2x2", seed, LABELS[:60])[2]]
@@ -174,7 +178,8 @@ REPLACING = [f"{name}-replace" for name in NAMES]
 @pytest.mark.parametrize("name", REPLACING)
 @pytest.mark.parametrize("seed", range(3))
 def test_with_replace_a_client_keeps_its_size(name: str, seed: int):
-    """It borrows its ratio of what it was dealt, from clients that borrow nothing and keep all they have, and gives up as many samples."""
+    """It borrows its ratio of what it was dealt, from clients that borrow nothing and keep all they
+    have, and gives up as many samples."""
     scheme, kept, borrowed = dealt(name, seed)
     whole = dealt(name.partition("-overlap")[0], seed)[1]
     unmatched = list(scheme.ratios)

@@ -21,7 +21,8 @@ def sizes(alpha: float, minimum: int, samples: int, clients: int, seed: int) -> 
 
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_sizes_have_the_moments_of_the_dirichlet_distribution(alpha: float):
-    """Of a sample that is large enough for a minimum of 1 to change nothing: mean p = 1/8, variance p (1-p) / (8 alpha + 1)."""
+    """Of a sample that is large enough for a minimum of 1 to change nothing: mean p = 1/8, variance
+    p (1-p) / (8 alpha + 1)."""
     shares = np.array([sizes(alpha, 1, 100_000, 8, seed) for seed in range(500)]) / 100_000
     variance = 7 / 64 / (8 * alpha + 1)
     assert np.abs(shares.mean(axis=0) - 1 / 8).max() < 4 * np.sqrt(variance / 500)
@@ -35,7 +36,8 @@ def test_everyone_gets_the_minimum(seed: int):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_labels_have_no_say(seed: int):
-    """The same parts whatever the labels, and each client holds every class in nearly equal shares."""
+    """The same parts whatever the labels, and each client holds every class in nearly equal
+    shares."""
     labels = np.random.default_rng(9).permutation(np.repeat(np.arange(10), 1000))
     parts, others = (
         Quantity(alpha=0.5).deal(Pool(given), 8, np.random.default_rng(seed))

@@ -30,7 +30,8 @@ def classes_held(low: int, high: int) -> np.ndarray:
 
 
 def test_classes_per_client_of_sections_4_1_and_4_2():
-    """U{1..50}: the authors' seed gave a mean of 24.38, at least 2 and at most 49; over seeds the mean is 23 to 30."""
+    """U{1..50}: the authors' seed gave a mean of 24.38, at least 2 and at most 49; over seeds the
+    mean is 23 to 30."""
     held = classes_held(1, 50)
     means = held.mean(axis=1)
     assert 24 <= means.mean() <= 28
@@ -52,7 +53,8 @@ def test_classes_per_client_of_the_nc_partitions(low: int):
 
 
 def test_even_classes_leave_no_rest_to_pick_up():
-    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the mean is 1.73."""
+    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the
+    mean is 1.73."""
     labels = np.repeat(np.arange(100), 450)
     held = np.stack(
         [

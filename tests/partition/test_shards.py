@@ -71,7 +71,8 @@ def test_stored_shards_cover_every_sample_once(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_share_deals_the_samples_of_that_share(name: str):
-    """Half of each class, the same half for every seed, dealt by their indices in the whole data set."""
+    """Half of each class, the same half for every seed, dealt by their indices in the whole data
+    set."""
     shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
     for found in shards:
         np.testing.assert_array_equal(
@@ -101,7 +102,8 @@ def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
 
 @pytest.mark.parametrize("samples", [1.0, 0.5])
 def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: float):
-    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12 of 62 (6 of 31)."""
+    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12
+    of 62 (6 of 31)."""
     plain, shards = (dealt(partition=name, samples=samples) for name in ("iid", "iid-overlap0.2x2"))
     assert plain.overlap is None
     assert np.sort(shards.overlap).tolist() == [0] * 8 + [12 / 62] * 2
@@ -131,7 +133,8 @@ def test_validation_samples_are_set_aside_before_dealing(name: str, samples: flo
 
 
 def test_validation_is_drawn_evenly():
-    """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate by 8; six deviations are room for all."""
+    """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate
+    by 8; six deviations are room for all."""
     counts = np.zeros(500)
     for seed in range(400):
         counts[dealt(validation=100, seed=seed).validation] += 1
@@ -170,8 +173,9 @@ def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
 
 
 def test_clients_that_hold_a_role_together_share_all_of_it():
-    """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing is shared and the last is left out; five
-    hold 200, 180, 70, 50 and the first again. Two of two each hold 200 + 70 and 180 + 50."""
+    """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing
+    is shared and the last is left out; five hold 200, 180, 70, 50 and the first again. Two of two
+    each hold 200 + 70 and 180 + 50."""
     three, five, two = (
         dealt("grouped.h5", partition=name, clients=clients)
         for name, clients in (("roles-1", 3), ("roles-1", 5), ("roles-2", 2))
@@ -186,7 +190,8 @@ def test_clients_that_hold_a_role_together_share_all_of_it():
 
 
 def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold_too():
-    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first, the third and second."""
+    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first,
+    the third and second."""
     shards = dealt("grouped.h5", partition="roles-2", clients=3)
     assert shards.label_counts.sum(axis=1).tolist() == [250, 380, 250]
     assert shards.overlap.tolist() == pytest.approx([200 / 250, 380 / 380, 180 / 250])
@@ -194,7 +199,8 @@ def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold
 
 @pytest.mark.parametrize("name", ["domains-2", "onedomain-3", "dirdomains-0.5", "roles-2"])
 def test_groups_are_those_of_the_samples_that_are_left(name: str):
-    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by their own groups."""
+    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by
+    their own groups."""
     shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
     left = np.setdiff1d(share_of(LABELS, 0.5, "train share"), shards.validation)
     assert len(shards.validation) == 30
@@ -224,7 +230,8 @@ def test_a_client_without_samples_has_an_empty_shard():
 
 
 def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
-    """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds then."""
+    """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds
+    then."""
     plain, shards = (dealt(partition=name) for name in ("iid", "iid-overlap0.2x2-replace"))
     assert np.sort(shards.overlap).tolist() == [0] * 8 + [0.2] * 2
     left_out = np.setdiff1d(np.arange(len(LABELS)), np.concatenate(shards.indices))

@@ -1,4 +1,5 @@
-"""Models and augmentations that cannot take a data set's samples are refused before anything is made."""
+"""Models and augmentations that cannot take a data set's samples are refused before anything is
+made."""
 
 from __future__ import annotations
 

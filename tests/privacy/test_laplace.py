@@ -24,7 +24,8 @@ def test_noise_is_laplace_of_scale_one_over_epsilon(epsilon: float):
 
 
 def test_opendp_draws_from_the_same_distribution():
-    """Its noise cannot be drawn again, so the bound is such that the test fails by chance in one of 100,000 runs."""
+    """Its noise cannot be drawn again, so the bound is such that the test fails by chance in one of
+    100,000 runs."""
     mine = (laplace(COUNTS, 0.5, np.random.default_rng(1)) - COUNTS).ravel()
     theirs = (opendp_laplace(COUNTS, 0.5) - COUNTS).ravel()
     assert stats.ks_2samp(mine, theirs).pvalue > 1e-5

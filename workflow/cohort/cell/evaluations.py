@@ -10,13 +10,14 @@ MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
 
 
 def evaluated_at_once(shape: Sequence[int]) -> int:
-    """How many samples of a shape to evaluate at once. More would be no faster and need more memory."""
+    """How many samples of a shape to evaluate at once. More would be no faster and need more
+    memory."""
     return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
 
 
 def is_evaluated(every: int | str, round: int) -> bool:
-    """Whether a round is evaluated. `50` means every 50th round; `1 until 10, 10 until 400, 50` means
-    every round up to 10, every 10th up to 400, and every 50th after that."""
+    """Whether a round is evaluated. `50` means every 50th round; `1 until 10, 10 until 400, 50`
+    means every round up to 10, every 10th up to 400, and every 50th after that."""
     for part in str(every).split(", "):
         step, _, end = part.partition(" until ")
         if not end or round <= int(end):
@@ -25,8 +26,8 @@ def is_evaluated(every: int | str, round: int) -> bool:
 
 
 def spelled_out(every: int | str, rounds: int) -> int | str:
-    """Replace `last N` by the round where it begins: `10, last 10` becomes `10 until 490, 1` for 500
-    rounds, every tenth round and each of the last ten."""
+    """Replace `last N` by the round where it begins: `10, last 10` becomes `10 until 490, 1` for
+    500 rounds, every tenth round and each of the last ten."""
     before, _, last = str(every).partition(", last ")
     if not last:
         return every

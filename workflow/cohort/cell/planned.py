@@ -1,5 +1,5 @@
-"""What the pipeline makes is planned first: settings, a digest of them, and a path that contains the
-digest.
+"""What the pipeline makes is planned first: settings, a digest of them, and a path that contains
+the digest.
 
 The driver freezes each plan in `results/plan/{digest}.json` before any job starts. A job reads that
 file and no config, so editing a study does not disturb waiting jobs.

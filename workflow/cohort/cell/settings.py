@@ -14,8 +14,8 @@ UNTIL = f"{COUNT} until {COUNT}"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a cell. A setting at its default is left out of the digest, so that new settings
-    do not change old digests."""
+    """All settings of a cell. A setting at its default is left out of the digest, so that new
+    settings do not change old digests."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models")
@@ -106,8 +106,8 @@ SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation"
 
 
 def local_work(J: str) -> tuple[int, bool]:
-    """The amount of local work and whether it counts epochs: `J4`, four steps, is (4, False); `J5e`,
-    five epochs, is (5, True)."""
+    """The amount of local work and whether it counts epochs: `J4`, four steps, is (4, False);
+    `J5e`, five epochs, is (5, True)."""
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])

@@ -49,7 +49,8 @@ def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
     """The component that a name means. `kind` says in error messages what sort of name it is."""
     if len(text) > LONGEST:
         raise UserError(
-            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, but may have at most {LONGEST}"
+            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
+            f"but may have at most {LONGEST}"
         )
     word, *values = text.split("-")
     if word not in known:

@@ -62,8 +62,8 @@ def sha256(path: str | Path) -> str:
 
 
 def code_hash(*folders: str) -> str:
-    """Hash the Python files of some of Cohort's packages, such as `"figures"`. Stages that are cheap
-    to repeat take it as a param, so that a changed package redoes them."""
+    """Hash the Python files of some of Cohort's packages, such as `"figures"`. Stages that are
+    cheap to repeat take it as a param, so that a changed package redoes them."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for file in sorted(file for folder in folders for file in (root / folder).rglob("*.py")):

@@ -47,8 +47,8 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 @contextlib.contextmanager
 def sealed_hdf5(path: str | Path) -> Iterator[Sealed]:
-    """Open an HDF5 file once its seal is verified. What is wrong with it may raise any error, because
-    the file may be malicious."""
+    """Open an HDF5 file once its seal is verified. What is wrong with it may raise any error,
+    because the file may be malicious."""
     with open(path, "rb") as stream:
         large = _verify(stream)
     with h5py.File(path) as file:

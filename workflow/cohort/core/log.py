@@ -14,8 +14,8 @@ from cohort.core.errors import UserError, explained
 
 @contextlib.contextmanager
 def logged(path: str | Path) -> Iterator[None]:
-    """Append what the block prints to a log. An error ends the process with status 1 and one line on
-    the terminal, which is also the last line of the log."""
+    """Append what the block prints to a log. An error ends the process with status 1 and one line
+    on the terminal, which is also the last line of the log."""
     path = Path(path)
     try:
         with explained(path):

@@ -20,8 +20,8 @@ BRIGHTNESS, CONTRAST, SATURATION = range(3)
 
 
 def where(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """For each image, `one` if its condition holds, else `other`. A blend by 1 or 0 is exact and, on
-    a CPU, several times as fast as `torch.where`."""
+    """For each image, `one` if its condition holds, else `other`. A blend by 1 or 0 is exact and,
+    on a CPU, several times as fast as `torch.where`."""
     return torch.lerp(other, one, condition.view(-1, 1, 1, 1).to(one.dtype))
 
 
@@ -46,8 +46,8 @@ def gray(images: Tensor) -> Tensor:
 
 
 def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """Change the brightness, contrast or saturation of each image: blend it with black, with the mean
-    of its gray version, or with its gray version."""
+    """Change the brightness, contrast or saturation of each image: blend it with black, with the
+    mean of its gray version, or with its gray version."""
     kind, factor = kind.view(-1, 1, 1, 1), factor.to(images.dtype).view(-1, 1, 1, 1)
     shades = gray(images)
     partner = shades * (kind == SATURATION) + shades.mean(dim=(1, 2, 3), keepdim=True) * (
@@ -57,8 +57,8 @@ def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
 
 
 def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
-    """Rotate the hue of each image by a share of the color circle. Like in HSV, the values of a pixel's
-    brightest and darkest channels are kept."""
+    """Rotate the hue of each image by a share of the color circle. Like in HSV, the values of a
+    pixel's brightest and darkest channels are kept."""
     red, green, blue = images.unbind(dim=1)
     brightest = images.amax(dim=1)
     spread = brightest - images.amin(dim=1)

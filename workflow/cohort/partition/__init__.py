@@ -1,5 +1,5 @@
-"""Partitions: how samples are dealt to clients. Each scheme is a file in `schemes/`; dealing depends
-only on the pool of samples, the number of clients and a random generator."""
+"""Partitions: how samples are dealt to clients. Each scheme is a file in `schemes/`; dealing
+depends only on the pool of samples, the number of clients and a random generator."""
 
 from cohort.core.component_names import parse
 from cohort.core.components import catalog

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Component):
-    """A random change of images that depends, for each image, only on its own random numbers, not on
-    the rest of the batch.
+    """A random change of images that depends, for each image, only on its own random numbers, not
+    on the rest of the batch.
 
     Planning imports every augmentation, and must not import torch: use `cohort.core.lazy` for it.
     """

@@ -10,8 +10,8 @@ from cohort.partition.schemes.classes import Classes
 
 @dataclass(frozen=True, kw_only=True)
 class Covering(Classes):
-    """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are just
-    long enough to cover all classes, whose samples are split evenly among their holders.
+    """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
+    just long enough to cover all classes, whose samples are split evenly among their holders.
 
     NIID-Bench assigns one class per client, which leaves about 35 of 100 classes unheld by ten
     clients of ten classes; the accuracies that Stratify prints need every class. With as many

@@ -60,8 +60,8 @@ class Dirichlet(Scheme):
     def draw_cuts(
         self, per_class: np.ndarray, clients: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw once: for each class (rows), the boundaries between the clients' samples, from 0 to the
-        size of the class."""
+        """Draw once: for each class (rows), the boundaries between the clients' samples, from 0 to
+        the size of the class."""
         mean_size = per_class.sum() / clients
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)

@@ -15,8 +15,8 @@ from cohort.partition.schemes.dirichlet import Dirichlet
 
 @dataclass(frozen=True, kw_only=True)
 class Domains(Scheme):
-    """Stratify's #D = d: client i holds domain i mod G and d-1 others drawn at random. Each class of
-    a domain is split evenly among the domain's holders."""
+    """Stratify's #D = d: client i holds domain i mod G and d-1 others drawn at random. Each class
+    of a domain is split evenly among the domain's holders."""
 
     name: ClassVar[str] = "domains"
     d: int = parameter(minimum=1, help="domains per client")
