@@ -45,14 +45,14 @@ def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
 
 
 def write(dataset: str, folder: Path) -> None:
-    """The same as files."""
+    """The data set's files, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents(dataset).items():
         (folder / name).write_bytes(content)
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """How many samples they hold."""
+    """How many samples each split holds."""
     if dataset in PICTURE_SETS:
         return picture_counts(dataset)
     if dataset in ROW_SETS:
@@ -151,7 +151,7 @@ class Python2Pickler(pickle._Pickler):
 
 
 def python2_pickle(content: Mapping[str, Any]) -> bytes:
-    """As Python 2 would have written it."""
+    """Pickle an object as Python 2 did."""
     file = io.BytesIO()
     Python2Pickler(file, protocol=2).dump(dict(content))
     return file.getvalue()
@@ -169,7 +169,7 @@ def tar_gz(members: Mapping[str, bytes | tarfile.TarInfo]) -> bytes:
 
 
 def gz(content: bytes) -> bytes:
-    """The same bytes at any time of day."""
+    """Compress with a fixed time, so that equal contents give equal bytes."""
     return gzip.compress(content, mtime=0)
 
 

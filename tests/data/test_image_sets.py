@@ -1,5 +1,4 @@
-"""The parsers of MNIST's and CIFAR's files, on tiny files in the publishers' formats, and on what
-is none."""
+"""The parsers of MNIST and CIFAR, on tiny files in the publishers' formats and on invalid ones."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ def test_cifar10_batches_follow_each_other(tmp_path: Path):
     assert test.labels.tolist() == [5]
 
 
-def test_a_pickle_of_today_is_read_too(tmp_path: Path):
+def test_a_pickle_of_current_versions_is_read_too(tmp_path: Path):
     (tmp_path / "batch").write_bytes(
         pickle.dumps({b"data": np.arange(6, dtype=np.uint8)}, protocol=4)
     )
@@ -126,7 +125,7 @@ def test_a_pickle_of_today_is_read_too(tmp_path: Path):
 
 
 class Foreign:
-    """What a pickle made to deceive looks like: it writes a file as soon as it is read."""
+    """A malicious pickle: unpickling it naively writes a file."""
 
     def __reduce__(self) -> Any:
         return Path.write_text, (Path("written"), "by a pickle")

@@ -1,5 +1,4 @@
-"""Parts of augmentations, each image with parameters of its own, against torchvision image by
-image."""
+"""Image operations with separate parameters per image match torchvision image by image."""
 
 from __future__ import annotations
 
@@ -107,15 +106,15 @@ def test_a_blend_of_factor_one_changes_no_bit(dtype: torch.dtype):
         assert torch.equal(blended(images, torch.full((40,), kind), torch.ones(40)), images)
 
 
-def test_hue_as_torchvision_shifts_it():
+def test_hue_matches_torchvision():
     shifts = torch.linspace(-0.5, 0.5, 40, dtype=torch.float64)
     found = hue_shifted(pictures(torch.float32), shifts)
     expected = one_by_one(functional.adjust_hue, pictures(torch.float32), shifts.tolist())
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_hue_in_float64_as_the_standard_library_shifts_it():
-    """torchvision would go down to float32."""
+def test_hue_in_float64_matches_colorsys():
+    """torchvision would compute in float32."""
     images, shifts = pictures(torch.float64), torch.linspace(-0.5, 0.5, 40, dtype=torch.float64)
 
     def shifted(pixel: list[float], shift: float) -> tuple[float, float, float]:

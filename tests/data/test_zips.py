@@ -1,5 +1,5 @@
-"""Hostile and broken zips, pictures and arrays: one sentence each, in little memory, and nothing is
-written anywhere."""
+"""Malicious and broken zips, pictures and arrays: a user error each, in little memory, and no file
+is written."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ PNG, JPEG = (picture_file(PIXELS, kind) for kind in ("PNG", "JPEG"))
 
 
 def huge(width: int, height: int) -> bytes:
-    """A PNG of few bytes that says it has many pixels."""
+    """A PNG of few bytes whose header claims many pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -285,7 +285,7 @@ def test_an_array_that_is_refused(case: str):
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_an_array_comes_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
+def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cohort.data.npz.BLOCK", 3 * 10 * 2 + 1)
     values = np.arange(140, dtype="<u2").reshape(7, 5, 4)[:, :, :2].repeat(3, axis=1)[:, :5]
     Path("set.npz").write_bytes(

@@ -80,7 +80,7 @@ def test_multiply_adds_are_those_of_the_papers_networks(
 
 
 @pytest.mark.parametrize(("name", "shape"), TAKEN)
-def test_a_shape_that_is_taken_passes_the_check(name: str, shape: Shape):
+def test_valid_shapes_pass_the_check(name: str, shape: Shape):
     MODELS[name]().check(shape)
 
 
@@ -120,7 +120,7 @@ def test_layers_in_order(name: str):
     ]
 
 
-def test_pooling_first_is_the_same_to_the_bit():
+def test_pooling_before_relu_is_the_same_to_the_bit():
     """Outputs and gradients are those of the papers' order, ReLU before pooling."""
     torch.manual_seed(4)
     ours = MODELS["aml-lenet"]().build(RGB, 10)
@@ -168,7 +168,7 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
 
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-3), (torch.float64, 1e-11)])
-def test_channels_may_lie_side_by_side_in_both_precisions(
+def test_channels_last_gives_the_same_scores_in_both_precisions(
     name: str, dtype: torch.dtype, tolerance: float
 ):
     """As a task is loaded, the network answers as it does in plain float64, relative to its largest

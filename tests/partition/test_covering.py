@@ -1,5 +1,4 @@
-"""covering-k: every class is held, and where NIID-Bench's rule covers by itself this is that
-rule."""
+"""covering-k: every class is held; where NIID-Bench's rule already covers, they are the same."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def test_the_rule_of_niid_bench_leaves_classes_unheld(classes: int, k: int, unhe
     ]
     expected = (classes - 10) * (1 - (k - 1) / (classes - 1)) ** 10
     assert expected == pytest.approx(unheld, abs=0.6)
-    # the classes are drawn almost independently: the variance of the number unheld is below that of as many coins
+    # classes are drawn almost independently: the variance is below that of as many coins
     assert np.mean(counts) == pytest.approx(expected, abs=4 * np.sqrt(expected / 200))
 
 

@@ -1,5 +1,5 @@
-"""Dirichlet label skew: NIID-Bench's form and the plain one, told apart by numbers that were
-simulated elsewhere and by formulas."""
+"""Dirichlet label skew in NIID-Bench's form and the plain one, compared with independent
+simulations and formulas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_acceptance_of_one_draw_is_that_of_niid_bench():
     assert 0.20 <= acceptance(Dirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) <= 0.26
 
 
-def test_acceptance_without_the_balance_rule_is_another():
+def test_acceptance_differs_without_the_balance_rule():
     assert acceptance(PlainDirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) < 0.20
 
 
@@ -98,8 +98,8 @@ def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: p
 def slow_cuts(
     rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int, balanced: bool
 ) -> list[list[int]]:
-    """The rule in words, one client at a time: nothing for who holds the mean size, shares for the
-    others, floors of running sums."""
+    """A plain implementation of the rule, one client at a time: nothing for who holds the mean
+    size, shares for the others, floors of running sums."""
     held = [0] * clients
     lines = []
     for count in per_class:
@@ -122,7 +122,7 @@ def slow_cuts(
 
 @pytest.mark.parametrize("cls", [Dirichlet, PlainDirichlet])
 @pytest.mark.parametrize("seed", range(20))
-def test_cuts_follow_the_rule_in_words(cls: type[Dirichlet], seed: int):
+def test_cuts_follow_the_plain_implementation(cls: type[Dirichlet], seed: int):
     per_class = np.array([700, 300, 1000, 500, 41])
     found = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
     expected = slow_cuts(np.random.default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
@@ -272,7 +272,7 @@ def test_exactly_the_minimum_is_enough():
 
 
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
-def test_gives_up_after_so_many_draws_and_says_what_to_change(
+def test_gives_up_after_many_draws_and_says_what_to_change(
     cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the

@@ -1,4 +1,4 @@
-"""Overlapping clients: how much they borrow, from whom, and that nothing else is at two places."""
+"""Overlapping clients: how much they borrow and from whom, and that nothing else is duplicated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Parts = list[np.ndarray]
 def dealt(
     name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12
 ) -> tuple[Scheme, Parts, Parts]:
-    """The scheme, what clients keep of what it deals, and what it lets them borrow."""
+    """The scheme, what each client keeps, and what it borrows."""
     scheme, rng = parse_name(name), np.random.default_rng(seed)
     return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
 
@@ -95,7 +95,7 @@ def test_regular_clients_lend_evenly(name: str, seed: int):
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.data())
 @settings(derandomize=True, deadline=None)
-def test_evenly(available: list[int], data: st.DataObject):
+def test_share_evenly(available: list[int], data: st.DataObject):
     total = data.draw(st.integers(0, sum(available)))
     gives = share_evenly(total, np.array(available))
     assert gives.sum() == total
@@ -156,12 +156,12 @@ def test_more_than_the_others_hold_is_refused():
         dealt("iid-overlap0.9x10", 0)
 
 
-def test_what_the_scheme_below_cannot_do_is_refused():
+def test_what_the_base_scheme_refuses_is_refused():
     with pytest.raises(ValueError, match="999 samples cannot give 100 clients 10 each"):
         parse_name("dir-0.1-overlap0.2x2").check(10, 100, 999)
 
 
-def test_a_share_scales_the_scheme_below():
+def test_a_share_scales_the_base_scheme():
     assert str(parse_name("dir-0.1-overlap0.2x2").scaled(0.5)) == "dir-0.1-minimum5-overlap0.2x2"
 
 

@@ -1,4 +1,4 @@
-"""quantity-alpha: how unequal the clients are, and that labels have no say."""
+"""quantity-alpha: how unequal client sizes are, and that labels do not matter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_everyone_gets_the_minimum(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_labels_have_no_say(seed: int):
+def test_labels_do_not_matter(seed: int):
     """The same parts whatever the labels, and each client holds every class in nearly equal
     shares."""
     labels = np.random.default_rng(9).permutation(np.repeat(np.arange(10), 1000))
@@ -50,7 +50,7 @@ def test_labels_have_no_say(seed: int):
         assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
 
 
-def test_a_minimum_that_no_draw_reaches_is_one_sentence():
+def test_a_minimum_that_no_draw_reaches_is_a_user_error():
     with pytest.raises(
         ValueError,
         match=r"none of 10,000 draws .* at least 10 samples; try fewer clients, a larger alpha or .quantity",

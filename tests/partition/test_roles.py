@@ -1,5 +1,4 @@
-"""roles-k against the authors' loop, written out, on made-up roles; and that the loop's endless
-case ends."""
+"""roles-k against the authors' loop on made-up roles, and where that loop never ends."""
 
 from __future__ import annotations
 
@@ -72,7 +71,7 @@ def test_roles_are_dealt_as_in_the_authors_loop(clients: int, k: int):
 
 
 @pytest.mark.parametrize(("clients", "k"), ENDLESS)
-def test_where_that_loop_never_ends_every_client_has_k_roles_all_the_same(clients: int, k: int):
+def test_every_client_has_k_roles_where_that_loop_never_ends(clients: int, k: int):
     held = roles_of(Roles(k=k).deal(POOL, clients, np.random.default_rng(0)))
     assert [len(roles) for roles in held] == [k] * clients
     turns = 12 // gcd(12, clients)  # as far as the loop goes round without a repetition

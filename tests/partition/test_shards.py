@@ -1,4 +1,4 @@
-"""The deal stage: a plan file and prepared labels in, shards out."""
+"""The deal stage turns a plan file and prepared labels into shards."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
+def test_shards_depend_only_on_the_seed(name: str):
     once, again, other = (
         np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4)
     )
@@ -132,7 +132,7 @@ def test_validation_samples_are_set_aside_before_dealing(name: str, samples: flo
     assert shards.label_counts.sum() == 400 * samples
 
 
-def test_validation_is_drawn_evenly():
+def test_validation_is_drawn_uniformly():
     """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate
     by 8; six deviations are room for all."""
     counts = np.zeros(500)
@@ -155,7 +155,7 @@ def test_each_client_holds_out_its_own_share():
     assert len(shards.validation) == sum(len(part) // 10 for part in plain.indices)
 
 
-def test_an_overlap_that_cannot_be_is_one_sentence():
+def test_an_impossible_overlap_is_a_user_error():
     with pytest.raises(
         UserError,
         match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$",
@@ -163,7 +163,7 @@ def test_an_overlap_that_cannot_be_is_one_sentence():
         dealt(partition="iid-overlap0.9x9")
 
 
-def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
+def test_a_failed_deal_is_a_user_error_and_leaves_no_file():
     with pytest.raises(
         UserError,
         match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$",
@@ -198,7 +198,7 @@ def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold
 
 
 @pytest.mark.parametrize("name", ["domains-2", "onedomain-3", "dirdomains-0.5", "roles-2"])
-def test_groups_are_those_of_the_samples_that_are_left(name: str):
+def test_groups_are_those_of_the_remaining_samples(name: str):
     """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by
     their own groups."""
     shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
@@ -212,7 +212,7 @@ def test_groups_are_those_of_the_samples_that_are_left(name: str):
         assert all(len(held) == 2 for held in groups)
 
 
-def test_groups_that_are_not_there_are_one_sentence():
+def test_missing_groups_are_a_user_error():
     with pytest.raises(
         UserError,
         match=r"^partition roles-2 of toy: it deals samples by their groups \(domains, roles\), and this data set",
@@ -229,7 +229,7 @@ def test_a_client_without_samples_has_an_empty_shard():
     assert [len(indices) for indices in lent.indices] == sizes and np.isfinite(lent.overlap).all()
 
 
-def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
+def test_with_replace_borrowed_samples_replace_own_ones():
     """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds
     then."""
     plain, shards = (dealt(partition=name) for name in ("iid", "iid-overlap0.2x2-replace"))
@@ -246,7 +246,7 @@ def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
 
 
 def print_grouped(**changes: Any) -> None:
-    """As `cohort shards` does, of data that is there."""
+    """What `cohort shards` prints."""
     planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
 
     class Plan:

@@ -1,5 +1,5 @@
-"""What a cell is estimated to need and what its job asks for, worked out by hand and held against
-what cells really took."""
+"""Estimates of a cell's cost and the resources of its job, against hand calculations and
+measurements."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}
 
 
 def test_memory_of_a_cell_by_hand():
-    """Clients of 500 images: ten times as many lie unpacked, three times over; LeNet's layers put
+    """Clients of 500 images: three copies of ten times as many are in memory; LeNet's layers put
     out 64 numbers for each of 32x32 places, twice 64 for 16x16 pooled ones, the same a size
     smaller, and twice 384 + 192; 10 clients have 8 copies of 1,773,796 weights."""
     stored = 60_000 * (3072 + 16)
@@ -117,7 +117,7 @@ def test_a_client_holds_no_more_than_there_is():
         ),
     ],
 )
-def test_cells_took_less_memory_than_estimated_and_not_a_quarter(
+def test_cells_took_between_a_quarter_and_all_of_the_estimated_memory(
     settings: Any, facts: Any, peaks: tuple[int, int]
 ):
     """Peaks of finished cells on a CPU, from their records."""
@@ -144,7 +144,7 @@ def test_steps_and_attempts():
 
 
 class Noted(dict[str, Any]):
-    """Settings that remember which of them were asked for."""
+    """Settings that remember which of them were read."""
 
     def __init__(self, settings: dict[str, Any]):
         super().__init__(settings)
@@ -155,7 +155,7 @@ class Noted(dict[str, Any]):
         return super().__getitem__(key)
 
 
-def test_the_keys_are_what_an_estimate_looks_at():
+def test_the_keys_are_what_an_estimate_reads():
     settings = Noted(AML)
     wanted(settings, CIFAR)
     assert settings.asked | {"dataset"} == set(COST_KEYS) | set(
@@ -189,7 +189,7 @@ def test_memory_of_an_efficientnet():
     assert 108 < more / 16 < 1.2 * 108
 
 
-def test_driver_and_job_ask_for_the_same(plan_of: PlanOf):
+def test_driver_and_job_request_the_same(plan_of: PlanOf):
     plan = plan_of(
         {"axes": {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}}
     )

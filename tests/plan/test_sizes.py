@@ -1,5 +1,5 @@
-"""What is sent, by hand: 62,006 weights of four bytes are 248,024 bytes; ten classes of 100 clients
-4,000."""
+"""Tables of sizes, by hand: 62,006 weights of four bytes are 248,024 bytes; ten label counts of 100
+clients are 4,000."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan
         ]
 
 
-def test_no_run_is_asked_for(planned: Callable[..., Plan]):
+def test_no_run_is_requested(planned: Callable[..., Plan]):
     plan = planned()
     stages = Stages(plan)
     assert stages.metrics(SimpleNamespace(study="study", name="tab5")) == [
