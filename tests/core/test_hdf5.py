@@ -18,8 +18,7 @@ import pytest
 from cohort.core import hdf5
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import SEAL_BYTES, new_hdf5
-from cohort.data import store
-from cohort.partition import deal
+from cohort.data import shards, store
 from cohort.records import record
 from cohort.records.history import History
 
@@ -109,7 +108,7 @@ KINDS: dict[str, Kind] = {
     ),
     "shards": (
         write_shards,
-        deal.read,
+        shards.read,
         "cannot be read as shards ({}); delete it and start again to deal it anew",
     ),
     "data": (

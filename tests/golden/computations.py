@@ -26,10 +26,10 @@ from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
 from cohort.data.parsers import table as covertype
 from cohort.data.samples import Samples
+from cohort.data.shards import Shards
 from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
-from cohort.partition.deal import Shards
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector

@@ -13,8 +13,9 @@ from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
 from cohort.data.sampling import share_of
+from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
-from cohort.partition.deal import Shards, deal, read
+from cohort.partition.deal import deal
 
 PER_CLASS = [120, 80, 100, 60, 140]
 LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 
 from cohort.cell.planned import frozen
 from cohort.core.errors import UserError
-from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 from cohort.core.randomness import generator
 from cohort.data.sampling import scaled_count, share_of
+from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
 from cohort.partition import Pool, parse_name
 from cohort.partition.scheme import Parts, Scheme
@@ -21,36 +20,10 @@ from cohort.partition.scheme import Parts, Scheme
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
 
 
-@dataclass(frozen=True)
-class Shards:
-    """What a partition gave each client of a data set's training samples."""
-
-    indices: Parts
-    """For each client, the indices of its samples."""
-
-    label_counts: np.ndarray
-    """Samples per client (rows) and class (columns)."""
-
-    overlap: np.ndarray | None = None
-    """For each client, the share of its samples that other clients hold too; under an overlap, only
-    those that it borrows. None if no client has any."""
-
-    validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Samples that the server or clients set aside for validation."""
-
-
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
     planned = frozen(plan)
-    shards = dealt(planned.settings, planned.inputs["data"])
-    with new_hdf5(output) as file:
-        file["indices"] = np.concatenate(shards.indices)
-        file["sizes"] = np.array([len(part) for part in shards.indices])
-        file["label_counts"] = shards.label_counts
-        if shards.overlap is not None:
-            file["overlap"] = shards.overlap
-        if len(shards.validation):
-            file["validation"] = shards.validation
+    write(output, dealt(planned.settings, planned.inputs["data"]))
 
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
@@ -114,22 +87,3 @@ def _set_aside(
     aside = np.zeros(len(samples), dtype=bool)
     aside[rng.permutation(len(samples))[:count]] = True
     return samples[~aside], samples[aside]
-
-
-def read(path: str | Path) -> Shards:
-    """Read the shards that `deal` wrote."""
-    try:
-        with sealed_hdf5(path) as file:
-            ends = np.cumsum(file["sizes"][:])[:-1]
-            indices, counts = np.split(file["indices"][:], ends), file["label_counts"][:]
-            overlap = file["overlap"][:] if "overlap" in file else None
-            nothing = np.empty(0, dtype=np.int64)
-            validation = file["validation"][:] if "validation" in file else nothing
-            return Shards(indices, counts, overlap, validation)
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; start again to deal it anew") from None
-    except Exception as error:  # a file from elsewhere may raise anything
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{path} cannot be read as shards ({reason}); delete it and start again to deal it anew"
-        ) from None
