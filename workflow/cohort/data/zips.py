@@ -45,11 +45,7 @@ class Zip:
         except UserError:
             self._archive.close()
             raise
-        self.names = [
-            name
-            for name in self._members
-            if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
-        ]
+        self.names = [name for name in self._members if not _is_hidden(name)]
 
     def __enter__(self) -> Zip:
         return self
@@ -120,3 +116,7 @@ class Zip:
                 raise
             reason = " ".join(str(error).split()) or type(error).__name__
             raise UserError(f"{self.path}: {what} ({reason})") from None
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)

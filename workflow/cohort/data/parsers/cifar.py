@@ -25,10 +25,8 @@ class Cifar10(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         batches = [_batch(folder / f"data_batch_{number}", b"labels") for number in range(1, 6)]
-        images, labels = (
-            np.concatenate([getattr(batch, key) for batch in batches])
-            for key in ("values", "labels")
-        )
+        images = np.concatenate([batch.values for batch in batches])
+        labels = np.concatenate([batch.labels for batch in batches])
         return Split(images, labels), _batch(folder / "test_batch", b"labels")
 
 

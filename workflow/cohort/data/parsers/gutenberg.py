@@ -73,7 +73,7 @@ def said(path: Path) -> dict[str, str]:
             f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works"
         )
     return {
-        user_of(title, role): re.sub(" {2,}", " ", "".join(f"{part} " for part in parts))
+        user_of(title, role): re.sub(" {2,}", " ", " ".join([*parts, ""]))
         for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
         for role, parts in roles.items()
         if len(roles) > 1 and len(parts) >= FEWEST_LINES

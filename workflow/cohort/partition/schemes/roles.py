@@ -40,10 +40,8 @@ class Roles(Scheme):
                 f"a client cannot hold {self.k} roles where only {len(roles)} have samples"
             )
         samples = by_owner(np.arange(len(groups)), groups, len(sizes))
-        return [
-            np.concatenate([samples[role] for role in roles[hand]])
-            for hand in dealt_roles(len(roles), clients, self.k)
-        ]
+        held = roles[dealt_roles(len(roles), clients, self.k)]
+        return [np.concatenate([samples[role] for role in row]) for row in held]
 
 
 def dealt_roles(roles: int, clients: int, each: int) -> np.ndarray:
