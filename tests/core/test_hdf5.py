@@ -80,22 +80,22 @@ def write_data(path: Path) -> None:
             file[f"{split}/labels"] = RNG.integers(0, 4, count).astype(np.uint16)
 
 
-def message(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Anything that a reader gives, so that it can be compared bit by bit."""
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())
     if isinstance(value, dict):
-        return {key: message(part) for key, part in value.items()}
+        return {key: as_plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [message(part) for part in value]
-    return message(vars(value)) if hasattr(value, "__dataclass_fields__") else value
+        return [as_plain(part) for part in value]
+    return as_plain(vars(value)) if hasattr(value, "__dataclass_fields__") else value
 
 
 def read_data(path: Path) -> Any:
     return [
-        message(store.read(path, "train")),
-        message(store.read(path, "test")),
-        message(store.read_labels(path)),
+        as_plain(store.read(path, "train")),
+        as_plain(store.read(path, "test")),
+        as_plain(store.read_labels(path)),
     ]
 
 
@@ -136,7 +136,7 @@ def refused(kind: str, path: Path, reason: str = hdf5.DAMAGED) -> None:
 def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
     write, read, sentence = KINDS[kind]
     write(path)
-    good, expected = path.read_bytes(), message(read(path))
+    good, expected = path.read_bytes(), as_plain(read(path))
     places = sorted({*range(SEAL_BYTES), *RNG.integers(SEAL_BYTES, len(good), FLIPS).tolist()})
     found = 0
     for place in places:
@@ -144,7 +144,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
         bad[place] ^= 1 << RNG.integers(8)
         path.write_bytes(bad)
         try:
-            assert message(read(path)) == expected and place < SEAL_BYTES, (
+            assert as_plain(read(path)) == expected and place < SEAL_BYTES, (
                 place
             )  # in the seal, and harmless there
         except UserError as error:
@@ -185,13 +185,13 @@ def test_a_file_of_the_first_versions_is_read(
 ):
     write, read, _ = KINDS[kind]
     write(path)
-    expected = message(read(path))
+    expected = as_plain(read(path))
     with h5py.File(path) as new, h5py.File(path.with_name("old.h5"), "w") as old:
         for name in new:
             new.copy(name, old)
         old.attrs.update(new.attrs)
     assert path.with_name("old.h5").read_bytes()[:8] == hdf5.SIGNATURE
-    assert message(read(path.with_name("old.h5"))) == expected
+    assert as_plain(read(path.with_name("old.h5"))) == expected
 
 
 def test_labels_are_read_without_the_values(path: Path, monkeypatch: pytest.MonkeyPatch):
