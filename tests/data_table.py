@@ -1,7 +1,8 @@
-"""What is in the data sets, measured: `python -m tests.data_table [MIRROR]` writes it into docs/data.md.
+"""Measure what is in the data sets: `python -m tests.data_table [MIRROR]` writes it into docs/data.md.
 
-The publishers' files come from MIRROR, or, where none is named, from the publishers; where they are not to be had, the row is of generated
-files, and says so. What a whole set takes when it is prepared is worked out from its declared samples and shape.
+Files come from MIRROR or, without one, from the publishers. If they cannot be had, the row is about
+generated files and says so. The size of a whole prepared data set is computed from its declared
+samples and shape.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ Facts = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
-    """Measure, and write the tables between their marks."""
+    """Measure all data sets and write the tables between their marks."""
     facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
     sets, files = [], []
     for dataset, declared in facts.items():
@@ -86,13 +87,13 @@ def main(mirror: str = "") -> None:
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A call in a process of its own, so that the memory of one is not that of another."""
+    """Call a function in a process of its own, so that memory is measured separately."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def get(dataset: str, declared: Facts, folder: str, mirror: str) -> str:
-    """The raw files into resources/raw: real, or generated where there are none to be had."""
+    """Put the raw files into resources/raw: real ones, or generated ones if they cannot be had."""
     os.chdir(folder)
     fetch.WAITS = ()
     if mirror:
@@ -109,7 +110,7 @@ def get(dataset: str, declared: Facts, folder: str, mirror: str) -> str:
 
 
 def not_asked(url: str, target: Path) -> None:
-    """In place of fetching: whole sets of many gigabytes are not wanted here."""
+    """Replace fetching, so that no data set of many gigabytes is downloaded."""
     raise UserError(f"{url} is not asked, because a mirror is named")
 
 
@@ -123,7 +124,8 @@ def prepare(dataset: str, declared: Facts, folder: str) -> float:
 
 
 def load(folder: str) -> tuple[float, float]:
-    """Seconds to bring both splits to the CPU as a cell does, and by how many MB the peak memory of the process grew."""
+    """Seconds to load both splits on the CPU as a cell does, and the growth of the process's peak memory
+    in MB."""
     import torch
 
     from cohort.data import samples
@@ -142,7 +144,7 @@ def load(folder: str) -> tuple[float, float]:
 
 
 def peak_mb() -> float:
-    """Of this process alone: what getrusage says begins with what its parent had used."""
+    """Peak memory of this process alone; getrusage would start from its parent's."""
     return (
         float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
     )
@@ -156,7 +158,7 @@ def row_of(
     loading: tuple[float, float],
     origin: str,
 ) -> tuple[str, ...]:
-    """A data set as it was stored."""
+    """A prepared data set."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
         means, deviations = (
@@ -185,13 +187,13 @@ def row_of(
 
 
 def publisher(file: Facts) -> str:
-    """Where a file comes from."""
+    """The host or package a file comes from."""
     source = file.get("source") or file["login"]
     return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
 def whole(declared: Facts) -> int:
-    """Bytes of all values, and two of each label and of each group's number."""
+    """Bytes of all values, plus two per label and two per group number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
     return (declared["train"] + declared["test"]) * (
@@ -209,7 +211,7 @@ def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
 
 
 def each_class(counts: np.ndarray) -> str:
-    """One number where all classes are of one size, the smallest and the largest where there are too many to print."""
+    """Class sizes in short: one number if all are equal, smallest and largest if there are too many."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"
     return (
@@ -235,7 +237,7 @@ def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ..
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """As Markdown."""
+    """Format a table as Markdown."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
 
 

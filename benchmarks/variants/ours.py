@@ -10,7 +10,7 @@ from benchmarks.variants.inputs import arguments, flat, network
 from benchmarks.work import MEAN, SCALE, SEED, STD, Work, read_work
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
-from cohort.partition.deal import Shards
+from cohort.data.shards import Shards
 from cohort.selection.random import Random
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation

@@ -27,7 +27,7 @@ def first_layer(workload: Workload) -> int:
 
 @pytest.mark.parametrize("workload", [W1, W2, W2A], ids=lambda workload: workload.name)
 def test_flops_agree_with_the_models_own_count(workload: Workload):
-    forward = MODELS[workload.model]().multiply_adds(workload.shape, workload.classes)
+    forward = MODELS[workload.model]().counts(workload.shape, workload.classes).multiply_adds
     assert forward_operations(workload) == 2 * forward
     samples = {"W1": 10 * 4 * 64, "W2": 10 * 5 * 500, "W2a": 10 * 5 * 500}[workload.name]
     assert workload.samples == samples

@@ -1,4 +1,4 @@
-"""What a cell's settings mean."""
+"""Which rounds of a cell are evaluated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def evaluated(every: int | str, last: int) -> list[int]:
     return [round for round in range(1, last + 1) if is_evaluated(every, round)]
 
 
-def test_a_number_is_so_many_rounds():
+def test_a_number_means_every_nth_round():
     assert evaluated(1, 4) == [1, 2, 3, 4]
     assert evaluated(5, 16) == [5, 10, 15]
 
 
-def test_each_part_rules_until_its_round():
+def test_each_part_applies_until_its_round():
     assert evaluated("1 until 3, 4 until 12, 10", 40) == [1, 2, 3, 4, 8, 12, 20, 30, 40]
 
 
@@ -51,7 +51,8 @@ def test_every_tenth_round_and_each_of_the_last_ten():
 
 @pytest.mark.parametrize("J", ["J4", "J8", "J16"])
 def test_the_plan_of_aml_is_when_its_authors_evaluated(J: str):
-    """Their logs hold rounds 1 to 10, every tenth to 400 and every fiftieth after; 500, 1000 or 2000 rounds."""
+    """Their logs hold rounds 1 to 10, every tenth to 400 and every fiftieth after; 500, 1000 or
+    2000 rounds."""
     with open(ROOT / "resources/paper_values/aml_curves.csv") as file:
         rows = [
             row

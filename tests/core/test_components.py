@@ -1,4 +1,4 @@
-"""Components: their schema, their canonical values, and how they are found."""
+"""Components: schemas, canonical values, catalogs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_schema_of_a_field(name: str):
     assert schema_of(Example)["properties"][name] == EXPECTED[name]
 
 
-def test_schema_holds_the_fields_and_nothing_else():
+def test_schema_allows_only_the_fields():
     schema = schema_of(Example)
     assert set(schema["properties"]) == set(EXPECTED)  # `name` and `science` are no parameters
     assert schema["required"] == ["share"]
@@ -79,17 +79,17 @@ WRONG = [
 
 
 @pytest.mark.parametrize("values", RIGHT, ids=str)
-def test_right_values_pass_the_schema(values: dict[str, Any]):
+def test_valid_values_pass_the_schema(values: dict[str, Any]):
     jsonschema.validate(values, schema_of(Example))
 
 
 @pytest.mark.parametrize("values", WRONG, ids=str)
-def test_wrong_values_do_not(values: dict[str, Any]):
+def test_invalid_values_fail_the_schema(values: dict[str, Any]):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(values, schema_of(Example))
 
 
-def test_canonical_leaves_out_what_is_at_its_default():
+def test_canonical_drops_defaults():
     assert canonical(
         Example, {"share": 0.5, "count": 3, "form": "hard", "fast": False, "limit": None}
     ) == {"share": 0.5}
@@ -102,12 +102,13 @@ def test_canonical_leaves_out_what_is_at_its_default():
     assert canonical(Example, {}) == {}
 
 
-def test_canonical_leaves_out_what_is_no_field():
+def test_canonical_drops_unknown_keys():
     assert canonical(Example, {"name": "example", "share": 0.5}) == {"share": 0.5}
 
 
 def test_canonical_makes_1_and_1_0_one_value():
-    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a digest is made from."""
+    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a
+    digest is made from."""
     whole, broken = (
         canonical(Example, {"share": 1, "count": 7}),
         canonical(Example, {"share": 1.0, "count": 7.0}),
@@ -116,7 +117,7 @@ def test_canonical_makes_1_and_1_0_one_value():
     assert repr(whole) == repr(broken) == "{'share': 1.0, 'count': 7}"
 
 
-def test_build_takes_the_name_away_and_gives_the_rest():
+def test_build_passes_everything_but_the_name():
     found = build({"example": Example}, {"name": "example", "share": 0.25, "count": 9})
     assert found == Example(share=0.25, count=9)
     with pytest.raises(KeyError):
@@ -171,7 +172,7 @@ class Visitor(Base):
 
 @pytest.fixture
 def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
-    """A package of three files, and a file beside it."""
+    """A package of three files, and a file outside it."""
     (tmp_path / "zoo").mkdir()
     (tmp_path / "zoo/__init__.py").touch()
     for name, text in FILES.items():
@@ -185,7 +186,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
 
 
 def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
-    """Not what a file only imports, not an alias, not a subclass without a name of its own, nothing that is no component."""
+    """No imported classes, no aliases, no subclasses without their own name, no other classes."""
     found = catalog("zoo", zoo)
     assert list(found) == ["another", "one", "two"]
     places = [(cls.__module__, cls.__name__) for cls in found.values()]
@@ -217,7 +218,7 @@ def test_catalogs_of_cohort_name_each_component_by_its_name():
         assert len(set(found.values())) == len(found)
 
 
-def test_numbers_that_may_be_missing_or_stand_in_lists_are_one_number_too():
+def test_canonical_converts_optional_numbers_and_lists():
     @dataclass(frozen=True, kw_only=True)
     class Limited(Component):
         name: ClassVar[str] = "limited"

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also where the system refuses to write them."""
+"""Files are written atomically, and what the system refuses is explained."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from cohort.core.errors import Refused, UserError, explained, refusal
 from cohort.core.files import code_hash, replacing, write_text
 from cohort.core.hdf5 import new_hdf5
 
-GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
 
 
 @contextlib.contextmanager
 def limited(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes: the one way to be refused room that needs no rights."""
+    """No file may grow beyond so many bytes: the one way to be refused room that needs no
+    rights."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -57,9 +58,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("limit", [0, 1000, 20_000])
-def test_without_room_the_file_of_before_stays_and_nothing_else(
-    writer: str, limit: int, tmp_path: Path
-):
+def test_without_room_only_the_previous_file_remains(writer: str, limit: int, tmp_path: Path):
     path = tmp_path / "a.h5"
     path.write_bytes(b"of before")
     with limited(limit), pytest.raises(Refused) as caught:
@@ -69,7 +68,7 @@ def test_without_room_the_file_of_before_stays_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_library_in_rust_is_understood(tmp_path: Path):
+def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
     path = tmp_path / "checkpoint"
     with limited(1000), pytest.raises(Refused, match="grows beyond"), replacing(path) as temporary:
         save_file({"weights": torch.zeros(1000)}, temporary)
@@ -104,7 +103,7 @@ def test_a_file_in_place_of_a_folder(tmp_path: Path):
 @pytest.mark.parametrize(
     "code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM]
 )
-def test_every_refusal_names_the_file_and_a_mend(code: int):
+def test_every_refusal_names_the_file_and_a_fix(code: int):
     said = refusal(OSError(code, "words of the system", "a/b"), "c")
     assert said is not None and said.startswith("a/b: ") and "; " in said and "start again" in said
     assert str(refusal(OSError(code, "words of the system"), "c")).startswith("c: ")
@@ -118,14 +117,14 @@ def test_every_refusal_names_the_file_and_a_mend(code: int):
         KeyError("a"),
     ],
 )
-def test_what_is_no_refusal_stays_what_it_is(error: Exception):
+def test_other_errors_pass_unchanged(error: Exception):
     assert refusal(error) is None
     with pytest.raises(type(error)) as caught, explained("a"):
         raise error
     assert caught.value is error
 
 
-def test_a_sentence_is_not_said_twice():
+def test_a_user_error_is_not_explained_again():
     with pytest.raises(UserError, match=r"^the first words$"), explained("a"):
         raise UserError("the first words")
 

@@ -1,4 +1,5 @@
-"""A file that changed after it was written is never read: a flipped bit, a cut, a lost page. And what an enemy's file may not do."""
+"""A file that changed after it was written is never read: a flipped bit, a cut, a lost page. And
+what an enemy's file may not do."""
 
 from __future__ import annotations
 
@@ -16,9 +17,8 @@ import pytest
 
 from cohort.core import hdf5
 from cohort.core.errors import UserError
-from cohort.core.hdf5 import SEAL, new_hdf5
-from cohort.data import store
-from cohort.partition import deal
+from cohort.core.hdf5 import SEAL_BYTES, new_hdf5
+from cohort.data import shards, store
 from cohort.records import record
 from cohort.records.history import History
 
@@ -80,22 +80,22 @@ def write_data(path: Path) -> None:
             file[f"{split}/labels"] = RNG.integers(0, 4, count).astype(np.uint16)
 
 
-def told(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Anything that a reader gives, so that it can be compared bit by bit."""
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())
     if isinstance(value, dict):
-        return {key: told(part) for key, part in value.items()}
+        return {key: as_plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [told(part) for part in value]
-    return told(vars(value)) if hasattr(value, "__dataclass_fields__") else value
+        return [as_plain(part) for part in value]
+    return as_plain(vars(value)) if hasattr(value, "__dataclass_fields__") else value
 
 
 def read_data(path: Path) -> Any:
     return [
-        told(store.read(path, "train")),
-        told(store.read(path, "test")),
-        told(store.read_labels(path)),
+        as_plain(store.read(path, "train")),
+        as_plain(store.read(path, "test")),
+        as_plain(store.read_labels(path)),
     ]
 
 
@@ -108,13 +108,13 @@ KINDS: dict[str, Kind] = {
     ),
     "shards": (
         write_shards,
-        deal.read,
-        "cannot be read as shards ({}); delete it and start again: it is dealt anew",
+        shards.read,
+        "cannot be read as shards ({}); delete it and start again to deal it anew",
     ),
     "data": (
         write_data,
         read_data,
-        "cannot be read as prepared data ({}); delete it and start again: it is prepared anew",
+        "cannot be read as prepared data ({}); delete it and start again to prepare it anew",
     ),
 }
 
@@ -136,15 +136,15 @@ def refused(kind: str, path: Path, reason: str = hdf5.DAMAGED) -> None:
 def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
     write, read, sentence = KINDS[kind]
     write(path)
-    good, expected = path.read_bytes(), told(read(path))
-    places = sorted({*range(SEAL), *RNG.integers(SEAL, len(good), FLIPS).tolist()})
+    good, expected = path.read_bytes(), as_plain(read(path))
+    places = sorted({*range(SEAL_BYTES), *RNG.integers(SEAL_BYTES, len(good), FLIPS).tolist()})
     found = 0
     for place in places:
         bad = bytearray(good)
         bad[place] ^= 1 << RNG.integers(8)
         path.write_bytes(bad)
         try:
-            assert told(read(path)) == expected and place < SEAL, (
+            assert as_plain(read(path)) == expected and place < SEAL_BYTES, (
                 place
             )  # in the seal, and harmless there
         except UserError as error:
@@ -152,14 +152,14 @@ def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
                 f"{path} {sentence.partition('{')[0]}"
             ) and "\n" not in str(error)
             found += 1
-    assert found >= len(places) - SEAL
+    assert found >= len(places) - SEAL_BYTES
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cut_file_a_longer_one_and_a_lost_page_are_found(kind: str, path: Path):
     KINDS[kind][0](path)
     good = path.read_bytes()
-    for length in {*RNG.integers(SEAL, len(good), 30).tolist(), len(good) - 1}:
+    for length in {*RNG.integers(SEAL_BYTES, len(good), 30).tolist(), len(good) - 1}:
         path.write_bytes(good[:length])
         refused(kind, path)
     path.write_bytes(good + b"\0")
@@ -185,17 +185,18 @@ def test_a_file_of_the_first_versions_is_read(
 ):
     write, read, _ = KINDS[kind]
     write(path)
-    expected = told(read(path))
+    expected = as_plain(read(path))
     with h5py.File(path) as new, h5py.File(path.with_name("old.h5"), "w") as old:
         for name in new:
             new.copy(name, old)
         old.attrs.update(new.attrs)
     assert path.with_name("old.h5").read_bytes()[:8] == hdf5.SIGNATURE
-    assert told(read(path.with_name("old.h5"))) == expected
+    assert as_plain(read(path.with_name("old.h5"))) == expected
 
 
 def test_labels_are_read_without_the_values(path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Dealing looks at no pixel, so none is summed up for it; each split's values are summed up when it is read, and no other's."""
+    """Dealing looks at no pixel, so none is summed up for it; each split's values are summed up
+    when it is read, and no other's."""
     write_data(path)
     looked: list[int] = []
     monkeypatch.setattr(
@@ -218,13 +219,13 @@ def test_the_seal_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with new_hdf5(tmp_path / "a.h5") as file:
         file["small"], file["group/large"], file["other"] = np.arange(3), values, values[::-1]
     content = (tmp_path / "a.h5").read_bytes()
-    seal = json.loads(content[:SEAL])
+    seal = json.loads(content[:SEAL_BYTES])
     assert seal["large"]["group/large"] == [
         content.index(values.tobytes()),
         1000,
         zlib.crc32(values.tobytes()),
     ]
-    rest = content[SEAL:].replace(values.tobytes(), b"").replace(values[::-1].tobytes(), b"")
+    rest = content[SEAL_BYTES:].replace(values.tobytes(), b"").replace(values[::-1].tobytes(), b"")
     assert seal["sha256"] == hashlib.sha256(rest).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What a job's log ends with when something goes wrong."""
+"""Job logs end with what went wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_last_line_says_what_happened(
     assert last_line(log) == line and "round 1" in text and ("Traceback" in text) == traced
 
 
-def test_a_log_is_added_to_and_takes_both_streams(tmp_path: Path):
+def test_a_log_is_appended_to_and_takes_both_streams(tmp_path: Path):
     log = tmp_path / "cell.log"
     for word in ("first", "second"):
         with logged(log):
@@ -55,8 +55,8 @@ def test_a_full_disk_is_one_sentence_although_the_log_cannot_hold_it(tmp_path: P
 
 
 @pytest.mark.parametrize("lost", ["", "results/a.h5"])
-def test_the_disk_may_fill_while_a_job_runs(tmp_path: Path, lost: str):
-    """What the job itself could not write goes before what the log could not."""
+def test_a_disk_that_fills_during_a_job(tmp_path: Path, lost: str):
+    """The job's own failed write is reported rather than the log's."""
     log = tmp_path / "cell.log"
     with pytest.raises(SystemExit) as caught, logged(log):
         print("round 1")

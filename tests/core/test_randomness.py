@@ -1,4 +1,4 @@
-"""Randomness by address."""
+"""Random generators are determined by their address alone."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_any_part_of_the_address_changes_the_draws(change: dict):
     assert torch_seed(**BASE) != torch_seed(**BASE | change)
 
 
-def test_round_and_client_are_0_where_they_do_not_matter():
+def test_round_and_client_default_to_0():
     assert draws(seed=1, purpose="partition") == draws(
         seed=1, purpose="partition", round=0, client=0
     )
     assert torch_seed(1, "initial weights") == torch_seed(1, "initial weights", round=0, client=0)
 
 
-def test_order_of_the_asking_does_not_matter():
+def test_order_of_generators_does_not_matter():
     addresses = [
         {"seed": 0, "purpose": "batches", "round": round, "client": client}
         for round in range(3)
@@ -77,7 +77,8 @@ def test_two_generators_of_one_address_share_no_state():
 
 
 def test_addresses_do_not_collide():
-    """7,500 addresses near one another; the chance that any two of 7,500 random 63-bit numbers agree is 3e-12."""
+    """7,500 addresses near one another; the chance that any two of 7,500 random 63-bit numbers
+    agree is 3e-12."""
     purposes = ("partition", "selection", "batches")
     seeds = [
         torch_seed(s, p, round=r, client=c)
@@ -111,8 +112,8 @@ def test_draws_are_uniform_over_neighboring_addresses():
     assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 4 / np.sqrt(900)
 
 
-def test_the_address_is_spelled_as_it_always_was():
-    """Another spelling would silently give every cell of every lab other draws under the same digest."""
+def test_seeds_derived_from_addresses_never_change():
+    """A change would silently give every cell other draws under the same digest."""
     word = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
     expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))).random(
         3
@@ -181,7 +182,7 @@ def planned_cell(**changes) -> Planned:
 
 
 def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Another word at any of these places would give every cell other numbers under the same digest."""
+    """A change of any of these addresses would change results under the same digest."""
     monkeypatch.chdir(tmp_path)
     loaded = task.load_task(planned_cell(), torch.device("cpu"))
     assert asked == {
@@ -205,7 +206,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     assert asked == rounds | local
 
 
-def test_first_model_is_that_of_the_seed_and_the_same_for_every_strategy(
+def test_initial_model_depends_on_the_seed_and_not_on_the_strategy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""An empty working directory, and a web server on this machine that answers as a test tells it to."""
+"""An empty working directory, and a local web server with scripted answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class Server:
-    """Answers to each path, one after another, the last for ever: bytes, a status, or (bytes, how many of them to send)."""
+    """Scripted answers per path, of which the last repeats: bytes, a status, or (bytes, how
+    many of them to send)."""
 
     url: str = ""
     answers: dict[str, list[bytes | int | tuple[bytes, int]]] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Tries follow each other at once."""
+    """Retry without waiting."""
     monkeypatch.setattr(fetch, "WAITS", (0.0, 0.0))
     told = Server()
 

@@ -1,7 +1,9 @@
-"""Tiny files in the exact form of those who publish pictures: CINIC-10, Tiny ImageNet, MedMNIST, brain tumors, PACS and Digits-DG.
+"""Tiny files in the formats of picture data sets: CINIC-10, Tiny ImageNet, MedMNIST, brain tumors,
+PACS and Digits-DG.
 
-Each picture is of one color, which says whose part, group, class and number it is; its upper right quarter is white. For each class, and in
-each group, there are two pictures for training and one for testing.
+Each picture is of one color, which says whose part, group, class and number it is; its upper right
+quarter is white. For each class, and in each group, there are two pictures for training and one for
+testing.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ PICTURE_SETS = {
     "pacs": (7, 4),
     "digits-dg": (10, 4),
 } | {name: (classes, 1) for name, (classes, _) in MEDICAL.items()}
-"""Each with its classes and groups."""
+"""Data sets with their numbers of classes and groups."""
 
 
 @dataclass(frozen=True, order=True)
 class Known:
-    """A picture that was made: where it belongs, and its color."""
+    """A generated picture: where it belongs, and its color."""
 
     part: str
     group: int
@@ -73,7 +75,7 @@ def known(dataset: str, part: str) -> list[Known]:
 
 
 def picture_counts(dataset: str) -> dict[str, int]:
-    """How many pictures they hold."""
+    """How many pictures a data set's parts hold."""
     return {part: len(known(dataset, part)) for part in ("train", "test")}
 
 
@@ -98,7 +100,7 @@ def picture_contents(dataset: str) -> dict[str, bytes]:
 
 
 def cinic_members() -> Iterator[tuple[str, bytes]]:
-    """Names as CIFAR and ImageNet gave them; a gray picture among them."""
+    """CINIC-10: names as in CIFAR and ImageNet, and one gray picture."""
     yield "README.md", b"# CINIC-10"
     yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
     for part, place in (("train", "train"), ("test", "test"), ("train", "valid")):
@@ -115,7 +117,7 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
 
 
 def tiny_members() -> Iterator[tuple[str, bytes]]:
-    """With lists of boxes, and a test part without labels."""
+    """Tiny ImageNet, with lists of boxes and an unlabeled test part."""
     root = "tiny-imagenet-200"
     yield f"{root}/wnids.txt", "".join(f"{wnid}\n" for wnid in reversed(WNIDS)).encode()
     yield f"{root}/words.txt", b"n01443537\tgoldfish, Carassius auratus\n"
@@ -136,7 +138,7 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
 
 
 def tumor_members() -> Iterator[tuple[str, bytes]]:
-    """Pictures of many shapes."""
+    """Brain tumors: pictures of many shapes."""
     for part, place in (("train", "Training"), ("test", "Testing")):
         for item in known("brain-tumor-mri", part):
             word = TUMORS[item.label]
@@ -148,7 +150,8 @@ def tumor_members() -> Iterator[tuple[str, bytes]]:
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
-    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken picture among them."""
+    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken
+    picture among them."""
     lists: dict[str, list[str]] = {}
     for part, place in (("train", "train"), ("test", "crossval")):
         for item in known("pacs", part):
@@ -168,7 +171,7 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
 
 
 def digits_members() -> Iterator[tuple[str, bytes]]:
-    """With what a Mac leaves in a zip."""
+    """Digits-DG, with the hidden files that macOS adds to a zip."""
     yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
     for part, place in (("train", "train"), ("test", "val")):
         for item in known("digits-dg", part):
@@ -179,7 +182,7 @@ def digits_members() -> Iterator[tuple[str, bytes]]:
 
 
 def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
-    """Images x height x width, x 3 in color; labels in a column."""
+    """MedMNIST: images as count x height x width (x 3 if in color), labels in a column."""
     _, side = MEDICAL[dataset]
     arrays = {}
     for part, place in (("train", "train"), ("test", "val"), ("test", "test")):
@@ -192,12 +195,12 @@ def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
 
 
 def is_gray(item: Known) -> bool:
-    """One of the training pictures is stored without color."""
+    """Whether the picture is the training picture that is stored in gray."""
     return (item.part, item.label, item.number) == ("train", 3, 1)
 
 
 def picture_file(pixels: np.ndarray, kind: str, *, gray: bool = False) -> bytes:
-    """A picture in a file's form; a gray one keeps the red of its color."""
+    """Encode a picture; a gray one keeps the red channel."""
     file = io.BytesIO()
     Image.fromarray(pixels[..., 0] if gray else pixels).save(
         file, kind, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {})
@@ -206,7 +209,7 @@ def picture_file(pixels: np.ndarray, kind: str, *, gray: bool = False) -> bytes:
 
 
 def shuffled(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """In the order of no file system."""
+    """Shuffle members, as archives are in no particular order."""
     names = list(members)
     return {
         names[place]: members[names[place]]
@@ -218,7 +221,7 @@ def zip_of(
     members: Mapping[str, bytes] | list[tuple[str | zipfile.ZipInfo, bytes]],
     way: int = zipfile.ZIP_DEFLATED,
 ) -> bytes:
-    """A zip at the beginning of its time."""
+    """A zip with fixed times."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", way) as archive:
         for name, content in members.items() if isinstance(members, Mapping) else members:
@@ -244,7 +247,7 @@ def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
 
 
 def npz(arrays: Mapping[str, np.ndarray], *, packed: bool = True) -> bytes:
-    """As NumPy writes it."""
+    """Encode an array as .npy."""
     file = io.BytesIO()
     (np.savez_compressed if packed else np.savez)(file, **arrays)
     return file.getvalue()

@@ -1,5 +1,6 @@
-"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and both as they are packed; archives of
-pictures and of arrays (picture_publishers.py), texts and tables (row_publishers.py)."""
+"""Tiny files in the publishers' exact formats: IDX, the pickles that Python 2 wrote of CIFAR, and
+both as they are packed; archives of pictures and of arrays (picture_publishers.py), texts and
+tables (row_publishers.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ CIFAR_FOLDERS = {
 
 
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
-    """The files that a data set's parser reads, by name: each class twice as often for training as for testing."""
+    """The files that a data set's parser reads, by name: each class twice as often for training as
+    for testing."""
     rng = np.random.default_rng([seed, *dataset.encode()])
     if dataset in PICTURE_SETS:
         return picture_contents(dataset)
@@ -43,14 +45,14 @@ def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
 
 
 def write(dataset: str, folder: Path) -> None:
-    """The same as files."""
+    """The data set's files, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents(dataset).items():
         (folder / name).write_bytes(content)
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """How many samples they hold."""
+    """How many samples each split holds."""
     if dataset in PICTURE_SETS:
         return picture_counts(dataset)
     if dataset in ROW_SETS:
@@ -126,7 +128,8 @@ def _names(count: int) -> list[str]:
 
 
 class Python2Pickler(pickle._Pickler):
-    """Protocol 2 with the texts of Python 2 and the names of NumPy 1, opcode by opcode as the publisher's files have them."""
+    """Protocol 2 with the texts of Python 2 and the names of NumPy 1, opcode by opcode as the
+    publisher's files have them."""
 
     dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)
 
@@ -148,7 +151,7 @@ class Python2Pickler(pickle._Pickler):
 
 
 def python2_pickle(content: Mapping[str, Any]) -> bytes:
-    """As Python 2 would have written it."""
+    """Pickle an object as Python 2 did."""
     file = io.BytesIO()
     Python2Pickler(file, protocol=2).dump(dict(content))
     return file.getvalue()
@@ -166,12 +169,13 @@ def tar_gz(members: Mapping[str, bytes | tarfile.TarInfo]) -> bytes:
 
 
 def gz(content: bytes) -> bytes:
-    """The same bytes at any time of day."""
+    """Compress with a fixed time, so that equal contents give equal bytes."""
     return gzip.compress(content, mtime=0)
 
 
 def packed(dataset: str) -> dict[str, bytes]:
-    """What the publisher offers, by file name: a .gz for each file, or one archive with a folder."""
+    """What the publisher offers, by file name: a .gz for each file, or one archive with a
+    folder."""
     if dataset in IDX_FOLDERS:
         return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]

@@ -1,4 +1,5 @@
-"""Files of rows in the exact form of those who publish them: Gutenberg's text, the table that Flower Labs cut from it, UCI's covertype."""
+"""Tiny files in the formats of Gutenberg's text, the table that Flower Labs made of it, and UCI's
+covertype."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 
 ROW_SETS = ("shakespeare", "shakespeare-central", "shakespeare-csv", "covtype")
 FOREST = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
-"""Of how many rows of each kind UCI's table is made: what is smaller is not taken for it."""
+"""Rows per kind in UCI's table, whose parser refuses other numbers."""
 SAID = {
     "THE_TEMPEST_SON": "What is this, a tempest, or what else is it that I hear? " * 3,
     "CYMBELINE_SON": "No, it is " * 14,
@@ -51,14 +52,15 @@ def samples(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """As pandas writes it."""
+    """The table as pandas writes it."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([("character_id", "x", "y"), *rows])
     return file.getvalue()
 
 
 def forest(*sizes: int, seed: int = 0) -> np.ndarray:
-    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40 soils, the kind."""
+    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40
+    soils, the kind."""
     rng = np.random.default_rng(seed)
     kinds = rng.permutation(np.repeat(np.arange(1, len(sizes) + 1), sizes))
     numbers = rng.integers(
@@ -73,7 +75,7 @@ def forest(*sizes: int, seed: int = 0) -> np.ndarray:
 
 
 def lines(rows: np.ndarray) -> list[str]:
-    """As UCI writes them."""
+    """The rows as UCI writes them."""
     return [",".join(map(str, row)) + "\n" for row in rows.tolist()]
 
 
@@ -92,7 +94,7 @@ def row_contents(dataset: str) -> dict[str, bytes]:
 
 
 def row_counts(dataset: str) -> dict[str, int]:
-    """How many samples it holds."""
+    """How many samples each split holds."""
     if dataset == "covtype":
         return {"train": 396_113, "test": 99_028}
     count = len(samples(SAID))

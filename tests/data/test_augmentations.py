@@ -1,4 +1,4 @@
-"""Augmentations: what their random numbers mean, against torchvision image by image, and that no image depends on its batch."""
+"""Augmentations match torchvision image by image, and no image depends on its batch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def moved(image: Tensor, numbers: list[float], border: str) -> Tensor:
 
 
 def jittered(image: Tensor, numbers: list[float]) -> Tensor:
-    """The order is the first number, the four strengths the next ones; the ranges are those that torchvision's own transform draws from."""
+    """The order is the first number, the four strengths the next ones; the ranges are those that
+    torchvision's own transform draws from."""
     *blends, turn = ORDERS[int(numbers[0] * 24)]
     for change in (*blends[:turn], 3, *blends[turn:]):
         low, high = (JITTER.brightness, JITTER.contrast, JITTER.saturation, JITTER.hue)[change]
@@ -96,15 +97,16 @@ def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_everything_happens_on_the_images_device(name: str):
-    """The device of shapes without values refuses to be mixed with another."""
+def test_everything_stays_on_the_images_device(name: str):
+    """The meta device raises an error if tensors of another device are mixed in."""
     found = AUGMENTATIONS[name]().apply(pictures().to("meta"), numbers_for(name).to("meta"))
     assert found.device.type == "meta" and found.shape == (COUNT, *SHAPE)
 
 
 @pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])
-def test_the_middle_window_is_the_image_and_each_window_is_as_likely(name: str):
-    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the images are mirrored."""
+def test_the_middle_crop_is_the_image_and_crops_are_equally_likely(name: str):
+    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the
+    images are mirrored."""
     steps = (torch.arange(9, dtype=torch.float64) + 0.5) / 9
     numbers = torch.cartesian_prod(steps, steps, torch.tensor([0.25, 0.75], dtype=torch.float64))
     images = torch.zeros(162, 1, 32, 32)
@@ -120,7 +122,7 @@ def test_the_middle_window_is_the_image_and_each_window_is_as_likely(name: str):
     )
 
 
-def test_the_24_orders_are_all_there():
+def test_all_24_orders_occur():
     assert len({(*blends[:turn], 3, *blends[turn:]) for *blends, turn in ORDERS}) == 24
 
 
@@ -146,15 +148,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "shape", "sentence"), REFUSED)
-def test_samples_that_cannot_be_changed_are_refused(
-    name: str, shape: tuple[int, ...], sentence: str
-):
+def test_invalid_shapes_are_refused(name: str, shape: tuple[int, ...], sentence: str):
     with pytest.raises(ValueError) as refusal:
         AUGMENTATIONS[name]().check(shape)
     assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_samples_that_can_be_changed_pass(name: str):
+def test_valid_shapes_pass(name: str):
     AUGMENTATIONS[name]().check((3, 5, 5))
     AUGMENTATIONS["none"]().check((80,))

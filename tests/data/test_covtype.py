@@ -33,7 +33,7 @@ def sorted_rows(rows: np.ndarray) -> list[list[int]]:
     return sorted(rows.tolist())
 
 
-def test_the_two_largest_kinds_and_no_other(monkeypatch: pytest.MonkeyPatch):
+def test_only_the_two_largest_kinds_are_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(table, "SIZES", {1: 300, 2: 405})
     monkeypatch.setattr(table, "BLOCK", 100)  # the last block is not full
     rows = forest(300, 405, 20, 3, 5, 9, 11)
@@ -97,7 +97,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_row_is_one_sentence_with_its_line(case: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_broken_row_is_reported_with_its_line(case: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(table, "SIZES", {1: 3, 2: 4})
     row, sentence = BROKEN[case]
     after = "" if case == "half a line" else ROWS[1]

@@ -1,4 +1,4 @@
-"""The download stage: a file is there with the right checksum or not at all."""
+"""The download stage writes a file with the right checksum, or none."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def refusal(raw: dict[str, Any], mirror: str = "") -> str:
     return str(caught.value)
 
 
-def test_a_bundled_file_arrives_whole(tmp_path: Path):
+def test_a_bundled_file_is_copied(tmp_path: Path):
     target = tmp_path / "raw" / "digits.csv.gz"
     download({"source": SOURCE, "sha256": RIGHT}, target)
     assert hashlib.sha256(target.read_bytes()).hexdigest() == RIGHT
     assert files(tmp_path) == [target]
 
 
-def test_a_wrong_checksum_is_one_sentence_and_leaves_nothing():
+def test_a_wrong_checksum_is_reported_and_leaves_nothing():
     wrong = {"source": SOURCE, "sha256": "0" * 64}
     assert (
         refusal(wrong) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
     )
 
 
-def test_a_wrong_checksum_leaves_the_file_of_before(tmp_path: Path):
+def test_a_wrong_checksum_leaves_the_previous_file(tmp_path: Path):
     target = tmp_path / "digits.csv.gz"
     target.write_text("of before")
     with pytest.raises(UserError):
@@ -79,7 +79,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("source", MISSING)
-def test_a_missing_file_is_one_sentence_and_leaves_nothing(source: str):
+def test_a_missing_file_is_reported_and_leaves_nothing(source: str):
     message = refusal({"source": source, "sha256": RIGHT})
     assert message.startswith(f"{source}: ")
     assert MISSING[source] in message
@@ -142,9 +142,7 @@ FAILURES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_it_succeeds_at_the_second_try(
-    failure: str, server: Server, capsys: pytest.CaptureFixture[str]
-):
+def test_a_retry_succeeds(failure: str, server: Server, capsys: pytest.CaptureFixture[str]):
     download(declared(server.offer("values", FAILURES[failure], CONTENT)), TARGET)
     assert TARGET.read_bytes() == CONTENT
     assert len(server.asked) == 2
@@ -160,7 +158,7 @@ def test_a_download_that_always_breaks_off(server: Server):
     assert len(server.asked) == 3
 
 
-def test_what_is_not_there_is_asked_for_once(server: Server):
+def test_a_404_is_not_retried(server: Server):
     assert "could not be fetched in 1 try (HTTP Error 404: Not Found)" in refusal(
         declared(f"{server.url}/nothing")
     )
@@ -174,7 +172,7 @@ def test_a_url_that_does_not_answer(server: Server):
     assert "could not be fetched in 3 tries ([Errno 111] Connection refused)" in message
 
 
-def test_a_url_that_accepts_and_says_nothing(server: Server, monkeypatch: pytest.MonkeyPatch):
+def test_a_server_that_accepts_and_stays_silent(server: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert "in 3 tries (timed out)" in refusal(
@@ -215,7 +213,7 @@ def test_a_truncated_gz_is_not_opened(server: Server):
     )
 
 
-def test_progress_is_told(
+def test_progress_is_logged(
     server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)

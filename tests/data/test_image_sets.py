@@ -1,4 +1,4 @@
-"""The parsers of MNIST's and CIFAR's files, on tiny files in the publishers' formats, and on what is none."""
+"""The parsers of MNIST and CIFAR, on tiny files in the publishers' formats and on invalid ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 def test_from_a_mirror_to_the_store(
     dataset: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The declarations of config/datasets.yaml with the generated files' own checksums and sizes."""
+    """The declarations of config/datasets.yaml with the generated files' own checksums and
+    sizes."""
     monkeypatch.chdir(tmp_path)
     wanted, offered = contents(dataset), packed(dataset) if form == "packed" else contents(dataset)
     folder = publishers.IDX_FOLDERS | publishers.CIFAR_FOLDERS
@@ -116,7 +117,7 @@ def test_cifar10_batches_follow_each_other(tmp_path: Path):
     assert test.labels.tolist() == [5]
 
 
-def test_a_pickle_of_today_is_read_too(tmp_path: Path):
+def test_a_pickle_of_current_versions_is_read_too(tmp_path: Path):
     (tmp_path / "batch").write_bytes(
         pickle.dumps({b"data": np.arange(6, dtype=np.uint8)}, protocol=4)
     )
@@ -124,7 +125,7 @@ def test_a_pickle_of_today_is_read_too(tmp_path: Path):
 
 
 class Foreign:
-    """What a pickle made to deceive looks like: it writes a file as soon as it is read."""
+    """A malicious pickle: unpickling it naively writes a file."""
 
     def __reduce__(self) -> Any:
         return Path.write_text, (Path("written"), "by a pickle")
@@ -257,7 +258,8 @@ def test_the_page_of_measured_data_is_of_the_declared_files():
 
 
 def row_of(dataset: str, name: str, raw: dict[str, Any]) -> str:
-    """The real file with its checksum, or a generated one where the real one was not to be had when the page was made."""
+    """The real file with its checksum, or a generated one where the real one was not to be had when
+    the page was made."""
     real = rf"{raw.get('sha256', '[0-9a-f]{64}')} \| real"
     origin = (
         real

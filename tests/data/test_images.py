@@ -1,4 +1,4 @@
-"""Parts of augmentations, each image with parameters of its own, against torchvision image by image."""
+"""Image operations with separate parameters per image match torchvision image by image."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cohort.data.images import (
     CONTRAST,
     SATURATION,
     blended,
+    cropped,
+    flipped,
     gray,
     hue_shifted,
-    mirrored,
-    windows,
 )
 from tests.vision import functional
 
@@ -53,7 +53,7 @@ def one_by_one(change: Callable[..., Tensor], images: Tensor, *parameters: list)
 def test_windows(border: str, dtype: torch.dtype):
     images = pictures(dtype)
     top, left = torch.arange(40) % 9, torch.arange(40) % 7
-    found = windows(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
+    found = cropped(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
     padded = functional.pad(images, [3, 4, 3, 4], padding_mode=border)
     expected = one_by_one(
         lambda image, y, x: functional.crop(image, y, x, 7, 6), padded, top.tolist(), left.tolist()
@@ -69,7 +69,7 @@ def test_mirrored(dtype: torch.dtype):
         images,
         condition.tolist(),
     )
-    assert torch.equal(mirrored(images, condition), expected)
+    assert torch.equal(flipped(images, condition), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -106,15 +106,15 @@ def test_a_blend_of_factor_one_changes_no_bit(dtype: torch.dtype):
         assert torch.equal(blended(images, torch.full((40,), kind), torch.ones(40)), images)
 
 
-def test_hue_as_torchvision_shifts_it():
+def test_hue_matches_torchvision():
     shifts = torch.linspace(-0.5, 0.5, 40, dtype=torch.float64)
     found = hue_shifted(pictures(torch.float32), shifts)
     expected = one_by_one(functional.adjust_hue, pictures(torch.float32), shifts.tolist())
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_hue_in_float64_as_the_standard_library_shifts_it():
-    """torchvision would go down to float32."""
+def test_hue_in_float64_matches_colorsys():
+    """torchvision would compute in float32."""
     images, shifts = pictures(torch.float64), torch.linspace(-0.5, 0.5, 40, dtype=torch.float64)
 
     def shifted(pixel: list[float], shift: float) -> tuple[float, float, float]:

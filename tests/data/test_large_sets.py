@@ -1,4 +1,5 @@
-"""Preparing and loading take the memory of a block, however large the set: measured in processes of their own."""
+"""Preparing and loading need the memory of one block, however large the data set is. Measured in
+separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Data sets behind a login: from where the config says, a zip or a folder, or from the mirror; and files whose only checksum is an MD5."""
+"""Data sets behind a login, taken from the user's zip or folder or the mirror; and files with only
+an MD5."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def test_a_zip_is_taken_as_it_is():
     assert files(Path()) == [Path("mine.zip"), TARGET]
 
 
-def test_the_home_folder_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("HOME", str(tmp_path))
     Path("mine.zip").write_bytes(ZIP)
     download(RAW, TARGET, paths={"pacs": "~/mine.zip"})
@@ -82,7 +83,7 @@ def test_without_a_path_the_page_is_named():
     )
 
 
-def test_what_is_given_can_be_pinned():
+def test_a_users_file_can_be_pinned_by_its_checksum():
     Path("mine.zip").write_bytes(ZIP)
     right = {"sha256": hashlib.sha256(ZIP).hexdigest(), "bytes": len(ZIP)}
     download(RAW | right, TARGET, paths={"pacs": "mine.zip"})
@@ -94,7 +95,7 @@ def test_what_is_given_can_be_pinned():
 
 
 def test_a_page_in_place_of_the_zip():
-    """What a browser saves where a login was wanted."""
+    """A browser saves the login page under the name of the file."""
     Path("mine.zip").write_bytes(PAGE)
     assert (
         refusal(RAW, paths={"pacs": "mine.zip"})
@@ -102,7 +103,7 @@ def test_a_page_in_place_of_the_zip():
     )
 
 
-def test_a_path_that_went_away():
+def test_a_path_that_was_removed():
     assert (
         refusal(RAW, paths={"pacs": "gone.zip"})
         == "data_paths.pacs is 'gone.zip', which does not exist"
@@ -134,7 +135,7 @@ def test_a_wrong_md5_alone(server: Server):
     )
 
 
-def test_mirrors_are_asked_in_turn(server: Server):
+def test_mirrors_are_tried_in_turn(server: Server):
     """One lacks the file, one has another of that name."""
     urls = [
         f"{server.url}/nothing.zip",
@@ -156,7 +157,7 @@ def test_all_mirrors_are_named_when_none_has_it(server: Server):
     )
 
 
-def test_mirrors_of_what_is_packed(server: Server):
+def test_mirrors_of_a_packed_file(server: Server):
     from tests.data.publishers import gz
 
     packed = gz(CONTENT)

@@ -1,4 +1,5 @@
-"""A local mirror: the publishers' files, packed or not, anywhere below it; checksums tell which is which."""
+"""A local mirror holds the publishers' files, packed or not, anywhere below it; checksums identify
+them."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def test_what_the_mirror_lacks_is_downloaded(server: Server):
     assert TARGET.read_bytes() == CONTENT
 
 
-def test_a_mirror_is_asked_before_the_publisher(server: Server):
+def test_a_mirror_is_tried_before_the_publisher(server: Server):
     put("values", CONTENT)
     download(declared(server.offer("values", CONTENT)), TARGET, "mirror")
     assert server.asked == []

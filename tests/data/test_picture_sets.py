@@ -1,4 +1,5 @@
-"""The parsers of sets of pictures, on tiny files in their publishers' formats: every picture is found, with its class, group and colors."""
+"""The parsers of picture files find every picture with its class, group and colors, on tiny files
+in the publishers' formats."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ JPEG = 4  # levels by which a flat color may be off after JPEG
 
 
 def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: Any) -> Path:
-    """By way of a mirror, with the generated file's own checksum."""
+    """Prepare a data set from a mirror, with the generated file's checksum."""
     Path("mirror").mkdir(exist_ok=True)
     inputs = {}
     for name, content in (contents or picture_contents(dataset)).items():
@@ -101,14 +102,15 @@ def test_moments_that_are_not_given_are_those_of_the_training_pictures():
     np.testing.assert_allclose(facts["std"], np.sqrt(square - mean**2), rtol=1e-9)
 
 
-def test_what_was_read_is_noted():
+def test_checksums_of_raw_files_are_recorded():
     content = picture_contents("digits-dg")["digits_dg.zip"]
     _, facts = store.read(prepared("digits-dg"), "test")
     assert facts["raw_sha256"] == f'{{"digits_dg.zip": "{hashlib.sha256(content).hexdigest()}"}}'
 
 
 def test_resizing_takes_the_mean_of_what_a_pixel_covers():
-    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the nearest pixel would give 0 or 200."""
+    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the
+    nearest pixel would give 0 or 200."""
     from cohort.data.pictures import resized
 
     stripes = np.zeros((1, 224, 224, 3), dtype=np.uint8)
@@ -194,7 +196,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_archive_is_one_sentence_and_leaves_no_store(case: str):
+def test_a_wrong_archive_is_reported_and_leaves_no_store(case: str):
     dataset, member, content, sentence = WRONG[case]
     with pytest.raises(UserError) as caught:
         prepared(dataset, changed(dataset, member, content))

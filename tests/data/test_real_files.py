@@ -1,8 +1,8 @@
-"""The publishers' real files, where `COHORT_DATA_MIRROR` names a folder that holds them, packed or not; skipped elsewhere.
+"""The publishers' real files agree with torchvision's readers and checksums.
 
     COHORT_DATA_MIRROR=DIR pytest tests/data/test_real_files.py
 
-The second opinion is torchvision, which has readers and checksums of its own.
+Skipped unless the variable names a folder that holds the files, packed or not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bytes on a device, turned into a network's inputs."""
+"""Stored values become a network's inputs on a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from cohort.data.store import FORMAT
 
 
 def test_inputs_are_scaled_and_standardized_channel_by_channel():
-    """Two channels of 1x2 pixels, scale 200: (value / 200 - mean) / std with means 0.5 and 0.25 and deviations 0.25 and 0.5."""
+    """Two channels of 1x2 pixels, scale 200: (value / 200 - mean) / std with means 0.5 and 0.25 and
+    deviations 0.25 and 0.5."""
     images = torch.tensor([[[[0, 200]], [[100, 50]]], [[[100, 50]], [[200, 0]]]], dtype=torch.uint8)
     mean, std = (
         torch.tensor(values, dtype=torch.float64).view(-1, 1, 1)
@@ -32,7 +33,7 @@ def test_inputs_are_scaled_and_standardized_channel_by_channel():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_split_is_loaded_in_the_asked_precision(dtype: torch.dtype, tmp_path: Path):
+def test_a_split_is_loaded_in_the_given_precision(dtype: torch.dtype, tmp_path: Path):
     rng = np.random.default_rng(0)
     stored = {
         "train": rng.integers(0, 256, (6, 3, 4, 4), dtype=np.uint8),

@@ -1,4 +1,4 @@
-"""Which samples are used: in proportion to the classes, the same for every seed."""
+"""Shares of samples are stratified by class and the same for every seed."""
 
 from __future__ import annotations
 

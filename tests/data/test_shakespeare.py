@@ -1,4 +1,5 @@
-"""Shakespeare: who says what is found by hand, windows by brute force; the real text has LEAF's published numbers."""
+"""Shakespeare: speakers by hand, windows by brute force, and LEAF's published numbers for the real
+text."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
         ),
     ],
 )
-def test_users_are_named_as_leaf_does(user: str, title: str, role: str):
+def test_users_have_leafs_names(user: str, title: str, role: str):
     assert user_of(title, role) == user
     assert role_of(user) == role.replace(" ", "_")
 
@@ -266,7 +267,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_row_is_one_sentence_with_its_line(case: str):
+def test_a_broken_row_is_reported_with_its_line(case: str):
     content, line, sentence = BROKEN[case]
     path = written("shakespeare.csv", content)
     with pytest.raises(UserError) as caught:
@@ -295,7 +296,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_text_that_is_another_is_refused(case: str):
+def test_another_text_is_refused(case: str):
     content, sentence = TEXTS[case]
     path = written("raw_data.txt", content)
     with pytest.raises(UserError, match=str(path)) as caught:
@@ -313,7 +314,8 @@ def real() -> Path:
 
 
 def test_the_real_text_has_the_published_numbers():
-    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the size of the table."""
+    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the
+    size of the table."""
     facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
     users = {user: text for user, text in said(real()).items() if len(text) > 80}
     sizes = np.array([len(text) - 80 for text in users.values()])
@@ -338,7 +340,8 @@ def quoted(field: str) -> int:
 
 
 def size_of_rows(user: str, text: str) -> int:
-    """Bytes of a user's rows: 80 characters and one more, two commas, a line break, and what quoting adds."""
+    """Bytes of a user's rows: 80 characters and one more, two commas, a line break, and what
+    quoting adds."""
     quotes, special = (
         np.concatenate([[0], np.cumsum([character in marks for character in text])])
         for marks in ('"', '",')

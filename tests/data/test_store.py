@@ -90,7 +90,7 @@ def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
     ("groups", "declared"),
     [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)],
 )
-def test_other_groups_than_declared_are_one_sentence(
+def test_undeclared_groups_are_reported(
     groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
@@ -98,7 +98,7 @@ def test_other_groups_than_declared_are_one_sentence(
         prepared(groups=declared)
 
 
-def test_values_are_mapped_and_not_read():
+def test_values_are_memory_mapped():
     found = store.read(prepared(), "train")[0].values
     assert isinstance(found, np.memmap)
     found[0] = 0  # a copy of the page: the file stays as it is
@@ -106,7 +106,7 @@ def test_values_are_mapped_and_not_read():
 
 
 @pytest.mark.parametrize("standardized", [None, 2])
-def test_mean_and_deviation_are_measured_where_none_are_given(standardized: int | None):
+def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
     facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
     scaled = TRAIN.values / 255
     known = 3 if standardized is None else standardized
@@ -118,14 +118,14 @@ def test_mean_and_deviation_are_measured_where_none_are_given(standardized: int 
     )
 
 
-def test_a_set_in_blocks_is_stored_like_one_in_an_array(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_are_stored_like_an_array(monkeypatch: pytest.MonkeyPatch):
     whole = prepared(mean=None, std=None).read_bytes()
     blocks = Blocks(TRAIN.values.shape, lambda: iter(np.array_split(TRAIN.values, 4)))
     monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
     assert prepared(mean=None, std=None).read_bytes() == whole
 
 
-def test_blocks_that_end_early_are_one_sentence_and_leave_no_file(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_that_end_early_are_reported_and_leave_no_file(monkeypatch: pytest.MonkeyPatch):
     blocks = Blocks(TRAIN.values.shape, lambda: iter([TRAIN.values[:20]]))
     monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
     with pytest.raises(UserError, match=r"^noise: train ends after 20 of 30 samples$"):
@@ -133,7 +133,7 @@ def test_blocks_that_end_early_are_one_sentence_and_leave_no_file(monkeypatch: p
     assert [path.name for path in Path().iterdir()] == ["results"]
 
 
-def test_values_that_do_not_fit_are_one_sentence(monkeypatch: pytest.MonkeyPatch):
+def test_values_that_do_not_fit_are_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST)
     )
@@ -143,7 +143,7 @@ def test_values_that_do_not_fit_are_one_sentence(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("harm", ["cut in half", "older"])
-def test_a_file_that_is_no_prepared_data_is_one_sentence(harm: str):
+def test_a_file_that_is_no_prepared_data_is_reported(harm: str):
     path = prepared()
     if harm == "older":
         with h5py.File(path, "a") as file:
@@ -167,7 +167,7 @@ def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
 
 
 @pytest.mark.parametrize(("split", "expected", "found"), [("train", 31, 30), ("test", 6, 7)])
-def test_a_wrong_count_is_one_sentence_and_leaves_no_file(split: str, expected: int, found: int):
+def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, found: int):
     with pytest.raises(UserError) as caught:
         prepared(**{split: expected})
     assert (
@@ -177,7 +177,7 @@ def test_a_wrong_count_is_one_sentence_and_leaves_no_file(split: str, expected: 
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
 
 
-def test_a_wrong_shape_is_one_sentence_and_leaves_no_file():
+def test_a_wrong_shape_is_reported_and_leaves_no_file():
     with pytest.raises(UserError) as caught:
         prepared(shape=[3, 5, 6])
     assert (

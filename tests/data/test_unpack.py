@@ -1,4 +1,5 @@
-"""Hostile and broken .gz and .tar.gz files, past their checksums: one sentence each, and nothing is written anywhere else."""
+"""Malicious and broken .gz and .tar.gz files: a user error each, and no file is written
+elsewhere."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_a_gz_that_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.Mon
 def refused(
     packed: bytes, sentence: str, member: str, folder: Path, patch: pytest.MonkeyPatch
 ) -> None:
-    """By unpacking itself, and, with the right MD5, by the download stage, which leaves nothing but what was there."""
+    """By unpacking itself, and, with the right MD5, by the download stage, which leaves nothing but
+    what was there."""
     patch.chdir(folder)
     source = Path("mirror/set.tar.gz")
     source.parent.mkdir()
@@ -144,7 +146,7 @@ def refused(
     ]
 
 
-def test_a_member_is_unpacked_whatever_lies_around_it(tmp_path: Path):
+def test_a_member_is_unpacked_whatever_surrounds_it(tmp_path: Path):
     folder = tarfile.TarInfo("folder")
     folder.type = tarfile.DIRTYPE
     (tmp_path / "set.tar.gz").write_bytes(

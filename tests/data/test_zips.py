@@ -1,4 +1,5 @@
-"""Hostile and broken zips, pictures and arrays: one sentence each, in little memory, and nothing is written anywhere."""
+"""Malicious and broken zips, pictures and arrays: a user error each, in little memory, and no file
+is written."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ HOSTILE = {
     ),
     "a member that is too large": (
         lambda: zip_of({"folder/values": bytes(60_000)}),
-        "of 60000 bytes, more than the 50000 that are believed",
+        "of 60000 bytes, more than the 50000 that are allowed",
     ),
     "many that are too large": (
         lambda: zip_of({f"{n}": bytes(40_000) for n in range(4)}),
@@ -136,7 +137,7 @@ def test_a_file_of_a_stream_that_is_too_large():
     files = tar_files(Path("set.tar.gz"), 1000)
     assert next(files) == ("a", b"x" * 10)
     with pytest.raises(
-        UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are believed$"
+        UserError, match=r"^set.tar.gz: 'b' has 1001 bytes, more than the 1000 that are allowed$"
     ):
         next(files)
 
@@ -152,7 +153,7 @@ PNG, JPEG = (picture_file(PIXELS, kind) for kind in ("PNG", "JPEG"))
 
 
 def huge(width: int, height: int) -> bytes:
-    """A PNG of few bytes that says it has many pixels."""
+    """A PNG of few bytes whose header claims many pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -199,7 +200,7 @@ BROKEN = {
     "a bomb": (lambda: huge(20_000, 10_000), "is no picture that can be read ("),
     "half a bomb": (
         lambda: huge(8_000, 7_000),
-        "is no picture that can be read (8000 x 7000 pixels are more than are believed)",
+        "is no picture that can be read (8000 x 7000 pixels are more than are allowed)",
     ),
     "another size": (
         lambda: picture_file(PIXELS[:31], "PNG"),
@@ -284,7 +285,7 @@ def test_an_array_that_is_refused(case: str):
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_an_array_comes_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
+def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cohort.data.npz.BLOCK", 3 * 10 * 2 + 1)
     values = np.arange(140, dtype="<u2").reshape(7, 5, 4)[:, :, :2].repeat(3, axis=1)[:, :5]
     Path("set.npz").write_bytes(

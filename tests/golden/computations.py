@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 import yaml
+from cohort.training.needs import NEEDS
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
@@ -26,15 +27,14 @@ from cohort.data.download import download
 from cohort.data.parsers import PARSERS, Parser
 from cohort.data.parsers import table as covertype
 from cohort.data.samples import Samples
+from cohort.data.shards import Shards
 from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.partition import SCHEMES, Pool, Scheme
-from cohort.partition.deal import Shards
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import State, View
-from cohort.training.needs import NEEDS
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure

@@ -1,4 +1,4 @@
-"""VGG-11 against torchvision's layers, its first weights, and what it refuses."""
+"""VGG-11: torchvision's layers, NIID-Bench's initial weights, and the shapes it refuses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def of_kind(network: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
 
 
 @pytest.mark.parametrize(("name", "theirs"), [("vgg11", "vgg11"), ("vgg11-bn", "vgg11_bn")])
-def test_before_the_linear_layer_it_is_torchvisions_to_the_bit(name: str, theirs: str):
-    """The same weights, the same images: features, gradients and statistics agree, though we pool before the ReLU."""
+def test_features_are_torchvisions_to_the_bit(name: str, theirs: str):
+    """The same weights, the same images: features, gradients and statistics agree, though we pool
+    before the ReLU."""
     torch.manual_seed(5)
     ours = MODELS[name]().build(RGB, 10)[:-1]
     features = from_torchvision("models").get_model(theirs, weights=None).features
@@ -40,9 +41,9 @@ def test_before_the_linear_layer_it_is_torchvisions_to_the_bit(name: str, theirs
         assert torch.equal(one, other)
 
 
-def test_first_weights_are_those_of_niid_bench():
-    """Convolutions are normal with a variance of two by nine times the channels after them, without biases; the linear layer is PyTorch's
-    own: uniform up to the root of one by 512."""
+def test_initial_weights_are_those_of_niid_bench():
+    """Convolutions are normal with a variance of two by nine times the channels after them, without
+    biases; the linear layer is PyTorch's own: uniform up to the root of one by 512."""
     torch.manual_seed(6)
     network = MODELS["vgg11"]().build(RGB, 10)
     convolutions = of_kind(network, nn.Conv2d)
@@ -55,8 +56,9 @@ def test_first_weights_are_those_of_niid_bench():
     assert 0.99 < network[-1].weight.abs().max() * math.sqrt(512) <= 1
 
 
-def test_images_can_be_told_apart_from_the_beginning():
-    """With PyTorch's own first weights, features of different images differ a hundred times less, and training hardly starts."""
+def test_features_of_images_differ_from_the_start():
+    """With PyTorch's own first weights, features of different images differ a hundred times less,
+    and training hardly starts."""
     torch.manual_seed(7)
     features = MODELS["vgg11"]().build(RGB, 10)[:-1]
     images = torch.randn(16, *RGB)
@@ -70,7 +72,7 @@ def test_images_can_be_told_apart_from_the_beginning():
 @pytest.mark.parametrize(
     "shape", [(1, 28, 28), (3, 31, 32), (3, 32, 31), (3, 64, 63), (3, 32, 64), (3, 224, 224), (80,)]
 )
-def test_images_of_which_more_or_less_than_one_pixel_is_left_are_refused(name: str, shape: Shape):
+def test_images_not_pooled_to_one_pixel_are_refused(name: str, shape: Shape):
     sentence = f"needs images of 32x32 to 63x63 pixels, of which its 5 poolings leave one, not samples of shape {shape}"
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         MODELS[name]().check(shape)

@@ -1,4 +1,4 @@
-"""covering-k: every class is held, and where NIID-Bench's rule covers by itself this is that rule."""
+"""covering-k: every class is held; where NIID-Bench's rule already covers, they are the same."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def label_counts(
 
 @pytest.mark.parametrize(("classes", "k", "unheld"), [(100, 10, 35), (200, 20, 70)])
 def test_the_rule_of_niid_bench_leaves_classes_unheld(classes: int, k: int, unheld: int):
-    """Ten clients of CIFAR-100 and Tiny-ImageNet: (classes - 10) (1 - (k-1) / (classes-1))^10 = 34.7 and 69.5 in the mean."""
+    """Ten clients of CIFAR-100 and Tiny-ImageNet: (classes - 10) (1 - (k-1) / (classes-1))^10 =
+    34.7 and 69.5 in the mean."""
     counts = [
         sum(not held for held in holders(classes, 10, k, 1, np.random.default_rng(seed)))
         for seed in range(200)
     ]
     expected = (classes - 10) * (1 - (k - 1) / (classes - 1)) ** 10
     assert expected == pytest.approx(unheld, abs=0.6)
-    # the classes are drawn almost independently: the variance of the number unheld is below that of as many coins
+    # classes are drawn almost independently: the variance is below that of as many coins
     assert np.mean(counts) == pytest.approx(expected, abs=4 * np.sqrt(expected / 200))
 
 
@@ -56,7 +57,8 @@ def test_every_class_is_held_and_every_client_holds_k(
 
 
 def test_blocks_that_just_cover_are_disjoint():
-    """#C = 10 of 100 classes at ten clients: client i holds classes 10 i to 10 i + 9, all of them."""
+    """#C = 10 of 100 classes at ten clients: client i holds classes 10 i to 10 i + 9, all of
+    them."""
     np.testing.assert_array_equal(
         label_counts(Covering(k=10), 100, 10, 0), 30 * np.repeat(np.eye(10, dtype=int), 10, axis=1)
     )
@@ -81,7 +83,8 @@ def test_with_as_many_clients_as_classes_it_is_the_rule_of_niid_bench(
 
 
 def test_the_classes_after_the_block_are_equally_likely():
-    """Three clients of five classes, k = 3: client 0 has 0 and 1, and one of three others, 400 times each in 1,200, give or take 16.3."""
+    """Three clients of five classes, k = 3: client 0 has 0 and 1, and one of three others, 400
+    times each in 1,200, give or take 16.3."""
     held = sum(label_counts(Covering(k=3), 5, 3, seed)[0] > 0 for seed in range(1200))
     assert held[:2].tolist() == [1200, 1200] and held.sum() == 3600
     assert np.abs(held[2:] - 400).max() < 4 * 16.4

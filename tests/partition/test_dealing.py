@@ -1,6 +1,7 @@
-"""What holds for every scheme: what is dealt to whom is as its `exact` declares, and chance comes from the generator alone.
+"""Properties of every scheme: it deals as its `exact` declares, and only the generator is random.
 
-Who holds what under an overlap and with roles, which are not exact, is in test_overlap and test_roles.
+Who holds what under an overlap and with roles, which are not exact, is in test_overlap and
+test_roles.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ POOL = Pool(
 
 @st.composite
 def federations(draw: st.DrawFn) -> tuple[Pool, int, int]:
-    """Shuffled labels of 4 to 6 classes and 3 or 4 groups, enough samples of each, a number of clients, a seed."""
+    """Shuffled labels of 4 to 6 classes and 3 or 4 groups, enough samples of each, a number of
+    clients, a seed."""
     clients = draw(st.integers(6, 12))
     per_class = draw(st.lists(st.integers(clients, 80), min_size=4, max_size=6))
     seed, groups = draw(st.integers(0, 10_000)), draw(st.integers(3, 4))
@@ -71,7 +73,7 @@ def federations(draw: st.DrawFn) -> tuple[Pool, int, int]:
     ), clients, seed  # fmt: skip
 
 
-def test_names_exercise_every_scheme():
+def test_names_cover_every_scheme():
     assert {type(parse_name(name)) for name in NAMES} == set(SCHEMES.values())
 
 
@@ -117,7 +119,7 @@ def test_same_seed_same_parts_other_seed_other_parts(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_pool_is_left_alone_and_global_chance_has_no_say(name: str):
+def test_pool_and_global_random_state_are_not_touched(name: str):
     assert POOL.groups is not None
     pool = Pool(POOL.labels.copy(), POOL.groups.copy())
     once = parse_name(name).deal(pool, 8, np.random.default_rng(1))
@@ -132,7 +134,7 @@ GROUPED = ["roles-2", "domains-2", "onedomain-0", "dirdomains-0.5", "domains-2-o
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_schemes_that_deal_by_labels_do_not_look_at_groups(name: str):
+def test_schemes_that_deal_by_labels_ignore_groups(name: str):
     if any(name.startswith(grouped.partition("-")[0]) for grouped in GROUPED):
         return
     with_groups, without = (
@@ -143,7 +145,7 @@ def test_schemes_that_deal_by_labels_do_not_look_at_groups(name: str):
 
 
 @pytest.mark.parametrize("name", GROUPED)
-def test_schemes_that_deal_by_groups_refuse_data_without(name: str):
+def test_schemes_that_deal_by_groups_refuse_data_without_groups(name: str):
     words = r"^it deals samples by their groups \(domains, roles\), and this data set has none$"
     with pytest.raises(ValueError, match=words):
         parse_name(name).check(10, 20, 1000)
@@ -303,7 +305,7 @@ IMPOSSIBLE = {
         10,
         1000,
         4,
-        "'roles-2' lets clients share samples as it is",
+        "'roles-2' already lets clients share samples",
     ),
 }
 
@@ -333,7 +335,7 @@ POSSIBLE = [
 
 
 @pytest.mark.parametrize(("name", "classes", "clients", "samples", "groups"), POSSIBLE)
-def test_the_last_possible_partition_is_not_refused(
+def test_barely_possible_partitions_are_not_refused(
     name: str, classes: int, clients: int, samples: int, groups: int | None
 ):
     parse_name(name).check(classes, clients, samples, groups)

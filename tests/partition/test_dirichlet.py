@@ -1,11 +1,13 @@
-"""Dirichlet label skew: NIID-Bench's form and the plain one, told apart by numbers that were simulated elsewhere and by formulas."""
+"""Dirichlet label skew in NIID-Bench's form and the plain one, compared with independent
+simulations and formulas."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cohort.partition import Pool, dirichlet
+from cohort.partition import Pool
+from cohort.partition.schemes import dirichlet
 from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)
@@ -25,11 +27,12 @@ def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: in
 
 
 def test_acceptance_of_one_draw_is_that_of_niid_bench():
-    """0.21 to 0.24 in two independent simulations of CIFAR-10 with 100 clients; the standard error of 3,000 draws is 0.0075."""
+    """0.21 to 0.24 in two independent simulations of CIFAR-10 with 100 clients; the standard error
+    of 3,000 draws is 0.0075."""
     assert 0.20 <= acceptance(Dirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) <= 0.26
 
 
-def test_acceptance_without_the_balance_rule_is_another():
+def test_acceptance_differs_without_the_balance_rule():
     assert acceptance(PlainDirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) < 0.20
 
 
@@ -44,7 +47,8 @@ OTHER_RATES = {
 
 @pytest.mark.parametrize("case", OTHER_RATES)
 def test_acceptance_of_other_federations(case: str):
-    """Each within three standard errors of 1,000 draws, and the rounding, of what was simulated elsewhere."""
+    """Each within three standard errors of 1,000 draws, and the rounding, of what was simulated
+    elsewhere."""
     alpha, per_class, clients, low, high = OTHER_RATES[case]
     rate = acceptance(Dirichlet(alpha=alpha, minimum=10), per_class, clients, 1000)
     slack = 0.005 + 3 * np.sqrt(low * (1 - low) / 1000)
@@ -52,7 +56,8 @@ def test_acceptance_of_other_federations(case: str):
 
 
 def test_brain_scans_of_forty_clients_need_a_lower_minimum():
-    """2.8 clients are empty on average, so no draw gives everyone ten samples; one sample 5 to 6.5 % do, so that a deal is found."""
+    """2.8 clients are empty on average, so no draw gives everyone ten samples; one sample 5 to 6.5
+    % do, so that a deal is found."""
     slack = 0.005 + 3 * np.sqrt(0.05 * 0.95 / 4000)
     assert acceptance(Dirichlet(alpha=0.1, minimum=10), BRAIN, 40, 4000) == 0
     assert (
@@ -77,7 +82,8 @@ def test_brain_scans_of_forty_clients_need_a_lower_minimum():
 
 
 def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: pytest.MonkeyPatch):
-    """Where one draw in a thousand million would give everyone a sample: 60 clients and one class, alpha 0.01."""
+    """Where one draw in a thousand million would give everyone a sample: 60 clients and one class,
+    alpha 0.01."""
     monkeypatch.setattr(dirichlet, "TRIES", 1)
     for seed in range(20):
         sizes = [
@@ -92,7 +98,8 @@ def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: p
 def slow_cuts(
     rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int, balanced: bool
 ) -> list[list[int]]:
-    """The rule in words, one client at a time: nothing for who holds the mean size, shares for the others, floors of running sums."""
+    """A plain implementation of the rule, one client at a time: nothing for who holds the mean
+    size, shares for the others, floors of running sums."""
     held = [0] * clients
     lines = []
     for count in per_class:
@@ -115,7 +122,7 @@ def slow_cuts(
 
 @pytest.mark.parametrize("cls", [Dirichlet, PlainDirichlet])
 @pytest.mark.parametrize("seed", range(20))
-def test_cuts_follow_the_rule_in_words(cls: type[Dirichlet], seed: int):
+def test_cuts_follow_the_plain_implementation(cls: type[Dirichlet], seed: int):
     per_class = np.array([700, 300, 1000, 500, 41])
     found = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
     expected = slow_cuts(np.random.default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
@@ -128,7 +135,8 @@ def test_cuts_follow_the_rule_in_words(cls: type[Dirichlet], seed: int):
 def niid_bench_sizes(
     rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int
 ) -> np.ndarray:
-    """NIID-Bench's own order of things: shares for all, those of full clients set to 0, the rest divided by their sum."""
+    """NIID-Bench's own order of things: shares for all, those of full clients set to 0, the rest
+    divided by their sum."""
     sizes = np.zeros(clients)
     for count in per_class:
         shares = rng.dirichlet(np.full(clients, alpha)) * (sizes < per_class.sum() / clients)
@@ -138,7 +146,8 @@ def niid_bench_sizes(
 
 
 def test_sizes_are_distributed_as_in_niid_bench():
-    """The sorted sizes of a partition agree in the mean over 2,000 draws, within four standard errors."""
+    """The sorted sizes of a partition agree in the mean over 2,000 draws, within four standard
+    errors."""
     per_class, draws = np.full(5, 400), 2000
     rng = np.random.default_rng(0)
     theirs = np.array([niid_bench_sizes(rng, 0.3, per_class, 8) for _ in range(draws)])
@@ -162,7 +171,8 @@ def test_a_tiny_alpha_divides_by_nothing(alpha: float):
 
 
 def gains_of_full_clients(cuts: np.ndarray, mean_size: float) -> list[tuple[int, int]]:
-    """(client, samples) wherever a client that held the mean size or more was given samples of a further class."""
+    """(client, samples) wherever a client that held the mean size or more was given samples of a
+    further class."""
     held, found = np.zeros(cuts.shape[1] - 1), []
     for gains in np.diff(cuts, axis=1):
         found += [
@@ -207,7 +217,8 @@ def test_plain_sizes_are_more_uneven():
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 5.0])
 def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: float):
-    """Mean p = 1/clients and variance p (1-p) / (alpha0 + 1), alpha0 = clients * alpha. Floors move a share by 1e-6 at most."""
+    """Mean p = 1/clients and variance p (1-p) / (alpha0 + 1), alpha0 = clients * alpha. Floors move
+    a share by 1e-6 at most."""
     clients, draws, per_class = 8, 500, np.full(10, 1_000_000)
     rng = np.random.default_rng(1)
     scheme = PlainDirichlet(alpha=alpha)
@@ -231,7 +242,8 @@ def test_cuts_run_from_nothing_to_everything(cls: type[Dirichlet]):
 
 
 def test_draws_are_repeated_until_every_client_has_the_minimum():
-    """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30 seeds would show it."""
+    """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30
+    seeds would show it."""
     labels = np.zeros(100, dtype=int)
     sizes = [
         [
@@ -260,10 +272,11 @@ def test_exactly_the_minimum_is_enough():
 
 
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
-def test_gives_up_after_so_many_draws_and_says_what_to_change(
+def test_gives_up_after_many_draws_and_says_what_to_change(
     cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the brain scans."""
+    """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the
+    brain scans."""
     monkeypatch.setattr(dirichlet, "TRIES", 7)
     draws = []
     draw = cls.draw_cuts
@@ -280,5 +293,6 @@ def test_gives_up_after_so_many_draws_and_says_what_to_change(
 
 
 def test_the_bound_is_large_enough_for_the_rarest_cell_of_the_studies():
-    """CINIC-10 with 200 clients accepts 4 % of the draws: to fail by bad luck then has probability 0.96^TRIES."""
+    """CINIC-10 with 200 clients accepts 4 % of the draws: to fail by bad luck then has probability
+    0.96^TRIES."""
     assert 0.96**dirichlet.TRIES < 1e-15

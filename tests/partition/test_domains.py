@@ -1,4 +1,5 @@
-"""domains-d, onedomain-i and dirdomains-alpha: which domains a client holds, and how what a domain has of each class is split."""
+"""domains-d, onedomain-i and dirdomains-alpha: which domains a client holds, and how they are
+split."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_every_client_holds_d_domains_among_them_its_own(d: int, clients: int, s
 
 @pytest.mark.parametrize("name", ["domains-1", "domains-2", "domains-4"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_a_domain_has_of_a_class_is_split_evenly_among_its_holders(name: str, seed: int):
+def test_classes_of_a_domain_are_split_evenly_among_its_holders(name: str, seed: int):
     counts = tables(name, 10, seed)
     np.testing.assert_array_equal(counts.sum(axis=0), table(PACS, np.arange(8992)))
     for domain in range(4):
@@ -58,7 +59,8 @@ def test_the_other_domains_are_equally_likely():
 
 
 def test_which_samples_a_holder_gets_is_chance():
-    """Two holders of ten samples of one domain: each sample lies at client 0 in half of 1,000 draws, give or take 15.8."""
+    """Two holders of ten samples of one domain: each sample lies at client 0 in half of 1,000
+    draws, give or take 15.8."""
     pool, held = Pool(np.arange(10) % 3, np.zeros(10, dtype=int)), np.zeros(10)
     for seed in range(1000):
         held[parse_name("domains-1").deal(pool, 2, np.random.default_rng(seed))[0]] += 1
@@ -75,7 +77,7 @@ def test_a_domain_with_too_few_samples_is_named():
 
 @pytest.mark.parametrize("domain", range(4))
 @pytest.mark.parametrize("clients", [2, 10])
-def test_one_domain_lies_at_the_first_client_and_nowhere_else(domain: int, clients: int):
+def test_the_first_client_alone_holds_the_domain(domain: int, clients: int):
     counts, whole = tables(f"onedomain-{domain}", clients, 3), table(PACS, np.arange(8992))
     np.testing.assert_array_equal(counts[0, domain], whole[domain])
     assert counts[0].sum() == whole[domain].sum() and counts[1:, domain].sum() == 0
@@ -91,7 +93,7 @@ def test_one_domain_lies_at_the_first_client_and_nowhere_else(domain: int, clien
     ("groups", "words"),
     [([1, 1, 1, 1], "0 samples, the others 4 for 2"), ([0, 0, 0, 1], "3 samples, the others 1")],
 )
-def test_one_domain_that_cannot_be_is_refused(groups: list[int], words: str):
+def test_an_impossible_domain_is_refused(groups: list[int], words: str):
     with pytest.raises(ValueError, match=words):
         parse_name("onedomain-0").deal(
             Pool(np.zeros(4, dtype=int), np.array(groups)), 3, np.random.default_rng(0)
@@ -110,7 +112,8 @@ def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int
 
 
 def test_dirichlet_over_domains_skews_domains_and_not_classes():
-    """Within a client and domain classes come as they do in the domain: the largest of its domains has every class."""
+    """Within a client and domain classes come as they do in the domain: the largest of its domains
+    has every class."""
     for seed in range(5):
         counts = tables("dirdomains-0.5", 10, seed)
         largest = counts[np.arange(10), counts.sum(axis=2).argmax(axis=1)]

@@ -24,7 +24,8 @@ def test_sizes_differ_by_at_most_one(samples: int, clients: int):
 
 
 def test_every_sample_is_as_likely_at_every_client():
-    """Over 2,000 seeds sample i lies at client 0 of 4 with probability 1/4: 500 times, give or take 19.4 (binomial)."""
+    """Over 2,000 seeds sample i lies at client 0 of 4 with probability 1/4: 500 times, give or take
+    19.4 (binomial)."""
     held = np.zeros(12)
     for seed in range(2000):
         held[Iid().deal(Pool(np.zeros(12, dtype=int)), 4, np.random.default_rng(seed))[0]] += 1

@@ -1,4 +1,4 @@
-"""The names of partitions: read, printed back, refused."""
+"""Names of partitions are parsed, formatted and refused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("text", MEANINGS)
-def test_name_is_read_and_printed_back(text: str):
+def test_name_is_parsed_and_formatted(text: str):
     scheme = parse_name(text)
     assert type(scheme) is type(MEANINGS[text])
     assert scheme == MEANINGS[text]
@@ -160,7 +160,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_wrong_values_say_the_form(text: str):
+def test_errors_in_values_show_the_form(text: str):
     with pytest.raises(UserError) as caught:
         parse_name(text)
     message = str(caught.value)

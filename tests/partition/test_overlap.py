@@ -1,4 +1,4 @@
-"""Overlapping clients: how much they borrow, from whom, and that nothing else is at two places."""
+"""Overlapping clients: how much they borrow and from whom, and that nothing else is duplicated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cohort.partition import Pool, parse_name
 from cohort.partition.scheme import Scheme
-from cohort.partition.schemes.overlap import evenly
+from cohort.partition.schemes.overlap import share_evenly
 
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
 NAMES = [
@@ -30,13 +30,14 @@ Parts = list[np.ndarray]
 def dealt(
     name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12
 ) -> tuple[Scheme, Parts, Parts]:
-    """The scheme, what clients keep of what it deals, and what it lets them borrow."""
+    """The scheme, what each client keeps, and what it borrows."""
     scheme, rng = parse_name(name), np.random.default_rng(seed)
     return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
 
 
 def test_figure_1_of_peco():
-    """An overlapping client with 3 samples of its own shares 3 more, one with each of three clients: a ratio of 50 %."""
+    """An overlapping client with 3 samples of its own shares 3 more, one with each of three
+    clients: a ratio of 50 %."""
     _, own, borrowed = dealt("iid-overlap0.5x1", 0, np.zeros(12, dtype=np.int64), 4)
     (client,) = (place for place, extra in enumerate(borrowed) if len(extra))
     assert [len(part) for part in own] == [3, 3, 3, 3]
@@ -67,7 +68,8 @@ def test_an_overlapping_client_borrows_its_ratio(name: str, seed: int):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
-    """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and nobody borrows a sample twice."""
+    """Everything is dealt once; what is borrowed was dealt to a client that borrows nothing, and
+    nobody borrows a sample twice."""
     _, own, borrowed = dealt(name, seed)
     np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(LABELS)))
     of_regular = np.concatenate(
@@ -81,7 +83,8 @@ def test_the_declared_overlap_is_the_only_duplication(name: str, seed: int):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
 def test_regular_clients_lend_evenly(name: str, seed: int):
-    """Two clients lend numbers that differ by more than one only where the smaller one lends all that it has."""
+    """Two clients lend numbers that differ by more than one only where the smaller one lends all
+    that it has."""
     _, own, borrowed = dealt(name, seed)
     regular = [part for part, extra in zip(own, borrowed, strict=True) if not len(extra)]
     for extra in (extra for extra in borrowed if len(extra)):
@@ -92,9 +95,9 @@ def test_regular_clients_lend_evenly(name: str, seed: int):
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.data())
 @settings(derandomize=True, deadline=None)
-def test_evenly(available: list[int], data: st.DataObject):
+def test_share_evenly(available: list[int], data: st.DataObject):
     total = data.draw(st.integers(0, sum(available)))
-    gives = evenly(total, np.array(available))
+    gives = share_evenly(total, np.array(available))
     assert gives.sum() == total
     assert (gives >= 0).all() and (gives <= available).all()
     assert (gives[gives < available] >= gives.max() - 1).all()
@@ -118,7 +121,8 @@ def test_the_first_overlapping_clients_are_the_same_for_more_of_them():
 
 
 def test_every_client_overlaps_equally_often():
-    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) = 12.9."""
+    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) =
+    12.9."""
     times = np.zeros(12)
     for seed in range(1200):
         times += [len(extra) > 0 for extra in dealt("iid-overlap0.2x2", seed, LABELS[:60])[2]]
@@ -152,12 +156,12 @@ def test_more_than_the_others_hold_is_refused():
         dealt("iid-overlap0.9x10", 0)
 
 
-def test_what_the_scheme_below_cannot_do_is_refused():
+def test_what_the_base_scheme_refuses_is_refused():
     with pytest.raises(ValueError, match="999 samples cannot give 100 clients 10 each"):
         parse_name("dir-0.1-overlap0.2x2").check(10, 100, 999)
 
 
-def test_a_share_scales_the_scheme_below():
+def test_a_share_scales_the_base_scheme():
     assert str(parse_name("dir-0.1-overlap0.2x2").scaled(0.5)) == "dir-0.1-minimum5-overlap0.2x2"
 
 
@@ -174,7 +178,8 @@ REPLACING = [f"{name}-replace" for name in NAMES]
 @pytest.mark.parametrize("name", REPLACING)
 @pytest.mark.parametrize("seed", range(3))
 def test_with_replace_a_client_keeps_its_size(name: str, seed: int):
-    """It borrows its ratio of what it was dealt, from clients that borrow nothing and keep all they have, and gives up as many samples."""
+    """It borrows its ratio of what it was dealt, from clients that borrow nothing and keep all they
+    have, and gives up as many samples."""
     scheme, kept, borrowed = dealt(name, seed)
     whole = dealt(name.partition("-overlap")[0], seed)[1]
     unmatched = list(scheme.ratios)

@@ -1,4 +1,4 @@
-"""roles-k against the authors' loop, written out, on made-up roles; and that the loop's endless case ends."""
+"""roles-k against the authors' loop on made-up roles, and where that loop never ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.roles import Roles, hands
+from cohort.partition.schemes.roles import Roles, dealt_roles
 
 SIZES = [5, 40, 7, 7, 300, 1, 22, 7, 90, 13, 2, 61]
 BY_SIZE = [
@@ -32,7 +32,8 @@ POOL = Pool(
 
 
 def literal(roles: list[int], clients: int, k: int) -> list[set[int]]:
-    """As the authors deal: in turn from the list, around and around; a role dealt twice to a client does not count."""
+    """As the authors deal: in turn from the list, around and around; a role dealt twice to a client
+    does not count."""
     held: list[set[int]] = [set() for _ in range(clients)]
     place = 0
     while min(map(len, held)) < k:
@@ -70,7 +71,7 @@ def test_roles_are_dealt_as_in_the_authors_loop(clients: int, k: int):
 
 
 @pytest.mark.parametrize(("clients", "k"), ENDLESS)
-def test_where_that_loop_never_ends_every_client_has_k_roles_all_the_same(clients: int, k: int):
+def test_every_client_has_k_roles_where_that_loop_never_ends(clients: int, k: int):
     held = roles_of(Roles(k=k).deal(POOL, clients, np.random.default_rng(0)))
     assert [len(roles) for roles in held] == [k] * clients
     turns = 12 // gcd(12, clients)  # as far as the loop goes round without a repetition
@@ -81,7 +82,8 @@ def test_where_that_loop_never_ends_every_client_has_k_roles_all_the_same(client
 
 @pytest.mark.parametrize(("clients", "k"), [*ENDS[::3], *ENDLESS[::3]])
 def test_who_holds_a_role_holds_all_of_it_and_the_smallest_are_left_out(clients: int, k: int):
-    """The samples at a client are those of its roles, each once; those at nobody are of the roles that were not dealt."""
+    """The samples at a client are those of its roles, each once; those at nobody are of the roles
+    that were not dealt."""
     assert POOL.groups is not None
     parts = Roles(k=k).deal(POOL, clients, np.random.default_rng(0))
     for part, roles in zip(parts, roles_of(parts), strict=True):
@@ -95,7 +97,8 @@ def test_who_holds_a_role_holds_all_of_it_and_the_smallest_are_left_out(clients:
 
 
 def test_two_clients_by_hand():
-    """Two roles each of 300, 90, 61, 40, ...: client 0 has the first and the third, client 1 the second and the fourth."""
+    """Two roles each of 300, 90, 61, 40, ...: client 0 has the first and the third, client 1 the
+    second and the fourth."""
     assert [len(part) for part in Roles(k=2).deal(POOL, 2, np.random.default_rng(0))] == [361, 130]
 
 
@@ -112,8 +115,9 @@ def test_roles_without_samples_are_not_dealt():
 @pytest.mark.parametrize("roles", [1100, 1129, 100, 50, 700])
 @pytest.mark.parametrize("k", [1, 5, 10, 50])
 def test_hundred_clients_of_about_as_many_roles_as_shakespeare_has(roles: int, k: int):
-    """Each client has k roles, and no role is dealt to two more clients than another where the deal goes round whole."""
-    dealt = hands(roles, 100, k)
+    """Each client has k roles, and no role is dealt to two more clients than another where the deal
+    goes round whole."""
+    dealt = dealt_roles(roles, 100, k)
     assert all(len(set(hand)) == k for hand in dealt.tolist())
     times = np.bincount(dealt.ravel(), minlength=roles)
     assert times.sum() == 100 * k and np.ptp(times) <= 1

@@ -1,4 +1,4 @@
-"""sampled-low-high against what AML's own sharder did, and the rule in words."""
+"""sampled-low-high against AML's own sharder and a plain implementation of the rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def classes_held(low: int, high: int) -> np.ndarray:
 
 
 def test_classes_per_client_of_sections_4_1_and_4_2():
-    """U{1..50}: the authors' seed gave a mean of 24.38, at least 2 and at most 49; over seeds the mean is 23 to 30."""
+    """U{1..50}: the authors' seed gave a mean of 24.38, at least 2 and at most 49; over seeds the
+    mean is 23 to 30."""
     held = classes_held(1, 50)
     means = held.mean(axis=1)
     assert 24 <= means.mean() <= 28
@@ -51,8 +52,9 @@ def test_classes_per_client_of_the_nc_partitions(low: int):
     assert held.max(axis=1).min() <= most <= held.max(axis=1).max()
 
 
-def test_even_classes_leave_no_rest_to_pick_up():
-    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the mean is 1.73."""
+def test_even_classes_leave_no_rest():
+    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the
+    mean is 1.73."""
     labels = np.repeat(np.arange(100), 450)
     held = np.stack(
         [
@@ -75,7 +77,7 @@ def test_the_first_clients_get_what_does_not_divide(clients: int):
 def slow_counts(
     per_class: list[int], order: np.ndarray, low: int, high: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """The rule in words, one sample class at a time."""
+    """A plain implementation of the rule, one sample at a time."""
     left, total, clients = list(per_class), sum(per_class), len(order)
     table = [[0] * len(left) for _ in order]
     for client in order:
@@ -97,7 +99,7 @@ def slow_counts(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_counts_follow_the_rule_in_words(seed: int):
+def test_counts_follow_the_plain_implementation(seed: int):
     per_class, order = [70, 30, 101, 55, 41], np.random.default_rng(seed).permutation(9)
     found = Sampled(low=1, high=4).draw_counts(
         np.array(per_class), order, np.random.default_rng(seed)

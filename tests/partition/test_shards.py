@@ -1,4 +1,4 @@
-"""The deal stage: a plan file and prepared labels in, shards out."""
+"""The deal stage turns a plan file and prepared labels into shards."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
 from cohort.data.sampling import share_of
+from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
-from cohort.partition.deal import Shards, deal, read
+from cohort.partition.deal import deal
 
 PER_CLASS = [120, 80, 100, 60, 140]
 LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))
@@ -71,7 +72,8 @@ def test_stored_shards_cover_every_sample_once(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_share_deals_the_samples_of_that_share(name: str):
-    """Half of each class, the same half for every seed, dealt by their indices in the whole data set."""
+    """Half of each class, the same half for every seed, dealt by their indices in the whole data
+    set."""
     shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
     for found in shards:
         np.testing.assert_array_equal(
@@ -91,7 +93,7 @@ def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
+def test_shards_depend_only_on_the_seed(name: str):
     once, again, other = (
         np.concatenate(dealt(partition=name, seed=seed).indices) for seed in (3, 3, 4)
     )
@@ -101,7 +103,8 @@ def test_shards_depend_on_the_seed_and_on_nothing_else(name: str):
 
 @pytest.mark.parametrize("samples", [1.0, 0.5])
 def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: float):
-    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12 of 62 (6 of 31)."""
+    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12
+    of 62 (6 of 31)."""
     plain, shards = (dealt(partition=name, samples=samples) for name in ("iid", "iid-overlap0.2x2"))
     assert plain.overlap is None
     assert np.sort(shards.overlap).tolist() == [0] * 8 + [12 / 62] * 2
@@ -130,8 +133,9 @@ def test_validation_samples_are_set_aside_before_dealing(name: str, samples: flo
     assert shards.label_counts.sum() == 400 * samples
 
 
-def test_validation_is_drawn_evenly():
-    """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate by 8; six deviations are room for all."""
+def test_validation_is_drawn_uniformly():
+    """Every sample is set aside in 100 of 500 draws, give or take: 400 draws with p = 0.2 deviate
+    by 8; six deviations are room for all."""
     counts = np.zeros(500)
     for seed in range(400):
         counts[dealt(validation=100, seed=seed).validation] += 1
@@ -152,7 +156,7 @@ def test_each_client_holds_out_its_own_share():
     assert len(shards.validation) == sum(len(part) // 10 for part in plain.indices)
 
 
-def test_an_overlap_that_cannot_be_is_one_sentence():
+def test_an_impossible_overlap_is_a_user_error():
     with pytest.raises(
         UserError,
         match=r"^partition iid-overlap0.9x9 of toy: a client of 50 samples should borrow 450, but the others hold 50$",
@@ -160,7 +164,7 @@ def test_an_overlap_that_cannot_be_is_one_sentence():
         dealt(partition="iid-overlap0.9x9")
 
 
-def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
+def test_a_failed_deal_is_a_user_error_and_leaves_no_file():
     with pytest.raises(
         UserError,
         match=r"^partition classes-5 of toy: class \d has \d+ samples for 200 clients that hold it$",
@@ -170,8 +174,9 @@ def test_a_deal_that_fails_is_one_sentence_and_leaves_no_file():
 
 
 def test_clients_that_hold_a_role_together_share_all_of_it():
-    """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing is shared and the last is left out; five
-    hold 200, 180, 70, 50 and the first again. Two of two each hold 200 + 70 and 180 + 50."""
+    """Roles of 200, 180, 70 and 50. Three clients of one role each hold the three largest, nothing
+    is shared and the last is left out; five hold 200, 180, 70, 50 and the first again. Two of two
+    each hold 200 + 70 and 180 + 50."""
     three, five, two = (
         dealt("grouped.h5", partition=name, clients=clients)
         for name, clients in (("roles-1", 3), ("roles-1", 5), ("roles-2", 2))
@@ -186,15 +191,17 @@ def test_clients_that_hold_a_role_together_share_all_of_it():
 
 
 def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold_too():
-    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first, the third and second."""
+    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first,
+    the third and second."""
     shards = dealt("grouped.h5", partition="roles-2", clients=3)
     assert shards.label_counts.sum(axis=1).tolist() == [250, 380, 250]
     assert shards.overlap.tolist() == pytest.approx([200 / 250, 380 / 380, 180 / 250])
 
 
 @pytest.mark.parametrize("name", ["domains-2", "onedomain-3", "dirdomains-0.5", "roles-2"])
-def test_groups_are_those_of_the_samples_that_are_left(name: str):
-    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by their own groups."""
+def test_groups_are_those_of_the_remaining_samples(name: str):
+    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by
+    their own groups."""
     shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
     left = np.setdiff1d(share_of(LABELS, 0.5, "train share"), shards.validation)
     assert len(shards.validation) == 30
@@ -206,7 +213,7 @@ def test_groups_are_those_of_the_samples_that_are_left(name: str):
         assert all(len(held) == 2 for held in groups)
 
 
-def test_groups_that_are_not_there_are_one_sentence():
+def test_missing_groups_are_a_user_error():
     with pytest.raises(
         UserError,
         match=r"^partition roles-2 of toy: it deals samples by their groups \(domains, roles\), and this data set",
@@ -223,8 +230,9 @@ def test_a_client_without_samples_has_an_empty_shard():
     assert [len(indices) for indices in lent.indices] == sizes and np.isfinite(lent.overlap).all()
 
 
-def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
-    """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds then."""
+def test_with_replace_borrowed_samples_replace_own_ones():
+    """Two of ten clients of 50 borrow 10 each, a fifth, and give up as many, which nobody holds
+    then."""
     plain, shards = (dealt(partition=name) for name in ("iid", "iid-overlap0.2x2-replace"))
     assert np.sort(shards.overlap).tolist() == [0] * 8 + [0.2] * 2
     left_out = np.setdiff1d(np.arange(len(LABELS)), np.concatenate(shards.indices))
@@ -239,7 +247,7 @@ def test_with_replace_what_is_borrowed_takes_the_place_of_own_samples():
 
 
 def print_grouped(**changes: Any) -> None:
-    """As `cohort shards` does, of data that is there."""
+    """What `cohort shards` prints."""
     planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
 
     class Plan:

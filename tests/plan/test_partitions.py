@@ -31,7 +31,7 @@ WITH_FOUR = {
     "domains-5": "a client cannot hold 5 domains where there are only 4",
     "onedomain-4": "there is no domain 4: the 4 domains are numbered from 0 to 3",
     "dirdomains-0.5-minimum200": "1437 samples cannot give 10 clients 200 each",
-    "roles-1-overlap0.2x2": "'roles-1' lets clients share samples as it is; only what deals each sample once can have an overlap",
+    "roles-1-overlap0.2x2": "'roles-1' already lets clients share samples; only a partition that deals each sample once can have an overlap",
 }
 
 

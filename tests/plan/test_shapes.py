@@ -1,4 +1,4 @@
-"""Models and augmentations that cannot take a data set's samples are refused before anything is made."""
+"""Models and augmentations that cannot take a data set's samples are refused in planning."""
 
 from __future__ import annotations
 

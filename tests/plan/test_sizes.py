@@ -1,4 +1,5 @@
-"""What is sent, by hand: 62,006 weights of four bytes are 248,024 bytes; ten classes of 100 clients 4,000."""
+"""Tables of sizes, by hand: 62,006 weights of four bytes are 248,024 bytes; ten label counts of 100
+clients are 4,000."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def planned(plan_of: PlanOf) -> Callable[..., Plan]:
 
 
 def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan]):
-    """AML's LeNet with ten classes: 90 * 193 weights less than with a hundred. digits: 64 * 64 + 64 + 64 * 10 + 10."""
+    """AML's LeNet with ten classes: 90 * 193 weights less than with a hundred. digits: 64 * 64 + 64
+    + 64 * 10 + 10."""
     for scale in ("full", "smoke"):
         sizes = spec_of(planned(scale=scale), "study", "tab5")["sizes"]
         assert [tuple(one.values()) for one in sizes] == [
@@ -58,7 +60,7 @@ def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan
         ]
 
 
-def test_no_run_is_asked_for(planned: Callable[..., Plan]):
+def test_no_run_is_requested(planned: Callable[..., Plan]):
     plan = planned()
     stages = Stages(plan)
     assert stages.metrics(SimpleNamespace(study="study", name="tab5")) == [

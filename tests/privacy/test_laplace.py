@@ -1,4 +1,4 @@
-"""Laplace noise: its distribution, and OpenDP's beside it."""
+"""Laplace noise: its distribution, and OpenDP's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_noise_is_laplace_of_scale_one_over_epsilon(epsilon: float):
 
 
 def test_opendp_draws_from_the_same_distribution():
-    """Its noise cannot be drawn again, so the bound is such that the test fails by chance in one of 100,000 runs."""
+    """OpenDP's noise has no seed; with this bound one run in 100,000 fails by chance."""
     mine = (laplace(COUNTS, 0.5, np.random.default_rng(1)) - COUNTS).ravel()
     theirs = (opendp_laplace(COUNTS, 0.5) - COUNTS).ravel()
     assert stats.ks_2samp(mine, theirs).pvalue > 1e-5

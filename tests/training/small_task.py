@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
+from cohort.data.shards import Shards
 from cohort.models import MODELS
-from cohort.partition.deal import Shards
 from cohort.selection import Selector
 from cohort.selection.random import Random
 from cohort.training.objectives import Objective

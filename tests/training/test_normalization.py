@@ -209,9 +209,6 @@ class Normalized(Model):
 
     name: ClassVar[str] = "normalized"
 
-    def multiply_adds(self, shape: Shape, classes: int) -> int:
-        return 9 * 4 * 64 + 4 * 36 * classes
-
     def build(self, shape: Shape, classes: int) -> nn.Module:
         return nn.Sequential(
             nn.Conv2d(1, 4, 3),

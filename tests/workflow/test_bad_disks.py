@@ -15,7 +15,7 @@ from tests.workflow.commands import cohort, fails, files
 from tests.workflow.conftest import Project
 from tests.workflow.test_kill import assert_same_numbers, one_cell
 
-GROWS = "the file grows beyond what is allowed; raise the limit (ulimit -f) and start again"
+GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
 FULL = "the disk is full; make room and start again"
 
 
@@ -89,7 +89,7 @@ def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Ca
 
 def by_mount(results: Path, mounted: Callable[..., Path]) -> str:
     mounted("--bind", "-o", "ro", str(results), folder=results)
-    return "the disk can only be read; work in a folder that can be written and start again"
+    return "the disk is read-only; work in a folder that can be written and start again"
 
 
 def by_mode(results: Path, mounted: Callable[..., Path]) -> str:

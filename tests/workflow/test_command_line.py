@@ -10,7 +10,7 @@ import sys
 import pandas as pd
 import pytest
 
-from cohort.partition.deal import read as read_shards
+from cohort.data.shards import read as read_shards
 from cohort.records.record import read
 from tests.workflow.conftest import Project
 

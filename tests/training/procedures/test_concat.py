@@ -31,8 +31,8 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
-from tests.training.small_task import plain_samples, small_model, small_task
 from tests.training.procedures.test_concatenated import dropped_out
+from tests.training.small_task import plain_samples, small_model, small_task
 from tests.training.test_empty_clients import Planned
 
 CPU = torch.device("cpu")

@@ -1,1 +1,1 @@
-"""What a cell is: its settings, its digest, the rounds in which it is evaluated."""
+"""Cells: their settings, digests and evaluation rounds."""

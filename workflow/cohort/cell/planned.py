@@ -1,6 +1,8 @@
-"""Everything the pipeline makes is planned first: a digest of its settings, a path that holds the digest, and a frozen plan file.
+"""What the pipeline makes is planned first: settings, a digest of them, and a path that contains
+the digest.
 
-The driver writes `results/plan/{digest}.json` before any job starts; a job reads that file and nothing else of the config.
+The driver freezes each plan in `results/plan/{digest}.json` before any job starts. A job reads that
+file and no config, so editing a study does not disturb waiting jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ DIGEST = r"k[0-9a-f]{12}"
 
 @dataclass(frozen=True)
 class Planned:
-    """One thing that the pipeline makes: prepared data, shards or a record."""
+    """One file that the pipeline makes: prepared data, shards or a record."""
 
     path: str
     digest: str
@@ -34,7 +36,8 @@ class Planned:
 
 
 def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
-    """`k` and 12 hex digits over the settings that differ from neutral and the science versions above 1."""
+    """`k` and 12 hex digits of a hash of the settings that differ from their defaults and of the
+    science versions above 1."""
     bumped = {name: version for name, version in science.items() if version != 1}
     text = json.dumps(
         {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
@@ -43,12 +46,12 @@ def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
 
 
 def plan_file(digest: str) -> Path:
-    """Where the driver freezes a planned thing."""
+    """The path of the plan file of this digest."""
     return Path(PLAN_FOLDER, f"{digest}.json")
 
 
 def freeze(planned: Planned) -> None:
-    """Write the plan file, unless it already says the same."""
+    """Write the plan file, unless it already has the same content."""
     text = json.dumps(vars(planned), indent=1, sort_keys=True) + "\n"
     file = plan_file(planned.digest)
     if not file.exists() or file.read_text(encoding="utf-8") != text:
@@ -56,22 +59,20 @@ def freeze(planned: Planned) -> None:
 
 
 def frozen(file: str | Path) -> Planned:
-    """Read a plan file back."""
+    """Read a plan file."""
     try:
         return Planned(**json.loads(Path(file).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UserError(
-            f"{file}: cannot be read as a plan file ({error}); start snakemake again, which writes it anew"
+            f"{file}: cannot be read as a plan file ({error}); "
+            "start snakemake again, which writes it anew"
         ) from None
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """How the stages are to work, by stage: what cannot change any number."""
-    train = {
-        key: config[key]
-        for key in ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
-        if key in config
-    }
+    """The options of each stage: everything in the config that cannot change a result."""
+    keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
+    train = {key: config[key] for key in keys if key in config}
     return {
         "train": train,
         "download": {
@@ -82,7 +83,7 @@ def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def run_options(stage: str) -> dict[str, Any]:
-    """How the driver wants a stage to work."""
+    """The options that the driver wrote for a stage; none if it wrote no file."""
     options: dict[str, dict[str, Any]] = (
         json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
     )

@@ -1,4 +1,4 @@
-"""The settings of a cell: everything that can change its numbers, with types and neutral values."""
+"""The settings of a cell: everything that can change its results."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal
 
 from cohort.core.components import parameter
 
-ROUNDS_PATTERN = (
-    r"^(([1-9][0-9]* until [1-9][0-9]*, )+[1-9][0-9]*"
-    r"|([1-9][0-9]* until [1-9][0-9]*, )*[1-9][0-9]*, last [1-9][0-9]*)$"
-)
+COUNT = "[1-9][0-9]*"
+UNTIL = f"{COUNT} until {COUNT}"
+ROUNDS_PATTERN = rf"^(({UNTIL}, )+{COUNT}|({UNTIL}, )*{COUNT}, last {COUNT})$"
 EVALUATION_PLANS = ("evaluate_every", "evaluate_holdout", "evaluate_local")
 """The settings that say in which rounds something is evaluated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that can change a cell's numbers. A field with a default is left out of the identity while it has that value."""
+    """All settings of a cell. A setting at its default is left out of the digest, so that new
+    settings do not change old digests."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models")
@@ -29,10 +29,10 @@ class Settings:
         pattern="^J[1-9][0-9]*e?$", help="local work per round: J4 is four steps, J5e five epochs"
     )
     strategy: str = parameter(help="a strategy of config/strategies.yaml")
-    seed: int = parameter(minimum=0, help="names every random draw of the run")
-    clients: int = parameter(minimum=1, help="how many clients there are")
-    cohort: int = parameter(minimum=1, help="how many clients train in a round")
-    rounds: int = parameter(minimum=1, help="how many rounds")
+    seed: int = parameter(minimum=0, help="seed of every random draw of the run")
+    clients: int = parameter(minimum=1, help="number of clients")
+    cohort: int = parameter(minimum=1, help="number of clients that train in a round")
+    rounds: int = parameter(minimum=1, help="number of rounds")
     batch: int = parameter(minimum=1, help="samples in a local batch")
     lr: float = parameter(exclusiveMinimum=0, help="learning rate of the clients' SGD")
     momentum: float = parameter(
@@ -40,20 +40,21 @@ class Settings:
     )
     weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
     optimizer: Literal["sgd", "adam"] = parameter(
-        "sgd", help="what takes the clients' steps, fresh each round"
+        "sgd", help="the clients' optimizer, fresh each round"
     )
     clip: float = parameter(
-        0.0, minimum=0, help="norm to which the gradient of a step is shortened, 0 if it is not"
+        0.0, minimum=0, help="largest norm of a step's gradient, 0 for no clipping"
     )
     schedule: str = parameter(
         "constant",
-        help="how a centralized run's learning rate changes, e.g. onecycle, step-30, plateau-patience3",
+        help="a centralized run's learning-rate schedule, e.g. onecycle, step-30, "
+        "plateau-patience3",
     )
     lr_decay: float = parameter(
         1.0,
         exclusiveMinimum=0,
         maximum=1,
-        help="the learning rate is multiplied by this after each round",
+        help="factor applied to the learning rate after each round",
     )
     procedure: str = parameter(
         "federated", help="how a run goes, e.g. federated, centralized, concat-5"
@@ -61,28 +62,29 @@ class Settings:
     validation: int = parameter(
         0,
         minimum=0,
-        help="training samples set aside before dealing, on which the global model is evaluated too",
+        help="training samples set aside before dealing, to evaluate the global model on",
     )
     holdout: float = parameter(
         0.0,
         minimum=0,
         exclusiveMaximum=1,
-        help="share of its samples that each client sets aside likewise",
+        help="share of its samples that each client sets aside for the same purpose",
     )
     reserve: int = parameter(
         0,
         minimum=0,
-        help="test images set aside for selectors that look at them, as many of each class",
+        help="test samples reserved for selectors that need some, equally many per class",
     )
     augmentation: str = parameter(
         "none",
-        help="how training images are changed at random, an entry of workflow/cohort/data/augmentations",
+        help="random changes of training images, one of workflow/cohort/data/augmentations",
     )
     evaluate_every: int | str = parameter(
         1,
         minimum=1,
         pattern=ROUNDS_PATTERN,
-        help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round is always evaluated",
+        help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round "
+        "is always evaluated",
     )
     evaluate_holdout: int | str = parameter(
         0,
@@ -100,15 +102,17 @@ class Settings:
         1.0,
         exclusiveMinimum=0,
         maximum=1,
-        help="share of the data set that is used, training and test alike",
+        help="share of the training and test samples that is used",
     )
     participation: str = parameter(
         "full",
-        help="who answers with how much work, e.g. dropout-0.3, bernoulli-0.3, stragglers-0.5",
+        help="which clients answer with how much work, e.g. dropout-0.3, bernoulli-0.3, "
+        "stragglers-0.5",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
-        help="of weights and arithmetic; tf32 (on a GPU) and bfloat16 multiply less precisely and add in float32",
+        help="of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less precision "
+        "and add in float32",
     )
 
 
@@ -117,7 +121,8 @@ SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation"
 
 
 def local_work(J: str) -> tuple[int, bool]:
-    """`J4` is (4, False), four steps; `J5e` is (5, True), five epochs."""
+    """The amount of local work and whether it counts epochs: `J4`, four steps, is (4, False);
+    `J5e`, five epochs, is (5, True)."""
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])

@@ -8,9 +8,10 @@ import numpy as np
 
 from cohort.commands.run import make_data
 from cohort.data.sampling import scaled_count
+from cohort.data.shards import Shards
 from cohort.data.store import read_labels
 from cohort.partition import parse_name
-from cohort.partition.deal import Shards, dealt
+from cohort.partition.deal import dealt
 from cohort.plan import Plan
 from cohort.selection.entropy import entropy_bits
 

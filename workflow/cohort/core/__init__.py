@@ -1,1 +1,2 @@
-"""What every other part builds on: files, errors, HDF5, logs, random draws, components. It knows nothing of federated learning."""
+"""Files, errors, HDF5, logs, random generators, components: nothing here knows about federated
+learning."""

@@ -1,5 +1,6 @@
-"""Components whose name in a config holds their parameters: a word, then the values in order, then the options that differ from their
-defaults, as in `dir-0.1-minimum1`. What a name means prints back as the same name."""
+"""Components whose name in a config holds their parameters, such as `dir-0.1-minimum1`: a word,
+the required values in order, then the options that differ from their defaults. `str` of a
+component gives its name back."""
 
 from __future__ import annotations
 
@@ -17,17 +18,16 @@ from cohort.core.errors import UserError, suggest
 
 @dataclass(frozen=True, kw_only=True)
 class Named(Component):
-    """A component that is written as a name."""
+    """A component whose parameters are written in its name."""
 
     @classmethod
     def form(cls) -> str:
-        """How its names look: `dir-ALPHA[-minimumN]`."""
-        words = [cls.name]
+        """The pattern of its names for error messages, such as `dir-ALPHA[-minimumN]`."""
+        text = cls.name
         for field in dataclasses.fields(cls):
-            words.append(
-                field.name.upper() if field.default is dataclasses.MISSING else f"[{field.name}N]"
-            )
-        return "-".join(words).replace("-[", "[-")
+            is_required = field.default is dataclasses.MISSING
+            text += f"-{field.name.upper()}" if is_required else f"[-{field.name}N]"
+        return text
 
     def __str__(self) -> str:
         words = [self.name]
@@ -40,16 +40,17 @@ class Named(Component):
         return "-".join(words)
 
 
-LONGEST = 100  # characters of a name, which becomes a part of a path
+LONGEST = 100  # characters of a name, which becomes part of a path
 
 N = TypeVar("N", bound=Named)
 
 
 def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
-    """What a name of this kind means."""
+    """The component that a name means. `kind` says in error messages what sort of name it is."""
     if len(text) > LONGEST:
         raise UserError(
-            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, but may have {LONGEST} at most"
+            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
+            f"but may have at most {LONGEST}"
         )
     word, *values = text.split("-")
     if word not in known:
@@ -85,23 +86,21 @@ def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:
 
 
 def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:
+    """The value of a field, checked against the bounds of its JSON Schema."""
     if hint not in (int, float):  # the scheme under an overlap, which no number can mean
         raise ValueError(f"'{text}' is no {field.name}")
     try:
         value: float = hint(text)
     except ValueError:
-        raise ValueError(
-            f"{field.name} is '{text}', which is no {'whole ' if hint is int else ''}number"
-        ) from None
+        kind = "whole number" if hint is int else "number"
+        raise ValueError(f"{field.name} is '{text}', which is no {kind}") from None
     schema = field.metadata["schema"]
     least, above = (schema.get(key, -math.inf) for key in ("minimum", "exclusiveMinimum"))
-    if not (least <= value < math.inf and above < value):
-        raise ValueError(
-            f"{field.name} is {text}, but must be {'at least' if least > above else 'above'} {max(least, above)}"
-        )
     most, below = (schema.get(key, math.inf) for key in ("maximum", "exclusiveMaximum"))
+    if not (least <= value < math.inf and above < value):
+        bound = f"at least {least}" if least > above else f"above {above}"
+        raise ValueError(f"{field.name} is {text}, but must be {bound}")
     if not (value <= most and value < below):
-        raise ValueError(
-            f"{field.name} is {text}, but must be {'at most' if most < below else 'below'} {min(most, below)}"
-        )
+        bound = f"at most {most}" if most < below else f"below {below}"
+        raise ValueError(f"{field.name} is {text}, but must be {bound}")
     return value

@@ -1,8 +1,8 @@
-"""What can be named in a config: a frozen dataclass whose fields are its parameters.
+"""Components: the classes that a config refers to by name.
 
-A component is one class in one file of a catalog's package (`selection/`, `partition/`, ...). Its fields are its parameters, and the JSON
-Schema of its part of the config is read off them, so that adding a component edits no second place. `science` is bumped by hand when the
-numbers that it produces change; the cells that use it are then trained again, and only those.
+A component is a frozen dataclass in a file of its catalog's package (`selection/`, `partition/`,
+...). Its fields are its parameters, and the JSON Schema of its config is derived from them, so
+adding a component means adding one file.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ JSON_TYPES: dict[Any, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Base of everything that a config can name."""
+    """Base class of everything that a config refers to by name."""
 
     name: ClassVar[str]
     science: ClassVar[int] = 1
+    """Version of the results. Bump it when they change: the cells that use the component, and only
+    those, are then trained again."""
 
 
 C = TypeVar("C", bound=Component)
 
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
-    """A field with its JSON Schema keywords (`minimum=0`, `exclusiveMinimum=0`, ...) and a word on what it means."""
+    """A dataclass field with a description and JSON Schema keywords (`minimum=0`, ...)."""
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
 
 
 def catalog(package: str, base: type[C]) -> dict[str, type[C]]:
-    """Every component of `base` that the modules of a package define, by name."""
+    """Import all modules of a package and return the subclasses of `base` they define, by name."""
     found: dict[str, type[C]] = {}
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
         for value in vars(importlib.import_module(info.name)).values():
@@ -58,7 +60,7 @@ def catalog(package: str, base: type[C]) -> dict[str, type[C]]:
 
 
 def schema_of(cls: type) -> dict[str, Any]:
-    """The JSON Schema of a dataclass: its fields, their types and bounds, and nothing else allowed."""
+    """The JSON Schema of a dataclass; properties that are no fields are not allowed."""
     hints = typing.get_type_hints(cls)
     properties, required = {}, []
     for field in dataclasses.fields(cls):
@@ -74,7 +76,8 @@ def schema_of(cls: type) -> dict[str, Any]:
 
 
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that differ from the defaults, each in its field's own type, so that 1 and 1.0 are one setting."""
+    """Drop values equal to their defaults and convert the others to their field's type, so that
+    `1` and `1.0` are the same setting."""
     hints = typing.get_type_hints(cls)
     kept = {}
     for field in dataclasses.fields(cls):
@@ -86,13 +89,13 @@ def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
-    """The component that `{name: ..., parameter: value, ...}` describes."""
+    """The component described by `{name: ..., parameter: value, ...}`."""
     values = {key: value for key, value in spec.items() if key != "name"}
     return components[spec["name"]](**values)
 
 
 def in_type(hint: Any, value: Any) -> Any:
-    """A number as the type that its field asks for, also in a list or where it may be missing."""
+    """Convert a number to its field's type, also inside a list or where None is allowed."""
     if hint in (int, float):
         return hint(value)
     if hint is str:
@@ -111,11 +114,9 @@ def _type_schema(hint: Any) -> dict[str, Any]:
     if typing.get_origin(hint) is not None and type(None) in typing.get_args(hint):
         inner = next(part for part in typing.get_args(hint) if part is not type(None))
         schema = _type_schema(inner)
-        return (
-            schema | {"type": [schema["type"], "null"]}
-            if "type" in schema
-            else {"enum": [*schema["enum"], None]}
-        )
+        if "type" in schema:
+            return schema | {"type": [schema["type"], "null"]}
+        return {"enum": [*schema["enum"], None]}
     if typing.get_origin(hint) is types.UnionType:
         return {"type": [JSON_TYPES[part] for part in typing.get_args(hint)]}
     return {"type": JSON_TYPES[typing.get_origin(hint) or hint]}

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and hashes of files."""
+"""Write files atomically, and hash them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage 
 
 @contextlib.contextmanager
 def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
-    """A temporary name beside `path`: synced and renamed onto it when the block ends well, removed when it does not.
-
-    What stood there before is renamed to `keep` first, where that is given.
-    """
+    """Write to the temporary path this yields: it is synced and renamed to `path` if the block
+    succeeds, and removed if it fails. A previous file is first renamed to `keep`, if given."""
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     with explained(path):
@@ -36,17 +34,15 @@ def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) 
                 _sync(path.parent)
         except OSError as error:
             if str(temporary) in (str(error.filename), str(error.filename2)):
-                error.filename = str(path)  # the name that a reader knows
+                error.filename = str(path)  # the name that the user knows
             raise
         finally:
-            with contextlib.suppress(
-                OSError
-            ):  # a disk that can only be read refuses this too, and nothing is there
+            with contextlib.suppress(OSError):  # gone after a rename, or a read-only disk
                 temporary.unlink()
 
 
 def check_writable(folder: str | Path) -> None:
-    """Raise where a folder is there, but no file can be made in it."""
+    """Raise UserError if the folder exists but cannot be written."""
     folder = Path(folder)
     if not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK)):
         return
@@ -56,19 +52,20 @@ def check_writable(folder: str | Path) -> None:
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
-    """Write a small text file, whole or not at all."""
+    """Write a small text file atomically."""
     with replacing(path, sync=sync) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file's bytes."""
+    """The SHA-256 of a file's bytes, in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def code_hash(*folders: str) -> str:
-    """A hash of the code and templates in some of Cohort's packages: a param of the stages that are cheap to run again."""
+    """Hash the code and templates of some of Cohort's packages, such as `"figures"`. Stages that
+    are cheap to repeat take it as a param, so that a changed package redoes them."""
     root = Path(__file__).parents[1]
     files = (file for folder in folders for file in (root / folder).rglob("*"))
     digest = hashlib.sha256()

@@ -1,8 +1,9 @@
-"""HDF5 files that are there whole or not at all, carry their checksums, and are read without trust.
+"""HDF5 files that are written atomically, carry their checksums, and are read without trust.
 
-The first 512 bytes, which HDF5 leaves to whoever writes a file, hold a seal: a SHA-256 of everything after them but large arrays, and a
-CRC-32 of each of these, which is looked at when the array is read. So nothing is read that changed after it was written, and HDF5 itself
-never sees a damaged file. Files of the first versions begin with HDF5's own signature and have no seal.
+The user block, 512 bytes that HDF5 leaves to the application, holds the seal: a CRC-32 of each
+large array, verified when that array is read, and a SHA-256 of all other bytes, verified before
+HDF5 opens the file. So HDF5 never parses damaged bytes. Files of the first versions begin with
+HDF5's own signature and have no seal.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ import numpy as np
 
 from cohort.core.files import replacing
 
-SEAL = 512  # bytes
+SEAL_BYTES = 512
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-LARGE = 1 << 20  # bytes of an array from which on it has a checksum of its own
+LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
-PLAIN = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
+UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 DAMAGED = "its checksum does not fit: it was damaged after it was written"
 
 
 @contextlib.contextmanager
 def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """A new HDF5 file, there whole and sealed when the block ends well, or not at all."""
-    with replacing(path) as temporary, _Quiet(temporary, "w+b") as stream:
+    """Write a new HDF5 file, which is sealed and takes its name only if the block succeeds."""
+    with replacing(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
         try:
-            with h5py.File(stream, "w", userblock_size=SEAL) as file:
+            with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
                 file.flush()
                 large = _large_arrays(file)
@@ -46,15 +47,16 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 @contextlib.contextmanager
 def sealed_hdf5(path: str | Path) -> Iterator[Sealed]:
-    """An HDF5 file that is as it was written. Whatever is wrong with it raises some error: a file of an enemy's may raise any."""
+    """Open an HDF5 file once its seal is verified. What is wrong with it may raise any error,
+    because the file may be malicious."""
     with open(path, "rb") as stream:
-        large = _checked(stream)
+        large = _verify(stream)
     with h5py.File(path) as file:
         yield Sealed(file, large)
 
 
 class Sealed:
-    """What may be read of a file: attributes, and arrays of numbers that lie in the file itself in one piece."""
+    """The safe part of an HDF5 file: attributes, and numeric arrays stored contiguously in it."""
 
     def __init__(self, file: h5py.File, large: Mapping[str, Any]):
         self.file, self.large, self.attrs = file, large, file.attrs
@@ -63,31 +65,28 @@ class Sealed:
         return name in self.file
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by their paths. Links that lead out of the file are not followed."""
+        """All arrays by their paths; links to other files are not followed."""
         found: dict[str, np.ndarray] = {}
 
         def take(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                found[name] = self._sound(name, item)[()]
+                found[name] = self._verified(name, item)[()]
 
         self.file.visititems(take)
         return found
 
     def __getitem__(self, name: str) -> h5py.Dataset:
-        """An array, found unchanged."""
+        """An array whose checksum was verified."""
         parts = name.split("/")
         for count in range(1, len(parts) + 1):
             if not isinstance(self.file.get("/".join(parts[:count]), getlink=True), h5py.HardLink):
                 raise KeyError(f"{name} is a link")
-        return self._sound(name, self.file[name])
+        return self._verified(name, self.file[name])
 
-    def _sound(self, name: str, array: h5py.Dataset) -> h5py.Dataset:
-        size, made = array.nbytes, array.id.get_create_plist()
-        if (
-            array.dtype.kind not in "iuf"
-            or made.get_layout() not in PLAIN
-            or made.get_external_count()
-        ):
+    def _verified(self, name: str, array: h5py.Dataset) -> h5py.Dataset:
+        size, created = array.nbytes, array.id.get_create_plist()
+        is_inside = created.get_layout() in UNCHUNKED and not created.get_external_count()
+        if array.dtype.kind not in "iuf" or not is_inside:
             raise ValueError(f"{name} is no plain array of numbers")
         if size and array.id.get_storage_size() != size:
             raise ValueError(f"{name} is said to be larger than it is")
@@ -99,7 +98,7 @@ class Sealed:
 
 
 def _large_arrays(file: h5py.File) -> dict[str, tuple[int, int]]:
-    """Where those arrays begin that are large, and how many bytes they have."""
+    """Offset and size in bytes of each large array."""
     found: dict[str, tuple[int, int]] = {}
 
     def note(name: str, item: Any) -> None:
@@ -112,15 +111,15 @@ def _large_arrays(file: h5py.File) -> dict[str, tuple[int, int]]:
 
 def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
     sums = {name: [begin, size, _crc(stream, begin, size)] for name, (begin, size) in large.items()}
-    text = json.dumps({"sha256": _rest(stream, sums), "large": sums}).encode()
-    assert len(text) <= SEAL, "too many large arrays for the seal"
+    text = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
+    assert len(text) <= SEAL_BYTES, "too many large arrays for the seal"
     stream.seek(0)
-    stream.write(text.ljust(SEAL, b"\n"))
+    stream.write(text.ljust(SEAL_BYTES, b"\n"))
 
 
-def _checked(stream: IO[bytes]) -> dict[str, Any]:
-    """The large arrays of a file, once all else in it is found unchanged."""
-    head = stream.read(SEAL)
+def _verify(stream: IO[bytes]) -> dict[str, Any]:
+    """Verify everything but the large arrays; return their offsets, sizes and CRC-32s by name."""
+    head = stream.read(SEAL_BYTES)
     if head.startswith(SIGNATURE):
         return {}
     try:
@@ -128,14 +127,14 @@ def _checked(stream: IO[bytes]) -> dict[str, Any]:
         sums, expected = dict(seal["large"]), seal["sha256"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("it does not begin like a file of this program") from None
-    if _rest(stream, sums) != expected:
+    if _sha256_of_rest(stream, sums) != expected:
         raise ValueError(DAMAGED)
     return sums
 
 
-def _rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
-    """The SHA-256 of all after the seal that belongs to no large array."""
-    digest, place = hashlib.sha256(), SEAL
+def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
+    """The SHA-256 of all bytes behind the seal that belong to no large array."""
+    digest, place = hashlib.sha256(), SEAL_BYTES
     for begin, size, *_ in sorted(large.values()):
         stream.seek(place)
         digest.update(stream.read(begin - place))
@@ -155,13 +154,14 @@ def _crc(stream: IO[bytes], begin: int, size: int) -> int:
     return found
 
 
-class _Quiet(io.FileIO):
-    """A file that takes whatever is written and keeps the first error for later: HDF5 crashes the process where a disk is full."""
+class _DeferredErrors(io.FileIO):
+    """A file whose writes never fail: it keeps the first error for later, because HDF5 crashes the
+    process when a disk is full."""
 
     error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """All of it, or the rest of it to nowhere."""
+        """Write all of the data; drop what no longer fits."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -172,7 +172,7 @@ class _Quiet(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None) -> int:
-        """The new size, also where there is no room for it."""
+        """Report success even if there is no room for the new size."""
         try:
             return super().truncate(size)
         except OSError as error:

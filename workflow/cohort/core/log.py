@@ -1,4 +1,4 @@
-"""What a job says goes to its log; a mistake of the user's is one sentence there and on the terminal."""
+"""Job logs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from cohort.core.errors import UserError, explained
 
 @contextlib.contextmanager
 def logged(path: str | Path) -> Iterator[None]:
-    """Append what the block prints to a log. An error ends the process with status 1, its last line saying what happened."""
+    """Append what the block prints to a log. An error ends the process with status 1 and one line
+    on the terminal, which is also the last line of the log."""
     path = Path(path)
     try:
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below, where a full disk may refuse that too)
+            file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
     except UserError as error:
         sys.exit(f"error: {error}")
     try:
@@ -34,12 +35,12 @@ def logged(path: str | Path) -> Iterator[None]:
             print(message, file=file)
         sys.exit(f"{message} (log: {path})")
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a full disk may fail even this
             file.close()
 
 
 def last_line(path: str | Path) -> str:
-    """The last line of a log that says anything, or nothing."""
+    """The last non-blank line of a log; empty if there is none, or no log."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

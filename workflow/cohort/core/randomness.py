@@ -1,8 +1,8 @@
-"""Randomness is addressed, not consumed.
+"""Random generators that are addressed, not consumed.
 
-Every draw comes from a generator named by (seed, purpose, round, client). No generator's state outlives its purpose, so the order in
-which clients are trained does not matter, a resumed run needs no saved state, and two strategies on one seed share their shards, their
-first model and the batch order of the same client in the same round.
+Each random draw has its own generator, keyed by (seed, purpose, round, client). So the order in
+which clients train does not matter, resuming a run needs no saved generator state, and strategies
+with the same seed share their shards, their initial model and each client's batch order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str, *, round: int = 0, client: int = 0) -> np.random.Generator:
-    """The one generator of this address."""
+    """A new NumPy generator for this address, always in the same initial state."""
     return np.random.default_rng(_sequence(seed, purpose, round, client))
 
 
 def torch_seed(seed: int, purpose: str, *, round: int = 0, client: int = 0) -> int:
-    """A seed for torch's own generators, from the same address."""
+    """A seed for torch's generators, derived from this address."""
     return int(_sequence(seed, purpose, round, client).generate_state(1, np.uint64)[0] >> 1)
 
 

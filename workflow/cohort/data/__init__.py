@@ -1,1 +1,1 @@
-"""The data sets: download, parsing, the HDF5 store, samples on a device."""
+"""Data sets: download, parsing, the HDF5 store, and samples on a device."""

@@ -1,7 +1,8 @@
-"""The download stage: a publisher's file into resources/raw, checked before anything opens it.
+"""The download stage: fetch a publisher's file into resources/raw and verify its checksum.
 
-A local mirror is asked first, then the publisher, then whoever else offers the same file. What came packed is kept in resources/raw/packed,
-where the other files of an archive are taken from; it can be deleted at any time. What is behind a login lies where the config says.
+A local mirror is tried first, then the publisher, then other servers that offer the same file. Data
+behind a login are taken from the path that the config names. Archives are kept in
+resources/raw/packed for the other files that are in them; that folder can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def download(
     mirror: str = "",
     paths: Mapping[str, str] | None = None,
 ) -> None:
-    """Make one raw file, declared as in config/datasets.yaml. `package:NAME/PATH` is a file that an installed Python package bundles.
+    """Write one raw file to `target`. `raw` is its entry in config/datasets.yaml, whose source may
+    be a file bundled with an installed Python package, `package:NAME/PATH`.
 
-    `paths` says for data sets behind a login where the user has them.
+    `paths` gives, for data sets behind a login, the user's zip or folder.
     """
     file, target = RawFile(**raw), Path(target)
     if file.source.startswith("package:"):
@@ -61,7 +63,7 @@ def download(
 
 
 def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
-    """Copy or unpack a file that is there."""
+    """Copy or unpack a local file; `called` names it in error messages."""
     with files.replacing(target) as temporary:
         if file.is_packed and path.name == file.source_name:
             check_packed(file, path, called)
@@ -72,7 +74,7 @@ def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
 
 
 def _take_given(file: RawFile, given: str, target: Path) -> None:
-    """What a user names for a data set: a zip, or a folder, which becomes one."""
+    """Take the zip, or pack the folder, that the user named for a data set."""
     path = Path(given).expanduser()
     if not path.exists():
         raise UserError(f"data_paths.{target.parent.name} is '{given}', which does not exist")
@@ -83,11 +85,12 @@ def _take_given(file: RawFile, given: str, target: Path) -> None:
 
 
 def _from_publisher(file: RawFile, target: Path) -> None:
-    """From the source, else from the first of its mirrors that has the file."""
+    """Fetch from the source, or else from the first of its mirrors that has the file."""
     if file.login:
         dataset = target.parent.name
         raise UserError(
-            f"{dataset} is behind a login ({file.login}); fetch it by hand and name its zip or folder in data_paths.{dataset}"
+            f"{dataset} is behind a login ({file.login}); "
+            f"fetch it by hand and name its zip or folder in data_paths.{dataset}"
         )
     failures = []
     for url in (file.source, *file.mirrors):
@@ -109,20 +112,19 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
 
 
 def _fetched(file: RawFile, url: str) -> Path:
-    """What a URL holds, fetched by one job while the jobs for other files of the same archive wait."""
-    folder = PACKED / (
-        file.md5 or file.sha256
-    )  # MNIST's and Fashion-MNIST's files are called the same
+    """The path of a fetched archive. One job fetches it while the jobs for other files in it
+    wait."""
+    folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
     path = folder / file.source_name
     with _locked(folder.with_suffix(".lock")):
-        if not _is_whole(file, path):
+        if not _is_complete(file, path):
             with files.replacing(path) as temporary:
                 fetch(url, temporary)
                 check_packed(file, temporary, url)
     return path
 
 
-def _is_whole(file: RawFile, path: Path) -> bool:
+def _is_complete(file: RawFile, path: Path) -> bool:
     try:
         check_packed(file, path, str(path))
     except (UserError, FileNotFoundError):
@@ -139,10 +141,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _about_mirror(mirror: str, name: str, refused: list[str]) -> str:
-    """What the mirror had to offer, to begin an error sentence with."""
+    """The start of an error sentence: why no file of the mirror could be used."""
     if not mirror:
         return ""
-    return f"data_mirror '{mirror}' has no {name} that can be used ({'; '.join(refused) or 'none of that name'}), and "
+    reasons = "; ".join(refused) or "none of that name"
+    return f"data_mirror '{mirror}' has no {name} that can be used ({reasons}), and "
 
 
 def _bundled(source: str) -> Path:

@@ -1,4 +1,5 @@
-"""What config/datasets.yaml says of a data set's samples, beside its files: part of what a result depends on."""
+"""The facts about a data set's samples in config/datasets.yaml, which are part of the digest of its
+prepared file."""
 
 from typing import Any
 
@@ -9,9 +10,9 @@ USUAL: dict[str, Any] = {
     "kind": "images",
     "generated": False,
 }
-"""The facts, and the values of those that need not be given."""
+"""All facts, with the defaults of the optional ones."""
 
 
 def given(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that differ from the usual."""
+    """The facts that differ from their defaults."""
     return {key: facts[key] for key, usual in USUAL.items() if facts.get(key, usual) != usual}

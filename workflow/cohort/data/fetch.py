@@ -1,4 +1,4 @@
-"""A file over HTTP: tried several times, with progress in the log."""
+"""Fetch a file over HTTP, with retries, and progress in the log."""
 
 from __future__ import annotations
 
@@ -10,34 +10,25 @@ from urllib.request import Request, urlopen
 
 from cohort.core.errors import UserError, refusal
 
-WAITS = (2.0, 8.0, 30.0)  # seconds before the second and each later try
+WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
 TIMEOUT = 30.0  # seconds without a byte
 PROGRESS_SECONDS = 5.0
-LIMIT = (
-    20 << 30
-)  # bytes, more than the largest data set has; a server that never stops shall not fill the disk
+LIMIT = 20 << 30  # bytes, more than any data set here, should a server never stop sending
 BLOCK = 1 << 20
-WORTH_ANOTHER_TRY = (
-    408,
-    425,
-    429,
-)  # of the statuses below 500, which otherwise say that asking again is of no use
+RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 
 
 def fetch(url: str, target: Path) -> None:
-    """Write what a URL holds to `target`, each try from its beginning."""
+    """Download a URL to `target`; every try starts from the beginning."""
     for number in range(len(WAITS) + 1):
         try:
             return _fetch_once(url, target)
         except (OSError, HTTPException) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
-            final = (
-                isinstance(error, HTTPError)
-                and error.code < 500
-                and error.code not in WORTH_ANOTHER_TRY
-            )
-            if final or number == len(WAITS):
+            code = error.code if isinstance(error, HTTPError) else 500
+            is_final = code < 500 and code not in RETRIED
+            if is_final or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"
                 advice = "check the network, or fetch it by hand and name its folder as data_mirror"
                 raise UserError(
@@ -51,14 +42,14 @@ def fetch(url: str, target: Path) -> None:
 def _fetch_once(url: str, target: Path) -> None:
     request = Request(url, headers={"User-Agent": "cohort"})
     with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
-        expected = response.length or 0  # as the server says, where it does
-        begin = told = time.monotonic()
+        expected = response.length or 0  # 0 if the server does not say
+        begin = reported = time.monotonic()
         while block := response.read(BLOCK):
             file.write(block)
             if file.tell() > LIMIT:
                 raise UserError(f"{url}: more than {LIMIT} bytes came, which no data set here has")
-            if time.monotonic() - told > PROGRESS_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported > PROGRESS_SECONDS:
+                reported = time.monotonic()
                 print(f"{url}: {_amount(file.tell(), expected)}")
         if expected and file.tell() != expected:
             raise OSError(f"broke off after {file.tell()} of {expected} bytes")
@@ -70,6 +61,6 @@ def _amount(received: int, expected: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """One line about what went wrong."""
-    said = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
-    return " ".join((str(said) or repr(said)).split())
+    """What went wrong, in one line."""
+    reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+    return " ".join((str(reason) or repr(reason)).split())

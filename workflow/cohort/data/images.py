@@ -1,28 +1,37 @@
-"""What augmentations are made of: each works on a batch of images, with parameters of its own for each image.
+"""Image operations for augmentations: on a batch, with separate parameters for each image.
 
-The results are those of torchvision's functions of the same purpose, which take one set of parameters for a whole batch.
+They give the results of torchvision's transforms, which apply one set of parameters to a whole
+batch.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 BRIGHTNESS, CONTRAST, SATURATION = range(3)
 
 
-def chosen(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """For each image the one or the other: a blend by 1 or 0, which is exact, and on a CPU several times as fast as `where`."""
+def where(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """For each image, `one` if its condition holds, else `other`. A blend by 1 or 0 is exact and,
+    on a CPU, several times as fast as `torch.where`."""
     return torch.lerp(other, one, condition.view(-1, 1, 1, 1).to(one.dtype))
 
 
-def mirrored(images: Tensor, condition: Tensor) -> Tensor:
-    """Left and right change places where the condition holds."""
-    return chosen(condition, images.flip(3), images)
+def flipped(images: Tensor, condition: Tensor) -> Tensor:
+    """Flip the images for which the condition holds horizontally."""
+    return where(condition, images.flip(3), images)
 
 
-def windows(images: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:
-    """From each image a window of one size that begins at its own place."""
+def cropped(images: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:
+    """Crop each image to this size, at its own top and left."""
     rows = top[:, None] + torch.arange(height, device=images.device)
     columns = left[:, None] + torch.arange(width, device=images.device)
     places = (rows[:, :, None] * images.shape[3] + columns[:, None, :]).flatten(1)
@@ -31,13 +40,14 @@ def windows(images: Tensor, top: Tensor, left: Tensor, height: int, width: int) 
 
 
 def gray(images: Tensor) -> Tensor:
-    """One channel: the luma of ITU-R 601, with the digits that torchvision keeps."""
+    """Convert to one channel: the luma of ITU-R 601, with torchvision's rounded coefficients."""
     red, green, blue = images.unbind(dim=1)
     return (0.2989 * red).add_(green, alpha=0.587).add_(blue, alpha=0.114).unsqueeze(1)
 
 
 def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """Brightness, contrast or saturation, each image its own: a blend with black, with the mean of its gray, or with its gray."""
+    """Change the brightness, contrast or saturation of each image: blend it with black, with the
+    mean of its gray version, or with its gray version."""
     kind, factor = kind.view(-1, 1, 1, 1), factor.to(images.dtype).view(-1, 1, 1, 1)
     shades = gray(images)
     partner = shades * (kind == SATURATION) + shades.mean(dim=(1, 2, 3), keepdim=True) * (
@@ -47,7 +57,8 @@ def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
 
 
 def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
-    """Colors moved along the color circle, 1 being all the way round; brightest and darkest channel keep their values (HSV)."""
+    """Rotate the hue of each image by a share of the color circle. Like in HSV, the values of a
+    pixel's brightest and darkest channels are kept."""
     red, green, blue = images.unbind(dim=1)
     brightest = images.amax(dim=1)
     spread = brightest - images.amin(dim=1)
@@ -61,13 +72,12 @@ def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
         .add_(is_blue, alpha=4)
     )
     places = sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)
-    turns = (places[:, None] + places.new_tensor([3, 1, -1]).view(-1, 1, 1)).div_(
-        6
-    )  # from where it is darkest
+    # Per channel, in turns from where it is darkest.
+    turns = (places[:, None] + places.new_tensor([3, 1, -1]).view(-1, 1, 1)).div_(6)
     darkness = turns.sub_(turns.round()).abs_().mul_(-6).add_(2).clamp_(0, 1)
     return torch.addcmul(brightest[:, None], darkness, spread[:, None], value=-1)
 
 
 def _equal(one: Tensor, other: Tensor) -> Tensor:
-    """1 where they are, else 0, as a number, which is faster on a CPU than as a truth."""
+    """1.0 where the values are equal, else 0.0; on a CPU faster than a tensor of booleans."""
     return torch.eq(one, other, out=torch.empty_like(one))

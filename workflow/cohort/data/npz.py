@@ -1,4 +1,5 @@
-"""Arrays in an .npz, read without trust and a block of rows at a time: a set of 15 GB never lies in memory."""
+"""Read arrays from an untrusted .npz in blocks of rows, so that 15 GB never have to fit in
+memory."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 from cohort.core.errors import UserError
 from cohort.data.zips import TOTAL_LIMIT, Zip
 
-BLOCK = 16 << 20  # bytes of the rows that are read at once
-HEADS: dict[tuple[int, int], Any] = {
+BLOCK = 16 << 20  # bytes read at once
+HEADER_READERS: dict[tuple[int, int], Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
@@ -21,7 +22,7 @@ HEADS: dict[tuple[int, int], Any] = {
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of whole numbers, `name` in the .npz at `path`."""
+    """The array of integers called `name` in the .npz at `path`."""
 
     path: Path
     name: str
@@ -30,19 +31,17 @@ class StoredArray:
 
     @classmethod
     def of(cls, path: Path, name: str) -> StoredArray:
-        """What its head says."""
+        """Read the array's header and check that its size fits."""
         with Zip(path, TOTAL_LIMIT) as archive, archive.open(f"{name}.npy") as stream:
             shape, dtype = _head(stream, f"{path}: {name}")
-            if archive.size(f"{name}.npy") != stream.tell() + dtype.itemsize * int(
-                np.prod(shape, dtype=object)
-            ):
-                raise UserError(
-                    f"{path}: {name} is not as long as its head says ({' x '.join(map(str, shape))})"
-                )
+            expected = stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
+            if archive.size(f"{name}.npy") != expected:
+                sides = " x ".join(map(str, shape))
+                raise UserError(f"{path}: {name} is not as long as its head says ({sides})")
         return cls(path, name, shape, dtype)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Its rows in order, so many at once as make a block."""
+        """The rows in order, as many at a time as make a block."""
         row = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
         rows = max(1, BLOCK // max(1, row))
         with Zip(self.path, TOTAL_LIMIT) as archive, archive.open(f"{self.name}.npy") as stream:
@@ -51,24 +50,22 @@ class StoredArray:
                 count = min(rows, self.shape[0] - begin)
                 content = stream.read(count * row)
                 if len(content) != count * row:
-                    raise UserError(
-                        f"{self.path}: {self.name} ends in the middle of row {begin + len(content) // row}"
-                    )
+                    last = begin + len(content) // row
+                    raise UserError(f"{self.path}: {self.name} ends in the middle of row {last}")
                 yield np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
-            stream.read(1)  # its checksum is looked at
+            stream.read(1)  # verifies the checksum
 
     def all(self) -> np.ndarray:
-        """The whole array, where it is small."""
+        """The whole array, which must fit in memory."""
         return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.blocks()])
 
 
 def _head(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     try:
-        shape, by_columns, dtype = HEADS[np.lib.format.read_magic(stream)](stream)
+        shape, by_columns, dtype = HEADER_READERS[np.lib.format.read_magic(stream)](stream)
     except (KeyError, ValueError, SyntaxError, TypeError) as error:
         raise UserError(f"{called} is no array of NumPy ({' '.join(str(error).split())})") from None
     if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 0:
-        raise UserError(
-            f"{called} is of {dtype}{' by columns' if by_columns else ''}, not a list of whole numbers"
-        )
+        order = " by columns" if by_columns else ""
+        raise UserError(f"{called} is of {dtype}{order}, not a list of whole numbers")
     return shape, dtype

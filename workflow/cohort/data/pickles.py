@@ -1,4 +1,5 @@
-"""Pickles of arrays, read without trust: an unpickler that knows the few names that an array needs and refuses every other."""
+"""Read untrusted pickles of arrays, with an unpickler that refuses every name an array does not
+need."""
 
 from __future__ import annotations
 
@@ -21,20 +22,21 @@ ALLOWED: dict[tuple[str, str], Any] = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle may call. It looks names up nowhere else, so nothing is imported on its behalf."""
+        """Look a name up among the allowed ones only, so that a pickle can import nothing."""
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no array needs")
         return ALLOWED[module, name]
 
 
 def read_pickle(path: Path) -> dict[Any, Any]:
-    """A pickled mapping, texts of Python 2 as bytes."""
+    """Read a pickled dict; strings of Python 2 become bytes."""
     try:
         with open(path, "rb") as file:
             content = _Unpickler(file, encoding="bytes").load()
     except Exception as error:  # a broken pickle may raise anything
+        reason = " ".join(str(error).split())
         raise UserError(
-            f"{path}: is not read, because it is no pickle of arrays ({' '.join(str(error).split())})"
+            f"{path}: is not read, because it is no pickle of arrays ({reason})"
         ) from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: holds no mapping of names to arrays")

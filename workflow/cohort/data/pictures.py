@@ -1,25 +1,31 @@
-"""A picture file as an array of bytes. Pillow reads it; what is broken, huge or of another size is one sentence."""
+"""Decode picture files with Pillow, and resize images."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 
-PIXELS = 50_000_000  # more than any picture here has: a small file can hold endless black
+if TYPE_CHECKING:
+    from PIL import Image
+else:
+    Image = lazy("PIL.Image")
+
+PIXELS = 50_000_000  # more than any picture here has; a tiny file can claim billions
 
 
 def picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
-    """Red, green and blue x `side` x `side`, gray ones thrice the same; `called` is what a reader knows the file by.
+    """Decode an untrusted PNG or JPEG to 3 x `side` x `side` bytes; gray becomes RGB.
 
-    With `resize`, pictures of any size and shape are brought to this one (bilinear, each new pixel a mean over what it covers).
+    With `resize`, pictures of any size are resized (bilinear with antialiasing); without it they
+    must have this size. `called` names the file in error messages.
     """
-    from PIL import Image
-
     try:
         with (
             warnings.catch_warnings(),
@@ -27,31 +33,24 @@ def picture(content: bytes, side: int, called: str, *, resize: bool = False) -> 
         ):
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             if image.width * image.height > PIXELS:
-                raise ValueError(
-                    f"{image.width} x {image.height} pixels are more than are believed"
-                )
+                raise ValueError(f"{image.width} x {image.height} pixels are more than are allowed")
             found, colored = image.size, image.convert("RGB")
     except Exception as error:  # a broken picture may raise anything
-        reason = (
-            re.sub("<_io.BytesIO[^>]*>", "it", " ".join(str(error).split())) or type(error).__name__
-        )
+        words = re.sub("<_io.BytesIO[^>]*>", "it", " ".join(str(error).split()))
+        reason = words or type(error).__name__
         raise UserError(f"{called}: is no picture that can be read ({reason})") from None
     if found != (side, side):
         if not resize:
             raise UserError(
-                f"{called}: is a picture of {found[0]} x {found[1]} pixels, {side} x {side} are expected"
+                f"{called}: is a picture of {found[0]} x {found[1]} pixels, "
+                f"{side} x {side} are expected"
             )
         colored = colored.resize((side, side), Image.Resampling.BILINEAR)
     return np.asarray(colored).transpose(2, 0, 1)
 
 
 def resized(images: np.ndarray, side: int) -> np.ndarray:
-    """Images x height x width x 3 at another size, in the same way."""
-    from PIL import Image
-
-    return np.stack(
-        [
-            np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR))
-            for image in images
-        ]
-    )
+    """Resize RGB images, an array of count x height x width x 3, as `picture` does."""
+    pictures = map(Image.fromarray, images)
+    bilinear = Image.Resampling.BILINEAR
+    return np.stack([np.asarray(one.resize((side, side), bilinear)) for one in pictures])

@@ -1,4 +1,4 @@
-"""Where files lie on this machine: below a mirror, or where the config names a data set's own path."""
+"""Find data on this machine: in the mirror, or at the path that the config names for a data set."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from cohort.core.errors import UserError
 
-BEGINNING = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can say
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # time that a zip can state
 
 
 def in_mirror(mirror: str, names: set[str]) -> list[Path]:
-    """Every file below the mirror that has one of these names: checksums tell which of them is meant."""
+    """All files below the mirror with one of these names; checksums tell which one is meant."""
     if not mirror:
         return []
     root = Path(mirror).expanduser()
@@ -28,23 +28,19 @@ def in_mirror(mirror: str, names: set[str]) -> list[Path]:
 
 
 def check_given(dataset: str, path: str) -> None:
-    """Raise where the path that a user names for a data set is neither a zip nor a folder."""
-    where, wanted = (
-        Path(path).expanduser(),
-        "name the publisher's zip or the folder that it unpacks to",
-    )
-    if not where.exists():
-        raise UserError(
-            f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which does not exist; {wanted}"
-        )
-    if not where.is_dir() and not zipfile.is_zipfile(where):
-        raise UserError(
-            f"config/config.yaml or --config: data_paths.{dataset} is '{path}', which is neither a zip nor a folder; {wanted}"
-        )
+    """Raise UserError if the path that the user named for a data set is neither a zip nor a
+    folder."""
+    file = Path(path).expanduser()
+    key = f"config/config.yaml or --config: data_paths.{dataset}"
+    wanted = "name the publisher's zip or the folder that it unpacks to"
+    if not file.exists():
+        raise UserError(f"{key} is '{path}', which does not exist; {wanted}")
+    if not file.is_dir() and not zipfile.is_zipfile(file):
+        raise UserError(f"{key} is '{path}', which is neither a zip nor a folder; {wanted}")
 
 
 def take_given(path: Path, target: Path) -> None:
-    """The zip as it is, or a folder as a zip."""
+    """Copy the zip, or pack the folder into one."""
     if path.is_dir():
         pack(path, target)
     else:
@@ -52,14 +48,12 @@ def take_given(path: Path, target: Path) -> None:
 
 
 def pack(folder: Path, target: Path) -> None:
-    """The files of a folder in one uncompressed zip, which is the same for the same files. Hidden files are left out."""
+    """Pack a folder into an uncompressed zip that depends only on its files' names and contents.
+    Hidden files are left out."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, path in sorted(_files(folder)):
-            info = zipfile.ZipInfo(name, BEGINNING)
-            info.create_system, info.external_attr = (
-                3,
-                0o100644 << 16,
-            )  # a plain file of Unix, whatever it was
+            info = zipfile.ZipInfo(name, EARLIEST)
+            info.create_system, info.external_attr = 3, 0o100644 << 16  # a regular file on Unix
             info.file_size = path.stat().st_size
             with open(path, "rb") as source, archive.open(info, "w") as member:
                 shutil.copyfileobj(source, member, 1 << 20)

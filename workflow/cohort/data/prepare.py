@@ -1,4 +1,5 @@
-"""The prepare stage: a data set's raw files, parsed, checked and stored, with what turns their values into numbers for a network."""
+"""The prepare stage: parse a data set's raw files, check the samples against config/datasets.yaml,
+and store them with the scale, means and deviations that standardize them."""
 
 from __future__ import annotations
 
@@ -21,34 +22,26 @@ from cohort.data.store import FORMAT
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
 SPLITS = ("train", "test")
+STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
-    """Parse a data set's raw files and store them."""
+    """Parse the raw files of the data set that a plan file names, and write the store to
+    `output`."""
     planned = frozen(plan)
     settings = USUAL | planned.settings
-    splits = dict(
-        zip(
-            SPLITS,
-            PARSERS[settings["dataset"]]().parse(Path("resources/raw", settings["dataset"])),
-            strict=True,
-        )
-    )
+    parser = PARSERS[settings["dataset"]]()
+    parsed = parser.parse(Path("resources/raw", settings["dataset"]))
+    splits = dict(zip(SPLITS, parsed, strict=True))
     for name, split in splits.items():
         _check(settings, name, split)
-    raw = {
-        name: sha256(path) for name, path in planned.inputs.items()
-    }  # not all of them have a checksum that is declared
+    raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all are declared
+    facts = {key: settings[key] for key in STORED_FACTS}
+    facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
     with new_hdf5(output) as file:
-        facts = {
-            key: settings[key]
-            for key in ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
-        }
-        facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
         file.attrs.update({key: value for key, value in facts.items() if value is not None})
-        moments = (
-            Moments(settings["shape"][0]) if settings["scale"] and not settings["mean"] else None
-        )
+        is_unknown = settings["scale"] and not settings["mean"]
+        moments = Moments(settings["shape"][0]) if is_unknown else None
         _write(file, "train", splits["train"], TYPES[settings["kind"]], moments)
         _write(file, "test", splits["test"], TYPES[settings["kind"]])
         if moments is not None:
@@ -56,7 +49,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
 
 
 def _check(settings: Mapping[str, Any], name: str, split: Split) -> None:
-    """Raise where a parser found something else than config/datasets.yaml says."""
+    """Raise UserError if a split is not as config/datasets.yaml describes it."""
     count, shape = len(split.labels), list(split.values.shape)
     what = f"{settings['dataset']}: {name}"
     if count != settings[name]:
@@ -65,22 +58,24 @@ def _check(settings: Mapping[str, Any], name: str, split: Split) -> None:
         )
     if shape != [count, *settings["shape"]]:
         raise UserError(
-            f"{what} has {shape[0]} samples of shape {shape[1:]}, config/datasets.yaml expects {count} of {settings['shape']}"
+            f"{what} has {shape[0]} samples of shape {shape[1:]}, "
+            f"config/datasets.yaml expects {count} of {settings['shape']}"
         )
-    for word, numbers, most in (
-        ("labels", split.labels, settings["classes"]),
-        ("groups", split.groups, settings["groups"]),
-    ):
-        if (numbers is None) != (most is None):
-            raise UserError(
-                f"{what} {'lacks' if numbers is None else 'has'} {word}, config/datasets.yaml says otherwise"
-            )
-        if numbers is not None and (
-            len(numbers) != count or numbers.min() < 0 or numbers.max() >= most
-        ):
-            raise UserError(
-                f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
-            )
+    _check_numbers(what, "labels", split.labels, count, settings["classes"])
+    _check_numbers(what, "groups", split.groups, count, settings["groups"])
+
+
+def _check_numbers(
+    what: str, word: str, numbers: np.ndarray | None, count: int, most: int | None
+) -> None:
+    """Raise UserError unless there is one of `most` labels or groups for each sample, or
+    neither."""
+    if numbers is None or most is None:
+        if numbers is not None or most is not None:
+            verb = "lacks" if numbers is None else "has"
+            raise UserError(f"{what} {verb} {word}, config/datasets.yaml says otherwise")
+    elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
+        raise UserError(f"{what} has {word} that are not one of 0 to {most - 1} for each sample")
 
 
 def _write(
@@ -111,17 +106,15 @@ def _write(
 
 
 class Moments:
-    """Sums over all samples, channel by channel, in exact whole numbers."""
+    """Mean and deviation of each channel, from sums that are exact because they are integers."""
 
     def __init__(self, channels: int):
-        self.count, self.sums, self.squares = (
-            0,
-            np.zeros(channels, dtype=np.int64),
-            np.zeros(channels, dtype=np.int64),
-        )
+        self.count = 0
+        self.sums = np.zeros(channels, dtype=np.int64)
+        self.squares = np.zeros(channels, dtype=np.int64)
 
     def add(self, block: np.ndarray) -> None:
-        """Count the values of some samples."""
+        """Add the values of some samples."""
         values = block.reshape(len(block), len(self.sums), -1)
         self.count += len(block) * values.shape[2]
         for channel in range(len(self.sums)):
@@ -130,7 +123,8 @@ class Moments:
             self.squares[channel] += (part * part).sum()
 
     def scaled(self, scale: float, standardized: int | None) -> dict[str, list[float]]:
-        """Mean and deviation (dividing by n) of the values over `scale`; 0 and 1 for the channels after the first `standardized`."""
+        """Means and deviations (dividing by n) of the values divided by `scale`. If only the first
+        `standardized` channels are to be standardized, the others have 0 and 1."""
         mean, std = np.zeros(len(self.sums)), np.ones(len(self.sums))
         chosen = slice(standardized)
         mean[chosen] = self.sums[chosen] / self.count

@@ -1,4 +1,4 @@
-"""A raw file as config/datasets.yaml declares it, and the checks that it must pass before anything opens it."""
+"""Raw files as config/datasets.yaml declares them, and the checks that come before opening them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from cohort.core.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """What a parser reads: from `source`, else from one of the `mirrors`; or from a user who got it from the page behind a `login`.
+    """A file that a parser reads. It comes from `source` or one of the `mirrors`, or from the user
+    who downloaded it behind a `login`.
 
-    `sha256` and `bytes` are those of the content. Where `md5` or a `member` stands beside `sha256`, it comes packed: a .gz, or a .tar.gz
-    or .zip that holds the file as its `member`. So it makes no difference whether it came packed. Where `md5` stands alone, it is that of
-    the file itself, which the parser reads as it is. An MD5 keeps away what is damaged, not what was made to deceive: parsers and unpacking
-    trust nothing.
+    `sha256` and `bytes` are those of the content. If `md5` or `member` is given too, the file comes
+    packed, as a .gz or as the `member` of a .tar.gz or .zip with this MD5. An `md5` alone is that
+    of the file itself, which the parser reads as it is. An MD5 detects damage but no attack;
+    parsers and unpacking trust nothing.
     """
 
     source: str = ""
@@ -30,17 +31,17 @@ class RawFile:
 
     @property
     def is_packed(self) -> bool:
-        """Whether what comes from the publisher must be unpacked."""
+        """Whether the publisher's file must be unpacked."""
         return bool(self.sha256 and (self.md5 or self.member))
 
     @property
     def source_name(self) -> str:
-        """The publisher's own name of what `source` holds."""
+        """The file name in `source`."""
         return urlsplit(self.source).path.rpartition("/")[2]
 
 
 def check_content(file: RawFile, path: Path, called: str) -> None:
-    """Raise where the content is another than the one declared; `called` is what a reader knows it by."""
+    """Raise UserError if the content is not the declared one; `called` names it in the error."""
     found = path.stat().st_size
     if file.bytes and found != file.bytes and not _is_page(path):
         raise UserError(f"{called}: {found} bytes, config/datasets.yaml expects {file.bytes}")
@@ -49,12 +50,12 @@ def check_content(file: RawFile, path: Path, called: str) -> None:
 
 
 def check_packed(file: RawFile, path: Path, called: str) -> None:
-    """The same for the file that the content is packed in."""
+    """Raise UserError if the file that the content is packed in is not the declared one."""
     _check(path, "md5", file.md5, called)
 
 
 def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
-    """Nothing to compare with (a file behind a login) leaves the question whether it is a file at all."""
+    """Compare checksums. Without one, as for files behind a login, only refuse web pages."""
     with open(path, "rb") as stream:
         found = hashlib.file_digest(stream, algorithm).hexdigest() if expected else ""
     if found == expected and (expected or not _is_page(path)):
@@ -66,6 +67,7 @@ def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
 
 
 def _is_page(path: Path) -> bool:
-    """What a server that lacks the file, or a network that wants a login, likes to send in its place."""
+    """Whether this is HTML or XML, which servers without the file and captive networks send
+    instead."""
     with open(path, "rb") as stream:
         return stream.read(512).lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

@@ -8,19 +8,21 @@ from cohort.core.randomness import generator
 
 
 def scaled_count(count: int, share: float) -> int:
-    """A number of samples at a share of all: none stays none, and some stay at least one."""
+    """Scale a number of samples by a share; any positive number stays at least 1."""
     return max(1, round(count * share)) if count else 0
 
 
 def share_of(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
-    """Indices of a share of the samples, as much of each class; the same for every seed, so that seeds differ in nothing but chance."""
+    """Indices of a share of the samples, stratified by class. They do not depend on the seed, so
+    that all seeds use the same data."""
     if share == 1:
         return np.arange(len(labels))
     return stratified(labels, scaled_count(len(labels), share), purpose)
 
 
 def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
-    """`count` indices in ascending order, each class in proportion to its size (largest remainders first)."""
+    """Draw `count` samples, each class in proportion to its size (largest remainders first), and
+    return their indices in ascending order."""
     per_class = np.bincount(labels)
     exact = per_class * count / len(labels)
     take = np.floor(exact).astype(np.int64)

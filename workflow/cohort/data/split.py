@@ -1,4 +1,4 @@
-"""Samples on their way from a publisher's files to the store, and back out of it."""
+"""A data set's samples as parsers, the prepare stage and the store exchange them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Blocks:
-    """Values that are read block by block, because all of them might not fit in memory: their shape, and what reads them in order."""
+    """Values that may not fit in memory: their shape, and a function that reads them in order,
+    block by block."""
 
     shape: tuple[int, ...]
     read: Callable[[], Iterator[np.ndarray]]
@@ -18,8 +19,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Split:
-    """Samples as the publisher gives them: `values` (pixels as samples x channels x height x width, characters, or columns), labels from 0
-    and, where the set has them, the number of each sample's group (its domain, its role)."""
+    """The samples of a training or test split.
+
+    `values` has one row per sample: channels x height x width, characters, or columns. Labels count
+    from 0. `groups` numbers each sample's group (domain or role) if the data set has any.
+    """
 
     values: np.ndarray | Blocks
     labels: np.ndarray

@@ -1,7 +1,7 @@
-"""The HDF5 store of prepared data, as training and dealing read it: the values and labels of both splits, and the data set's facts.
+"""Read the HDF5 store of prepared data: values and labels of both splits, and the data set's facts.
 
-Values lie in one piece and unpacked, so that they can be mapped into memory: a process reads what it touches and no more, and all processes
-of a machine share what was read.
+Values are stored contiguously and uncompressed, so that they can be mapped into memory: a process
+reads only what it uses, and all processes of a machine share what was read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ FORMAT = 2
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """One split, its values mapped into memory, and the data set's facts."""
+    """Read a split, its values mapped into memory, and the data set's facts."""
     with _opened(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
-        return Split(
-            mapped, file[f"{split}/labels"][:].astype(np.int64), _groups(file, split)
-        ), dict(file.attrs)
+        labels = file[f"{split}/labels"][:].astype(np.int64)
+        return Split(mapped, labels, _groups(file, split)), dict(file.attrs)
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """The training labels, the groups where there are any, and the number of classes: all that dealing needs."""
+    """Read what dealing needs: training labels, groups (None if there are none), number of
+    classes."""
     with _opened(path) as file:
         return (
             file["train/labels"][:].astype(np.int64),
@@ -48,11 +48,12 @@ def _opened(path: str | Path) -> Iterator[Sealed]:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
     except FileNotFoundError:
-        raise UserError(f"{path} is not there; start again: it is prepared anew") from None
-    except Exception as error:  # a file that was not written here may raise anything
+        raise UserError(f"{path} is missing; start again to prepare it anew") from None
+    except Exception as error:  # a file from elsewhere may raise anything
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{path} cannot be read as prepared data ({reason}); delete it and start again: it is prepared anew"
+            f"{path} cannot be read as prepared data ({reason}); "
+            "delete it and start again to prepare it anew"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What is in a .gz or a .tar.gz, read as a stream: nothing is ever written to a path that an archive names."""
+"""Unpack untrusted archives as streams. Nothing is ever written to a path that an archive names."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import IO, Any
 from cohort.core.errors import UserError, refusal
 from cohort.data.zips import Zip
 
-LIMIT = 4 << 30  # bytes of a whole archive once unpacked: a small file can hold endless zeros
+LIMIT = 4 << 30  # unpacked bytes of an archive; a small file can unpack to endless zeros
 BLOCK = 1 << 20
 
 
 def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> None:
-    """Write a file of `size` bytes, the `member` of an archive or the only one of a .gz, to `target`."""
+    """Write the `member` of an archive, or the content of a .gz if it is empty, to `target`. It
+    must have `size` bytes; `called` names the archive in error messages."""
     if packed.suffix == ".zip":
         with Zip(packed) as archive, archive.open(member) as stream:
             return _copy(stream, size, target, f"{member} in {called}")
@@ -35,13 +36,14 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
 
 
 def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
-    """The files of a .tar.gz in its order, one after another."""
+    """Yield names and contents of the files in a .tar.gz, in its order."""
     with _explained(str(packed)), gzip.open(packed) as stream:
         for info, content in _trusted(stream, str(packed)):
             if info.isfile():
                 if info.size > largest:
                     raise UserError(
-                        f"{packed}: {info.name!r} has {info.size} bytes, more than the {largest} that are believed"
+                        f"{packed}: {info.name!r} has {info.size} bytes, "
+                        f"more than the {largest} that are allowed"
                     )
                 yield info.name, content.read()
 
@@ -51,26 +53,23 @@ def _explained(called: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
-        if refusal(error):  # there is no room, or no permission, for what is in it
+        if refusal(error):  # the disk's fault, not the archive's
             raise
         raise UserError(f"{called}: cannot be unpacked ({error})") from None
 
 
 def _trusted(stream: gzip.GzipFile, called: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """What a .tar.gz holds, as long as all of it is files and folders inside it."""
-    limited: Any = _Limited(stream, called)  # all of a file that a stream of tarfile asks for
+    """Yield the members of a .tar.gz; UserError if one is no file or folder, or leads out of it."""
+    limited: Any = _Limited(stream, called)  # as much of a file as tarfile needs
     with tarfile.open(fileobj=limited, mode="r|") as archive:
         while (info := archive.next()) is not None:
-            archive.members = []  # type: ignore[attr-defined]  # or the heads of a hundred thousand files pile up
+            archive.members = []  # type: ignore[attr-defined]  # or 100,000 headers pile up
             path = PurePosixPath(info.name)
+            found = f"{called}: is not trusted, because it holds {info.name!r}"
             if path.is_absolute() or ".." in path.parts:
-                raise UserError(
-                    f"{called}: is not trusted, because it holds {info.name!r}, a path that leads out of it"
-                )
+                raise UserError(f"{found}, a path that leads out of it")
             if not (info.isfile() or info.isdir()):
-                raise UserError(
-                    f"{called}: is not trusted, because it holds {info.name!r}, which is neither a file nor a folder"
-                )
+                raise UserError(f"{found}, which is neither a file nor a folder")
             yield info, archive.extractfile(info) or io.BytesIO()
 
 
@@ -91,7 +90,7 @@ def _copy(stream: Any, size: int, target: Path, called: str) -> None:
 
 
 class _Limited:
-    """A stream that refuses to go on for ever."""
+    """A stream that fails once it has yielded more bytes than any data set here has."""
 
     def __init__(self, stream: gzip.GzipFile, called: str):
         self.stream, self.called, self.left = stream, called, LIMIT

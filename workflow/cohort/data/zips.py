@@ -1,4 +1,5 @@
-"""A zip, read without trust: its members are read into memory or as streams, and never written to a path that it names."""
+"""Read untrusted zips, in memory or as streams. Nothing is ever written to a path that a zip
+names."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from typing import IO
 
 from cohort.core.errors import UserError, refusal
 
-MEMBER_LIMIT = 64 << 20  # bytes of one member once unpacked: a picture or a list
-TOTAL_LIMIT = 24 << 30  # bytes of all of them
-WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+MEMBER_LIMIT = 64 << 20  # unpacked bytes of one member, a picture or a list
+TOTAL_LIMIT = 24 << 30  # unpacked bytes of all members
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -27,7 +28,8 @@ BROKEN = (
 
 
 class Zip:
-    """An open zip whose members were all found harmless. `names` lists its files, without what a Mac or an editor hides among them."""
+    """An open zip whose member list was checked. `names` lists its files, without hidden ones and
+    those that macOS adds."""
 
     def __init__(
         self, path: Path, member_limit: int = MEMBER_LIMIT, total_limit: int = TOTAL_LIMIT
@@ -43,11 +45,7 @@ class Zip:
         except UserError:
             self._archive.close()
             raise
-        self.names = [
-            name
-            for name in self._members
-            if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
-        ]
+        self.names = [name for name in self._members if not _is_hidden(name)]
 
     def __enter__(self) -> Zip:
         return self
@@ -58,18 +56,17 @@ class Zip:
     def read(self, name: str) -> bytes:
         """The content of a member."""
         with self.open(name) as stream:
-            content = stream.read(
-                self.size(name) + 1
-            )  # one more than there are: so its checksum is looked at
+            content = stream.read(self.size(name) + 1)  # beyond the end, to verify the checksum
         if len(content) != self.size(name):
             raise UserError(
-                f"{self.path}: {name} unpacks to {len(content)} bytes, but is said to have {self.size(name)}"
+                f"{self.path}: {name} unpacks to {len(content)} bytes, "
+                f"but is said to have {self.size(name)}"
             )
         return content
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A member as a stream, which ends at its declared size."""
+        """Open a member as a stream, which ends at its declared size."""
         if name not in self._members:
             raise UserError(f"{self.path}: holds no {name}")
         with (
@@ -90,20 +87,19 @@ class Zip:
                 self._refuse(info, "a path that leads out of it")
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 self._refuse(info, "which is neither a file nor a folder")
-            if info.flag_bits & 1 or info.compress_type not in WAYS:
+            if info.flag_bits & 1 or info.compress_type not in COMPRESSIONS:
                 self._refuse(info, "which is encrypted, or packed in an unusual way")
             if info.file_size > member_limit:
-                self._refuse(
-                    info,
-                    f"of {info.file_size} bytes, more than the {member_limit} that are believed",
-                )
+                size = f"of {info.file_size} bytes, more than the {member_limit} that are allowed"
+                self._refuse(info, size)
         if len({info.filename for info in infos}) < len(infos):
             raise UserError(
                 f"{self.path}: is not trusted, because it holds two members of one name"
             )
         if sum(info.file_size for info in infos) > total_limit:
             raise UserError(
-                f"{self.path}: is not trusted, because it unpacks to more than {total_limit} bytes, which no data set here has"
+                f"{self.path}: is not trusted, because it unpacks to more than {total_limit} "
+                "bytes, which no data set here has"
             )
 
     def _refuse(self, info: zipfile.ZipInfo, reason: str) -> None:
@@ -116,8 +112,11 @@ class Zip:
         try:
             yield
         except BROKEN as error:
-            if refusal(error):  # there is no room, or no permission, for what is in it
+            if refusal(error):  # the disk's fault, not the zip's
                 raise
-            raise UserError(
-                f"{self.path}: {what} ({' '.join(str(error).split()) or type(error).__name__})"
-            ) from None
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise UserError(f"{self.path}: {what} ({reason})") from None
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)

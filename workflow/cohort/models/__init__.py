@@ -1,4 +1,4 @@
-"""The networks: one file per family."""
+"""The networks, one file per family, and how to count their weights and operations."""
 
 from cohort.core.components import catalog
 from cohort.models.model import Model

@@ -1,21 +1,26 @@
-"""Recurrent networks that name the next character of a text: an embedding, LSTM layers and a linear layer on the last step."""
+"""LSTMs that predict the next character of a text: embedding, LSTM, and a linear layer on the last
+step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from cohort.core.lazy import lazy
 from cohort.models.model import Model, Shape
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+else:
+    nn = lazy("torch.nn")
 
-PADDING = 0  # the number of no character
+PADDING = 0  # the number that stands for no character
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstm(Model):
-    """One layer of 128 units on embeddings of size 32: what AML trains federatedly, 95,824 parameters for 80 characters."""
+    """What AML trains federatedly: one layer of 128 units on embeddings of size 32, 95,824
+    parameters for 80 characters."""
 
     name: ClassVar[str] = "char-lstm"
     kinds: ClassVar[tuple[str, ...]] = ("text",)
@@ -25,25 +30,9 @@ class CharLstm(Model):
     dropout: ClassVar[float] = 0.0
     padding: ClassVar[int | None] = PADDING
 
-    def multiply_adds(self, shape: Shape, classes: int) -> int:
-        first = 4 * self.hidden * (self.embedding + self.hidden)
-        later = 4 * self.hidden * 2 * self.hidden * (self.layers - 1)
-        return int(shape[0] * (first + later) + self.hidden * classes)
-
-    def weights(self, shape: Shape, classes: int) -> int:
-        first = 4 * self.hidden * (self.embedding + self.hidden + 2)
-        later = 4 * self.hidden * (2 * self.hidden + 2) * (self.layers - 1)
-        return classes * self.embedding + first + later + (self.hidden + 1) * classes
-
-    def outputs(self, shape: Shape) -> int:
-        """Of each unit at each character its state, its output, and its four gates before and after their nonlinearity."""
-        return int(shape[0] * (self.embedding + 10 * self.hidden * self.layers))
-
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        from torch import nn
-
         class Network(nn.Module):
-            """A text's characters in, what follows its last one out."""
+            """Takes the characters of a text as numbers; scores the one that follows."""
 
             def __init__(self, model: CharLstm):
                 super().__init__()
@@ -67,7 +56,7 @@ class CharLstm(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmTwo(CharLstm):
-    """Two such layers with dropout between them: what the AML paper describes."""
+    """What the AML paper describes: two layers of 128 units with dropout between them."""
 
     name: ClassVar[str] = "char-lstm-two"
     layers: ClassVar[int] = 2
@@ -76,7 +65,8 @@ class CharLstmTwo(CharLstm):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmCentral(CharLstm):
-    """Two layers of 256 units with dropout on embeddings of size 8: what AML trains centrally, 819,655 parameters for 79 characters."""
+    """What AML trains centrally: two layers of 256 units with dropout on embeddings of size 8,
+    819,655 parameters for 79 characters."""
 
     name: ClassVar[str] = "char-lstm-central"
     embedding: ClassVar[int] = 8

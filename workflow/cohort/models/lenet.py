@@ -1,66 +1,39 @@
-"""LeNets: two 5x5 convolutions, each rectified and pooled, and three linear layers."""
+"""LeNets: two 5x5 convolutions, each followed by max pooling and ReLU, and three linear layers."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from cohort.core.lazy import lazy
 from cohort.models.model import Model, Shape
 
 if TYPE_CHECKING:
     from torch import nn
+else:
+    nn = lazy("torch.nn")
 
 KERNEL = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeNet(Model):
-    """What the family shares; it takes any number of channels and any size that leaves something to the linear layers."""
+    """Base of the LeNets, which differ in their widths and padding. Takes any number of channels
+    and any image that pooling does not use up."""
 
     channels: ClassVar[tuple[int, int]]
     hidden: ClassVar[tuple[int, int]]
     padding: ClassVar[int]
 
     def check(self, shape: Shape) -> None:
-        if len(shape) != 3 or min(self._sizes(shape)[-1]) < 2:
+        if len(shape) != 3 or min(self._pooled(shape)) < 1:
             least = 4 if self.padding else 16
             raise ValueError(
                 f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
             )
 
-    def multiply_adds(self, shape: Shape, classes: int) -> int:
-        depths = pairwise((shape[0], *self.channels))
-        pixels = map(math.prod, self._sizes(shape))
-        convolutions = sum(
-            KERNEL**2 * before * after * size
-            for (before, after), size in zip(depths, pixels, strict=True)
-        )
-        return convolutions + sum(
-            before * after for before, after in pairwise(self._widths(shape, classes))
-        )
-
-    def weights(self, shape: Shape, classes: int) -> int:
-        convolutions = sum(
-            (KERNEL**2 * before + 1) * after
-            for before, after in pairwise((shape[0], *self.channels))
-        )
-        return convolutions + sum(
-            (before + 1) * after for before, after in pairwise(self._widths(shape, classes))
-        )
-
-    def outputs(self, shape: Shape) -> int:
-        convolutions = zip(self.channels, self._sizes(shape), strict=True)
-        convolved = sum(
-            depth * (height * width + 2 * (height // 2) * (width // 2))
-            for depth, (height, width) in convolutions
-        )
-        return convolved + 2 * sum(self.hidden)
-
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        from torch import nn
-
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
             layers += [
@@ -69,28 +42,24 @@ class LeNet(Model):
                 nn.ReLU(),
             ]
         layers.append(nn.Flatten())
-        for before, after in pairwise(self._widths(shape, classes)):
+        height, width = self._pooled(shape)
+        features = self.channels[-1] * height * width
+        for before, after in pairwise((features, *self.hidden, classes)):
             layers += [nn.Linear(before, after), nn.ReLU()]
         return nn.Sequential(*layers[:-1])
 
-    def _sizes(self, shape: Shape) -> list[tuple[int, int]]:
-        """Height and width that each convolution gives."""
-        sizes, (height, width) = [], shape[1:]
+    def _pooled(self, shape: Shape) -> list[int]:
+        """Height and width after the last pooling."""
+        sides = list(shape[1:])
         for _ in self.channels:
-            height, width = (side + 2 * self.padding - KERNEL + 1 for side in (height, width))
-            sizes.append((height, width))
-            height, width = height // 2, width // 2
-        return sizes
-
-    def _widths(self, shape: Shape, classes: int) -> tuple[int, ...]:
-        """Of the linear layers, from what the last pooling leaves to the classes."""
-        height, width = self._sizes(shape)[-1]
-        return self.channels[-1] * (height // 2) * (width // 2), *self.hidden, classes
+            sides = [(side + 2 * self.padding - KERNEL + 1) // 2 for side in sides]
+        return sides
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeNet5(LeNet):
-    """6 and 16 channels without padding, 120 and 84 units: LeNet-5 of FedEntOpt and the CNN of NIID-Bench and PECO."""
+    """LeNet-5 of FedEntOpt, and the CNN of NIID-Bench and PECO: 6 and 16 channels without padding,
+    120 and 84 units."""
 
     name: ClassVar[str] = "lenet5"
     channels: ClassVar[tuple[int, int]] = (6, 16)
@@ -100,7 +69,8 @@ class LeNet5(LeNet):
 
 @dataclass(frozen=True, kw_only=True)
 class AmlLeNet(LeNet):
-    """64 and 64 channels padded to keep the size, 384 and 192 units: what the AML project trains on CIFAR-100."""
+    """What the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the size, 384
+    and 192 units."""
 
     name: ClassVar[str] = "aml-lenet"
     channels: ClassVar[tuple[int, int]] = (64, 64)

@@ -1,4 +1,4 @@
-"""torchvision, also beside a torch that its compiled operators were not built for."""
+"""Import torchvision even where its compiled operators do not fit the installed torch."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.lazy import lazy
+
 if TYPE_CHECKING:
-    from torch.library import Library
+    from torch import library
+else:
+    library = lazy("torch.library")
 
 OPERATORS = ("nms", "qnms")
 
 
 def from_torchvision(module: str) -> Any:
-    """A module of torchvision. Beside such a torch its import fails where it describes two operators that do not exist; declaring them is
-    enough, because nothing here calls them."""
+    """Import `torchvision.{module}`.
+
+    With a torch that its compiled operators were not built for, torchvision's import fails where it
+    describes two of them. Declaring these two is enough, because Cohort never calls them.
+    """
     try:
         return importlib.import_module(f"torchvision.{module}")
     except RuntimeError:
-        _declared()
+        _declare_operators()
         return importlib.import_module(f"torchvision.{module}")
 
 
-@functools.cache  # what is declared goes with the object that declared it
-def _declared() -> Library:
-    from torch.library import Library
-
-    library = Library("torchvision", "DEF")
+@functools.cache  # keeps the library alive, and with it what it declares
+def _declare_operators() -> library.Library:
+    declared = library.Library("torchvision", "DEF")
     for operator in OPERATORS:
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return library
+        declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return declared

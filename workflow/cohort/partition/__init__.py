@@ -1,4 +1,5 @@
-"""How samples are dealt to clients: one file per scheme, each a pure function of a pool of samples, clients and a generator."""
+"""Partitions: how samples are dealt to clients. Each scheme is a file in `schemes/`; dealing
+depends only on the pool of samples, the number of clients and a random generator."""
 
 from cohort.core.component_names import parse
 from cohort.core.components import catalog
@@ -11,7 +12,7 @@ __all__ = ["SCHEMES", "Pool", "Scheme", "parse_name"]
 
 
 def parse_name(text: str) -> Scheme:
-    """The scheme that a partition's name means: `classes-2`, `dir-0.1-minimum1`, `dir-0.1-overlap0.2x2`."""
+    """The scheme that a partition's name means, such as `classes-2` or `dir-0.1-overlap0.2x2`."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
     return read_overlap(scheme, ratios) if marker else scheme

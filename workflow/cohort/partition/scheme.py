@@ -1,4 +1,4 @@
-"""What a partition scheme is."""
+"""Base class of the partition schemes, and what they deal."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from cohort.core.component_names import Named
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
+"""For each client, indices of samples."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What is dealt: the label of each sample and, where the data set has groups (domains, roles), the number of its group."""
+    """The samples to deal: each one's label and, if the data set has groups (domains, roles), the
+    number of its group."""
 
     labels: np.ndarray
     groups: np.ndarray | None = None
 
     def known_groups(self) -> np.ndarray:
-        """The groups, for a scheme that cannot do without."""
+        """The groups; ValueError if the data set has none."""
         if self.groups is None:
             raise ValueError(NO_GROUPS)
         return self.groups
@@ -31,34 +33,34 @@ class Pool:
 class Scheme(Named):
     """A rule that deals samples to clients."""
 
-    exact: ClassVar[bool] = (
-        True  # every sample is dealt to one client; a scheme that is not exact shares samples or leaves some out
-    )
+    exact: ClassVar[bool] = True
+    """Whether each sample goes to exactly one client, neither shared nor left out."""
 
     def versions(self) -> dict[str, int]:
-        """The science versions that its numbers depend on."""
+        """The science versions that the result depends on."""
         return {f"partition:{self.name}": self.science}
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        """Raise ValueError when no such partition can exist; `groups` is how many the data set has, if it has any."""
+        """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
+        clients. `groups` is None if the data set has none."""
         if clients > samples:
             raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
 
     def scaled(self, share: float) -> Scheme:
-        """The scheme for a share of the samples: limits that count samples shrink with them."""
+        """The scheme for a share of the samples: limits that count samples shrink with it."""
         return self
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
-        """For each client the indices of its samples in the pool."""
+        """Deal the pool: for each client, the indices of its samples."""
         raise NotImplementedError
 
     def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        """For each client what it keeps of its part, and further samples, which lie at another client too: everything and none, unless a
-        name declares an overlap."""
+        """For each client, what it keeps of its part, and the samples of others that it holds too.
+        Only an overlap makes a difference: other schemes keep everything and borrow nothing."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
 
 def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
-    """For each client the samples that it owns, in their order: one sort, however many classes and clients there are."""
+    """Group samples by their owner, keeping their order."""
     order = np.argsort(owners, kind="stable")
     return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])

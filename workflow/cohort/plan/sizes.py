@@ -1,4 +1,4 @@
-"""Tables of sizes, whose numbers the plan knows."""
+"""Tables of sizes: what labels and models weigh on the wire, which is known without any run."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from cohort.tables.sizes import needs_no_runs
 
 
 def with_sizes(spec: Values, cells: Iterable[Values], datasets: Mapping[str, Any]) -> Values:
-    """A table, and where it shows sizes each data set and model of its experiment, whatever a scale makes of that."""
+    """Add to the spec of a table of sizes one row per data set and model of its experiment,
+    whatever the scale leaves out. Any other table's spec is returned unchanged."""
     return spec | {"sizes": _sizes(cells, datasets)} if needs_no_runs(spec) else spec
 
 
 def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]:
     found: dict[tuple[str, str], Values] = {}
     for cell in cells:
-        facts, dataset, model = datasets[cell["dataset"]], cell["dataset"], cell["model"]
-        weights = MODELS[model]().weights(tuple(facts["shape"]), facts["classes"])
-        sizes = {
+        dataset, model = cell["dataset"], cell["model"]
+        if (dataset, model) in found:
+            continue
+        shape, classes = tuple(datasets[dataset]["shape"]), datasets[dataset]["classes"]
+        found[dataset, model] = {
             "dataset": dataset,
             "model": model,
-            "classes": facts["classes"],
+            "classes": classes,
             "clients": cell["clients"],
-            "weights": weights,
+            "weights": MODELS[model]().counts(shape, classes).weights,
         }
-        found.setdefault((dataset, model), sizes)
     return list(found.values())
 
 
 def check_sizes(spec: Mapping[str, Any], where: str, study: str) -> None:
-    """Refuse an item of the paper that is not known."""
+    """Raise UserError if the table names an item that the paper's values do not hold."""
     file = paper_file(study, spec)
     if file is None:
         return

@@ -1,1 +1,1 @@
-"""What clients do to their label counts before they send them."""
+"""Protection of the label counts that clients send."""

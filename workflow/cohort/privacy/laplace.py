@@ -1,7 +1,10 @@
-"""The Laplace mechanism on label counts: with noise of scale 1 / epsilon, one sample more or less changes the probability of any upload
-by a factor of exp(epsilon) at most."""
+"""The Laplace mechanism on label counts. With noise of scale 1 / epsilon, adding or removing one
+sample changes the probability of any upload by at most a factor of exp(epsilon)."""
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 import numpy as np
 
@@ -9,15 +12,15 @@ from cohort.core.errors import UserError
 
 
 def laplace(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """With noise that its generator's address gives again: for experiments. Whoever knows the address can take it off."""
+    """Add reproducible noise, for experiments. Anyone who knows the seed can remove it."""
     return counts + rng.laplace(scale=1 / epsilon, size=counts.shape)
 
 
 def opendp_laplace(counts: np.ndarray, epsilon: float) -> np.ndarray:
-    """With OpenDP's noise, from the system's cryptographic source and safe against attacks on floating-point numbers: for real federations.
-    Nobody can draw it again, so no run with it can be repeated."""
+    """Add OpenDP's noise, for real federations: it comes from the system's cryptographic source and
+    resists attacks on floating-point arithmetic. Runs that use it cannot be reproduced."""
     try:
-        import opendp.prelude as dp
+        dp: Any = importlib.import_module("opendp.prelude")  # an optional dependency
     except ImportError:
         raise UserError(
             "noise 'opendp' needs the package opendp, which is not installed: pip install opendp"

@@ -15,10 +15,10 @@ from cohort.core.components import build
 from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import scaled_count, share_of, stratified
+from cohort.data.shards import Shards
+from cohort.data.shards import read as read_shards
 from cohort.data.store import read_labels
 from cohort.models import MODELS
-from cohort.partition import deal
-from cohort.partition.deal import Shards
 from cohort.selection import SELECTORS, Selector
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation
@@ -87,7 +87,7 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)
     # convolutions on a CPU are faster with the channels of a pixel side by side
     model = model.to(device=device, dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    dealt = deal.read(planned.inputs["shards"])
+    dealt = read_shards(planned.inputs["shards"])
     return Task(
         settings=settings,
         selector=build(SELECTORS, planned.settings["selector"]),

@@ -1,4 +1,4 @@
-"""Random changes of training images: one file each."""
+"""Augmentations, random changes of training images: one file each."""
 
 from cohort.core.components import catalog
 from cohort.data.augmentations.augmentation import Augmentation

@@ -1,4 +1,4 @@
-"""What an augmentation is. Files of this package import torch inside `apply`, so that planning a study needs no torch."""
+"""Base class of the augmentations."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Component):
-    """A random change of images, decided for each image by random numbers of its own and by nothing else of its batch."""
+    """A random change of images that depends, for each image, only on its own random numbers, not
+    on the rest of the batch.
+
+    Planning imports every augmentation, and must not import torch: use `cohort.core.lazy` for it.
+    """
 
     numbers: ClassVar[int]
-    """How many random numbers an image takes."""
+    """How many random numbers each image takes."""
 
     kinds: ClassVar[tuple[str, ...]] = ("images",)
-    """What it can be applied to: images, text, table."""
+    """The kinds of samples it can be applied to: images, text, table."""
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError when it cannot take samples of this shape."""
+        """Raise ValueError if it cannot be applied to samples of this shape."""
         if len(shape) != 3:
             raise ValueError(f"needs images, not samples of shape {shape}")
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        """The images changed. They lie in [0, 1]; each has its row of `numbers`, drawn evenly from [0, 1) in float64."""
+        """Change images with values in [0, 1]. Each has a row of `numbers`, float64 and uniform in
+        [0, 1)."""
         raise NotImplementedError

@@ -1,39 +1,38 @@
-"""Moved by a few pixels and mirrored: the usual augmentation of CIFAR."""
+"""Random crops and flips, the usual augmentation of CIFAR."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from cohort.core.lazy import lazy
 from cohort.data.augmentations.augmentation import Augmentation
+from cohort.data.images import cropped, flipped
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import functional
+else:
+    functional = lazy("torch.nn.functional")
 
 BORDER = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class CropFlip(Augmentation):
-    """A window of the image's own size anywhere in the image with a border of 4 black pixels, mirrored half of the time: what the AML
-    project does to CIFAR-100."""
+    """AML's augmentation of CIFAR-100: a crop of the image's own size from the image padded with 4
+    black pixels, flipped with probability 1/2."""
 
     name: ClassVar[str] = "crop-flip"
     numbers: ClassVar[int] = 3
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        return moved_and_mirrored(images, numbers, "constant")
+        return crop_and_flip(images, numbers, "constant")
 
 
-def moved_and_mirrored(images: Tensor, numbers: Tensor, border: str) -> Tensor:
-    """Where the window begins, from the top and from the left, and whether it is mirrored, are the three numbers of an image."""
-    from torch.nn.functional import pad
-
-    from cohort.data.images import mirrored, windows
-
+def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:
+    """Crop and flip images padded in this mode of torch's `pad`. An image's three numbers give the
+    crop's top and left, and whether it is flipped."""
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
-    height, width = images.shape[2:]
-    return mirrored(
-        windows(pad(images, [BORDER] * 4, mode=border), top, left, height, width),
-        numbers[:, 2] < 0.5,
-    )
+    padded = functional.pad(images, [BORDER] * 4, mode=padding)
+    return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)

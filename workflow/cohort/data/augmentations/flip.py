@@ -1,4 +1,4 @@
-"""Mirrored half of the time."""
+"""Random horizontal flips."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.data.augmentations.augmentation import Augmentation
+from cohort.data.images import flipped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,12 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Flip(Augmentation):
-    """Left and right change places with probability 1/2."""
+    """Flip images horizontally with probability 1/2."""
 
     name: ClassVar[str] = "flip"
     numbers: ClassVar[int] = 1
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        from cohort.data.images import mirrored
-
-        return mirrored(images, numbers[:, 0] < 0.5)
+        return flipped(images, numbers[:, 0] < 0.5)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Nothing(Augmentation):
-    """Samples stay as they are."""
+    """Leave samples as they are, of any kind and shape."""
 
     name: ClassVar[str] = "none"
     kinds: ClassVar[tuple[str, ...]] = ("images", "text", "table")
     numbers: ClassVar[int] = 0
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Everything will do."""
+        """Accept any shape."""
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return images

@@ -1,4 +1,4 @@
-"""Moved by a few pixels and mirrored, what comes into sight being the image's own reflection."""
+"""Random crops and flips with reflected borders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.data.augmentations.augmentation import Augmentation
-from cohort.data.augmentations.crop_flip import BORDER, moved_and_mirrored
+from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectCropFlip(Augmentation):
-    """As `crop-flip`, with a border of 4 reflected pixels: what niid_bench, and so PECO, does to CIFAR-10."""
+    """What NIID-Bench, and so PECO, does to CIFAR-10: `crop-flip` with a border of 4 reflected
+    pixels."""
 
     name: ClassVar[str] = "reflect-crop-flip"
     numbers: ClassVar[int] = 3
@@ -22,8 +23,9 @@ class ReflectCropFlip(Augmentation):
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
             raise ValueError(
-                f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, not samples of shape {shape}"
+                f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, "
+                f"not samples of shape {shape}"
             )
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        return moved_and_mirrored(images, numbers, "reflect")
+        return crop_and_flip(images, numbers, "reflect")

@@ -1,4 +1,4 @@
-"""Readers of the publishers' files: one per data set."""
+"""Parsers of the publishers' files, one per data set."""
 
 from cohort.core.components import catalog
 from cohort.data.parsers.parser import Parser

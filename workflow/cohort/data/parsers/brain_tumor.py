@@ -1,4 +1,4 @@
-"""Brain tumors in magnetic resonance images: pictures of many sizes, as JPEG files in a zip of Kaggle's."""
+"""Brain tumors in magnetic resonance images: JPEG files of many sizes in a zip from Kaggle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = ("Training", "Testing")
 
 @dataclass(frozen=True, kw_only=True)
 class BrainTumorMri(Parser):
-    """Brought to 32x32 pixels, whatever their shape."""
+    """All pictures, resized to 32x32 pixels whatever their shape."""
 
     name: ClassVar[str] = "brain-tumor-mri"
     side: ClassVar[int] = 32
@@ -29,9 +29,8 @@ class BrainTumorMri(Parser):
             for name in archive.names:
                 *_, part, word, file = ("", "", *name.split("/"))
                 if part in listed and is_picture(file):
-                    listed[part].append(
-                        Listed(0, number_in(CLASSES, word, "class", f"{path}: {name}"), name)
-                    )
+                    label = number_in(CLASSES, word, "class", f"{path}: {name}")
+                    listed[part].append(Listed(0, label, name))
         train, test = (
             split_of(path, sorted(items), self.side, resize=True) for items in listed.values()
         )
@@ -40,7 +39,7 @@ class BrainTumorMri(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class BrainTumorMri224(BrainTumorMri):
-    """The same pictures at 224x224 pixels."""
+    """All pictures, resized to 224x224 pixels."""
 
     name: ClassVar[str] = "brain-tumor-mri-224"
     side: ClassVar[int] = 224

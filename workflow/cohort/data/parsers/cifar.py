@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,22 +19,20 @@ SHAPE = (3, 32, 32)
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar10(Parser):
-    """Ten classes; five batches for training, one for testing."""
+    """CIFAR-10: ten classes, five batches for training and one for testing."""
 
     name: ClassVar[str] = "cifar10"
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         batches = [_batch(folder / f"data_batch_{number}", b"labels") for number in range(1, 6)]
-        images, labels = (
-            np.concatenate([getattr(batch, key) for batch in batches])
-            for key in ("values", "labels")
-        )
+        images = np.concatenate([batch.values for batch in batches])
+        labels = np.concatenate([batch.labels for batch in batches])
         return Split(images, labels), _batch(folder / "test_batch", b"labels")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar100(Parser):
-    """A hundred classes."""
+    """CIFAR-100 with its 100 fine classes."""
 
     name: ClassVar[str] = "cifar100"
     key: ClassVar[bytes] = b"fine_labels"
@@ -44,7 +43,7 @@ class Cifar100(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar100Coarse(Cifar100):
-    """The same images, in the publisher's 20 groups of five classes."""
+    """CIFAR-100 with its 20 coarse classes, of five fine ones each."""
 
     name: ClassVar[str] = "cifar100-coarse"
     key: ClassVar[bytes] = b"coarse_labels"
@@ -53,13 +52,14 @@ class Cifar100Coarse(Cifar100):
 def _batch(path: Path, key: bytes) -> Split:
     content = read_pickle(path)
     images, labels = content.get(b"data"), content.get(key)
+    row = math.prod(SHAPE)
     if (
         not isinstance(images, np.ndarray)
         or images.dtype != np.uint8
         or images.ndim != 2
-        or images.shape[1] != np.prod(SHAPE)
+        or images.shape[1] != row
     ):
-        raise UserError(f"{path}: data is no array of bytes with {np.prod(SHAPE)} in each row")
+        raise UserError(f"{path}: data is no array of bytes with {row} in each row")
     if (
         not isinstance(labels, list)
         or not all(type(label) is int for label in labels)

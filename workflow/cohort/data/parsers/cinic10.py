@@ -1,4 +1,4 @@
-"""CINIC-10: pictures of 32x32 pixels from CIFAR-10 and, made smaller, from ImageNet, as PNG files in one .tar.gz."""
+"""CINIC-10: 32x32 pixels, from CIFAR-10 and downscaled from ImageNet, as PNG files in a .tar.gz."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ BLOCK = 5_000  # pictures
 
 @dataclass(frozen=True, kw_only=True)
 class Cinic10(Parser):
-    """Its parts `train` and `test`, 90,000 pictures each; the third, `valid`, is not used. Some files are gray.
+    """The parts `train` and `test`, 90,000 pictures each; the third, `valid`, is not used.
 
-    The archive is read once, as a stream, and its pictures are kept in memory (half a gigabyte) until they are in the order of their names:
-    its own order is that of some file system.
+    The archive is in the order of some file system. It is read once, as a stream, and its pictures
+    are kept in memory (half a gigabyte) to sort them by class and name.
     """
 
     name: ClassVar[str] = "cinic10"
@@ -38,13 +38,8 @@ class Cinic10(Parser):
             *_, part, word, file = ("", "", *PurePosixPath(name).parts)
             if part in found and is_picture(file):
                 label = number_in(CLASSES, word, "class", f"{archive}: {name}")
-                found[part].append(
-                    (
-                        label,
-                        file,
-                        np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}")),
-                    )
-                )
+                pixels = np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}"))
+                found[part].append((label, file, pixels))
         train, test = (
             _split(sorted(pictures, key=lambda item: item[:2])) for pictures in found.values()
         )

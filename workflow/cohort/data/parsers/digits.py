@@ -1,4 +1,4 @@
-"""UCI's optical recognition of handwritten digits, the real set that scikit-learn bundles."""
+"""UCI's handwritten digits, which scikit-learn bundles."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TEST_SAMPLES = 360
 
 @dataclass(frozen=True, kw_only=True)
 class Digits(Parser):
-    """1,797 images of 8x8 pixels with values 0 to 16. The publisher names no split of this file: a fifth, as much of each class,
-    is drawn for testing."""
+    """1,797 images of 8x8 pixels with values from 0 to 16. The file has no split: a stratified
+    fifth is drawn for testing."""
 
     name: ClassVar[str] = "digits"
 

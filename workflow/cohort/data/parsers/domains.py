@@ -1,4 +1,4 @@
-"""PACS and Digits-DG: sets whose samples come from four domains each, as picture files in a zip."""
+"""PACS and Digits-DG: pictures from four domains each, in a zip."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from cohort.data.zips import Zip
 
 @dataclass(frozen=True, kw_only=True)
 class Pacs(Parser):
-    """Pictures of 227x227 pixels, brought to 64x64, in the publisher's split: `train` for training, `crossval` for testing.
+    """Pictures of 227x227 pixels, resized to 64x64, in the publisher's split: `train` for training,
+    `crossval` for testing.
 
-    Classes are read off the folders, not off the numbers in the lists: in copies that are about, one dog is a 0 among dogs that are 1. One
-    picture is left out that is known to be broken (Dassl leaves it out too).
+    Classes are taken from the folders, not from the numbers in the lists, which are wrong for one
+    dog in copies found online. One picture known to be broken is left out, as in Dassl.
     """
 
     name: ClassVar[str] = "pacs"
@@ -45,13 +46,12 @@ class Pacs(Parser):
         )
 
     def _listed(self, archive: Zip, root: str, part: str) -> list[Listed]:
-        """A domain after the other, each in the order of its list."""
+        """The pictures of each domain in turn, in the order of its list."""
         found = []
         for group, domain in enumerate(self.domains):
             text = f"{root}splits/{domain}_{part}_kfold.txt"
-            for number, line in enumerate(
-                archive.read(text).decode("utf-8", "replace").splitlines(), 1
-            ):
+            lines = archive.read(text).decode("utf-8", "replace").splitlines()
+            for number, line in enumerate(lines, 1):
                 file, where = line.partition(" ")[0], f"{archive.path}: {text}, line {number}"
                 folders = file.split("/")
                 if len(folders) != 3 or folders[0] != domain:
@@ -59,19 +59,15 @@ class Pacs(Parser):
                         f"{where}: '{file}' is no file of {domain}, like {domain}/dog/1.jpg"
                     )
                 if file not in self.broken:
-                    found.append(
-                        Listed(
-                            group,
-                            number_in(self.classes, folders[1], "class", where),
-                            f"{root}images/{file}",
-                        )
-                    )
+                    label = number_in(self.classes, folders[1], "class", where)
+                    found.append(Listed(group, label, f"{root}images/{file}"))
         return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsDg(Parser):
-    """Digits of 32x32 pixels (a file of another size is brought to it), in the publisher's split: `train` and, for testing, `val`."""
+    """Digits of 32x32 pixels (others are resized), in the publisher's split: `train` for training,
+    `val` for testing."""
 
     name: ClassVar[str] = "digits-dg"
     domains: ClassVar[tuple[str, ...]] = ("mnist", "mnist_m", "svhn", "syn")

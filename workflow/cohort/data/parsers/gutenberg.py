@@ -1,4 +1,5 @@
-"""Who says what in Gutenberg's complete works of Shakespeare, found as LEAF finds it (data/shakespeare/preprocess in its repository)."""
+"""Find who says what in Gutenberg's complete works of Shakespeare, as LEAF does
+(data/shakespeare/preprocess in its repository)."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from pathlib import Path
 
 from cohort.core.errors import UserError
 
-AUTHOR = "by William Shakespeare"  # stands below the title of each play
-BEFORE_THE_PLAYS = 5  # lines above the author's second mention; the first is that of the sonnets
+AUTHOR = "by William Shakespeare"  # the line below the title of each play
+BEFORE_THE_PLAYS = 5  # lines above the author's second mention; the first is for the sonnets
 LAST_LINE = 124195  # the plays end here
-ABOVE_THE_AUTHOR = range(2, 8)  # lines, in one of which the title stands
+ABOVE_THE_AUTHOR = range(2, 8)  # lines, one of which holds the title
 SPOKEN, CONTINUED = re.compile(r"  ([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"    (.*)")
-UNINDENTED = "THE COMEDY OF ERRORS"  # the one play whose lines begin at the margin; there a stage direction begins with <
+UNINDENTED = "THE COMEDY OF ERRORS"  # the one play without indents; directions begin with <
 SPOKEN_THERE, CONTINUED_THERE = re.compile(r"([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"(.*)")
 FEWEST_LINES = 3  # of a user
 PLAYS = (
@@ -59,7 +60,7 @@ Spoken = dict[str, list[str]]
 
 
 def said(path: Path) -> dict[str, str]:
-    """What each user, a role of a play, says in it, in one text without line breaks."""
+    """For each user (a role of a play), everything it says, as one text without line breaks."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
@@ -72,7 +73,7 @@ def said(path: Path) -> dict[str, str]:
             f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works"
         )
     return {
-        user_of(title, role): re.sub(" {2,}", " ", "".join(f"{part} " for part in parts))
+        user_of(title, role): re.sub(" {2,}", " ", " ".join([*parts, ""]))
         for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
         for role, parts in roles.items()
         if len(roles) > 1 and len(parts) >= FEWEST_LINES
@@ -80,12 +81,12 @@ def said(path: Path) -> dict[str, str]:
 
 
 def user_of(title: str, role: str) -> str:
-    """LEAF's name of a user."""
+    """LEAF's name for a role of a play."""
     return re.sub(r"\W+", "_", f"{title}_{role}".replace(" ", "_"))
 
 
 def role_of(user: str) -> str:
-    """The role without its play."""
+    """The role in a user's name, which begins with the play; ValueError if no play is known."""
     for play in PLAYS:
         if user.startswith(f"{play}_"):
             return user.removeprefix(f"{play}_")
@@ -93,7 +94,7 @@ def role_of(user: str) -> str:
 
 
 def _plays(lines: list[str]) -> list[tuple[str, Spoken]]:
-    """Each play's title, and the lines of its roles in their order."""
+    """Each play's title, and for each of its roles the lines it speaks."""
     plays: list[tuple[str, Spoken]] = []
     roles: Spoken = defaultdict(list)
     role, title = "", ""
@@ -103,11 +104,9 @@ def _plays(lines: list[str]) -> list[tuple[str, Spoken]]:
             title, roles, role = next(filter(None, above), ""), defaultdict(list), ""
             plays.append((title, roles))
         elif begun := (SPOKEN_THERE if title == UNINDENTED else SPOKEN).match(line):
-            role = (
-                ""
-                if title == UNINDENTED and begun[1].upper().startswith("ACT ")
-                else begun[1].upper()
-            )
+            role = begun[1].upper()
+            if title == UNINDENTED and role.startswith("ACT "):
+                role = ""
             if role:
                 roles[role].append(begun[2])
         elif role and (more := (CONTINUED_THERE if title == UNINDENTED else CONTINUED).match(line)):

@@ -1,4 +1,4 @@
-"""Pictures that lie in a zip, as a split that is decoded block by block."""
+"""Pictures in a zip, as a split that is decoded block by block."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from cohort.data.pictures import picture
 from cohort.data.split import Blocks, Split
 from cohort.data.zips import Zip
 
-BLOCK = 16 << 20  # bytes of the pixels that are decoded at once
+BLOCK = 16 << 20  # bytes of pixels decoded at once
 
 
 @dataclass(frozen=True, order=True)
 class Listed:
-    """One picture: whose group and class it is of, and the member that holds it. Sorted, a set does not depend on the order of its zip."""
+    """A picture in a zip: its group, its class and its member. Parsers sort pictures, so that the
+    order of the zip does not matter."""
 
     group: int
     label: int
@@ -28,19 +29,17 @@ class Listed:
 def split_of(
     path: Path, listed: Sequence[Listed], side: int, *, resize: bool = False, groups: bool = False
 ) -> Split:
-    """The pictures in this order, as channels x `side` x `side`."""
+    """The split of these pictures, in this order, decoded to 3 x `side` x `side` bytes."""
 
     def read() -> Iterator[np.ndarray]:
         count = max(1, BLOCK // (3 * side * side))
         with Zip(path) as archive:
             for begin in range(0, len(listed), count):
-                members = [item.member for item in listed[begin : begin + count]]
-                yield np.stack(
-                    [
-                        picture(archive.read(name), side, f"{path}: {name}", resize=resize)
-                        for name in members
-                    ]
-                )
+                names = [item.member for item in listed[begin : begin + count]]
+                yield np.stack([decoded(archive, name) for name in names])
+
+    def decoded(archive: Zip, name: str) -> np.ndarray:
+        return picture(archive.read(name), side, f"{path}: {name}", resize=resize)
 
     labels = np.array([item.label for item in listed], dtype=np.int64)
     numbers = np.array([item.group for item in listed], dtype=np.int64) if groups else None
@@ -48,21 +47,20 @@ def split_of(
 
 
 def is_picture(name: str) -> bool:
-    """By its name."""
-    return not PurePosixPath(name).name.startswith(".") and name.lower().endswith(
-        (".jpg", ".jpeg", ".png")
-    )
+    """Whether a file is a picture, judged by its name."""
+    file = PurePosixPath(name.lower())
+    return not file.name.startswith(".") and file.suffix in (".jpg", ".jpeg", ".png")
 
 
 def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
-    """The place of a class or group among those that there are."""
+    """The number of a class or group; UserError if `names` does not hold it."""
     if word not in names:
         raise UserError(f"{called}: '{word}' is no {kind} of this data set ({', '.join(names)})")
     return names.index(word)
 
 
 def root_of(names: Iterable[str], inner: str, called: str) -> str:
-    """What comes before `inner` in a zip, whose files may or may not lie in a folder of their own."""
+    """The path that precedes `inner` in a zip, whose files may or may not be in a top folder."""
     found = [
         name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)
     ]

@@ -18,9 +18,11 @@ from cohort.data.split import Blocks, Split
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """One of its sets at one size. Gray images become RGB, three times the same: the papers that use them feed networks for color images.
+    """A set of MedMNIST+ at one size. Gray images become RGB, because the papers that use them
+    train networks for color images.
 
-    The publisher's validation part is left out; a study's setting `validation` sets aside samples of the training part.
+    The publisher's validation part is not used; a study's setting `validation` sets aside samples
+    of the training part.
     """
 
     file: ClassVar[str]
@@ -30,38 +32,33 @@ class MedMnist(Parser):
         return self._split(folder / self.file, "train"), self._split(folder / self.file, "test")
 
     def _split(self, path: Path, part: str) -> Split:
-        images, labels = (
-            StoredArray.of(path, f"{part}_images"),
-            StoredArray.of(path, f"{part}_labels"),
-        )
-        if (
-            images.dtype != np.uint8
-            or images.shape[1] != images.shape[2]
-            or images.shape[3:] not in ((), (3,))
-        ):
+        images = StoredArray.of(path, f"{part}_images")
+        labels = StoredArray.of(path, f"{part}_labels")
+        count, *sides = images.shape
+        is_square = len(sides) >= 2 and sides[0] == sides[1]
+        if images.dtype != np.uint8 or not is_square or sides[2:] not in ([], [3]):
+            shape = " x ".join(map(str, images.shape))
             raise UserError(
-                f"{path}: {images.name} is of {images.dtype}, {' x '.join(map(str, images.shape))}, and no list of images"
+                f"{path}: {images.name} is of {images.dtype}, {shape}, and no list of images"
             )
-        if labels.shape != (images.shape[0], 1):
+        if labels.shape != (count, 1):
             raise UserError(
-                f"{path}: {labels.name} does not hold one number for each of {images.shape[0]} images"
+                f"{path}: {labels.name} does not hold one number for each of {count} images"
             )
 
         def read() -> Iterator[np.ndarray]:
             for block in images.blocks():
                 colored = block if block.ndim == 4 else np.repeat(block[..., np.newaxis], 3, axis=3)
-                yield (
-                    colored if colored.shape[1] == self.side else resized(colored, self.side)
-                ).transpose(0, 3, 1, 2)
+                if colored.shape[1] != self.side:
+                    colored = resized(colored, self.side)
+                yield colored.transpose(0, 3, 1, 2)
 
-        return Split(
-            Blocks((images.shape[0], 3, self.side, self.side), read),
-            labels.all()[:, 0].astype(np.int64),
-        )
+        values = Blocks((count, 3, self.side, self.side), read)
+        return Split(values, labels.all()[:, 0].astype(np.int64))
 
 
 class PathMnist(MedMnist):
-    """Nine kinds of tissue, in color."""
+    """PathMNIST: nine kinds of tissue, in color."""
 
     name: ClassVar[str] = "pathmnist"
     file: ClassVar[str] = "pathmnist.npz"
@@ -69,14 +66,14 @@ class PathMnist(MedMnist):
 
 
 class PathMnist32(PathMnist):
-    """The images of 28 pixels at the size that networks for CIFAR take."""
+    """PathMNIST, its 28x28 pixels resized to 32x32, the size of CIFAR."""
 
     name: ClassVar[str] = "pathmnist-32"
     side: ClassVar[int] = 32
 
 
 class PathMnist64(MedMnist):
-    """The same set, larger."""
+    """PathMNIST at 64x64 pixels."""
 
     name: ClassVar[str] = "pathmnist-64"
     file: ClassVar[str] = "pathmnist_64.npz"
@@ -84,7 +81,7 @@ class PathMnist64(MedMnist):
 
 
 class PathMnist128(MedMnist):
-    """The same set, larger."""
+    """PathMNIST at 128x128 pixels."""
 
     name: ClassVar[str] = "pathmnist-128"
     file: ClassVar[str] = "pathmnist_128.npz"
@@ -92,7 +89,7 @@ class PathMnist128(MedMnist):
 
 
 class PathMnist224(MedMnist):
-    """The same set, at the size of its sources."""
+    """PathMNIST at 224x224 pixels."""
 
     name: ClassVar[str] = "pathmnist-224"
     file: ClassVar[str] = "pathmnist_224.npz"
@@ -100,7 +97,7 @@ class PathMnist224(MedMnist):
 
 
 class TissueMnist(MedMnist):
-    """Eight kinds of kidney cells, gray."""
+    """TissueMNIST: eight kinds of kidney cells, gray."""
 
     name: ClassVar[str] = "tissuemnist"
     file: ClassVar[str] = "tissuemnist.npz"
@@ -108,14 +105,14 @@ class TissueMnist(MedMnist):
 
 
 class TissueMnist32(TissueMnist):
-    """The images of 28 pixels at the size that networks for CIFAR take."""
+    """TissueMNIST, its 28x28 pixels resized to 32x32, the size of CIFAR."""
 
     name: ClassVar[str] = "tissuemnist-32"
     side: ClassVar[int] = 32
 
 
 class TissueMnist64(MedMnist):
-    """The same set, larger."""
+    """TissueMNIST at 64x64 pixels."""
 
     name: ClassVar[str] = "tissuemnist-64"
     file: ClassVar[str] = "tissuemnist_64.npz"
@@ -123,7 +120,7 @@ class TissueMnist64(MedMnist):
 
 
 class TissueMnist128(MedMnist):
-    """The same set, larger."""
+    """TissueMNIST at 128x128 pixels."""
 
     name: ClassVar[str] = "tissuemnist-128"
     file: ClassVar[str] = "tissuemnist_128.npz"
@@ -131,7 +128,7 @@ class TissueMnist128(MedMnist):
 
 
 class TissueMnist224(MedMnist):
-    """The same set, larger."""
+    """TissueMNIST at 224x224 pixels."""
 
     name: ClassVar[str] = "tissuemnist-224"
     file: ClassVar[str] = "tissuemnist_224.npz"

@@ -18,7 +18,7 @@ UNSIGNED_BYTES = 0x08
 
 @dataclass(frozen=True, kw_only=True)
 class Mnist(Parser):
-    """70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
+    """MNIST: 70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
 
     name: ClassVar[str] = "mnist"
 
@@ -28,7 +28,7 @@ class Mnist(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class FashionMnist(Mnist):
-    """70,000 pictures of clothes, in files of the same form and names."""
+    """Fashion-MNIST: 70,000 pictures of clothes, in files of the same names and format."""
 
     name: ClassVar[str] = "fashion-mnist"
 
@@ -42,7 +42,8 @@ def _split(folder: Path, part: str) -> Split:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """An array of bytes: two zeros, a type, the number of dimensions, their sizes, then the values."""
+    """Read an IDX file of bytes: two zeros, a type, the number of dimensions, their sizes, the
+    values."""
     content = path.read_bytes()
     begin = 4 + 4 * dimensions
     if len(content) < begin or content[:4] != bytes([0, 0, UNSIGNED_BYTES, dimensions]):
@@ -50,7 +51,6 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     values = np.frombuffer(content, dtype=np.uint8, offset=begin)
     if len(values) != np.prod(shape, dtype=object):
-        raise UserError(
-            f"{path}: holds {len(values)} values, but its head names {' x '.join(map(str, shape))}"
-        )
+        sides = " x ".join(map(str, shape))
+        raise UserError(f"{path}: holds {len(values)} values, but its head names {sides}")
     return values.reshape(shape)

@@ -1,4 +1,4 @@
-"""What a data set's parser is: its publisher's files in, training and test samples out."""
+"""Base class of the parsers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from cohort.data.split import Split
 
 @dataclass(frozen=True, kw_only=True)
 class Parser(Component):
-    """Reads one data set's raw files. Its facts (sources, checksums, sizes, scaling) stand in config/datasets.yaml."""
+    """Reads the raw files of the data set of its name. Sources, checksums, sizes and scaling are
+    facts in config/datasets.yaml."""
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
-        """The training and the test split."""
+        """Read the raw files in `folder` and return the training and the test split."""
         raise NotImplementedError

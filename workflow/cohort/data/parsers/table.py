@@ -1,4 +1,4 @@
-"""UCI's covertype: what grows on 30 by 30 meters of forest, from maps."""
+"""UCI's covertype: the kind of forest on 30 by 30 meters, from maps."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from cohort.data.split import Split
 
 COLUMNS = 54  # ten numbers, then four wilderness areas and 40 soil types as zeros and ones
 KINDS = 7  # of forest
-SIZES = {1: 211_840, 2: 283_301}  # of the two largest, which alone are used
+SIZES = {1: 211_840, 2: 283_301}  # samples of the two kinds that are used
 TEST_SHARE = 1 / 5
 BLOCK = 20_000  # rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Covtype(Parser):
-    """The two largest of seven kinds, spruce and fir as 0 and lodgepole pine as 1. The publisher's split is of seven kinds and 4 to 96: a
-    fifth is drawn for testing."""
+    """The two largest of seven kinds: spruce and fir is class 0, lodgepole pine class 1. A fifth is
+    drawn for testing, because the publisher's split, 4 to 96, is of all seven kinds."""
 
     name: ClassVar[str] = "covtype"
 
@@ -40,19 +40,17 @@ class Covtype(Parser):
         found = {kind: int((labels == kind).sum()) for kind in SIZES}
         if found != SIZES:
             raise UserError(
-                f"{path}: holds {found[1]} and {found[2]} samples of kinds 1 and 2, but UCI's has {SIZES[1]} and {SIZES[2]}"
+                f"{path}: holds {found[1]} and {found[2]} samples of kinds 1 and 2, "
+                f"but UCI's has {SIZES[1]} and {SIZES[2]}"
             )
+        shuffled = generator(0, "covtype test split").permutation(len(table))
         test = np.zeros(len(table), dtype=bool)
-        test[
-            generator(0, "covtype test split").permutation(len(table))[
-                : round(len(table) * TEST_SHARE)
-            ]
-        ] = True
+        test[shuffled[: round(len(table) * TEST_SHARE)]] = True
         return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)
 
 
 def _blocks(path: Path) -> Iterator[np.ndarray]:
-    """The rows of the table, some at a time: 54 columns and the kind."""
+    """Read the rows of the table, 54 columns and the kind, in blocks."""
     first = 1
     try:
         with gzip.open(path, "rt", encoding="ascii", errors="replace") as file:
@@ -64,20 +62,12 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
 
 
 def _table(path: Path, first: int, lines: list[str]) -> np.ndarray:
-    """Lines as numbers. Where they are none, one at a time to find the line that is to blame."""
+    """Parse lines; if that fails, one by one, to name the broken line."""
+    texts = [line.strip() or "nothing" for line in lines]
     with contextlib.suppress(ValueError):
-        table = np.loadtxt(
-            [line.strip() or "nothing" for line in lines],
-            np.int16,
-            delimiter=",",
-            comments=None,
-            ndmin=2,
-        )
-        if (
-            table.shape[1] == COLUMNS + 1
-            and table[:, -1].min() >= 1
-            and table[:, -1].max() <= KINDS
-        ):
+        table = np.loadtxt(texts, np.int16, delimiter=",", comments=None, ndmin=2)
+        kinds = table[:, -1]
+        if table.shape[1] == COLUMNS + 1 and kinds.min() >= 1 and kinds.max() <= KINDS:
             return table
     if len(lines) == 1:
         row = f"{COLUMNS} whole numbers and a kind of forest, 1 to {KINDS}"

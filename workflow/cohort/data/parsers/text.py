@@ -1,4 +1,5 @@
-"""LEAF's Shakespeare: 80 characters of what a role says, and the one that follows, from the text itself or from a published table."""
+"""LEAF's Shakespeare: 80 characters that a role says and the one that follows, from the text itself
+or from a published table."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ from cohort.data.split import Blocks, Split
 
 LENGTH = 80
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
-"""All that occur. They are numbered from 1 where 0 is left for padding."""
-TEST_SHARE = 1 / 20  # drawn from all samples, as AML's federated study does
+"""All that occur. They are numbered from 1 if 0 is reserved for padding."""
+TEST_SHARE = 1 / 20  # drawn from all samples, as in AML's federated study
 BLOCK = 1 << 16  # samples
 COLUMNS = ["character_id", "x", "y"]
 
 Piece = tuple[str, str]
-"""A user and something that it says, at least 81 characters long."""
+"""A user and a text that it says, at least 81 characters long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shakespeare(Parser):
-    """From the text that LEAF begins with."""
+    """LEAF's samples, from the text of the plays."""
 
     name: ClassVar[str] = "shakespeare"
     first: ClassVar[int] = 1  # the number of the first character
@@ -44,7 +45,8 @@ class Shakespeare(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class ShakespeareCentral(Shakespeare):
-    """As AML's centralized study has it: characters are numbered from 0, for there is no padding, and a tenth is for testing."""
+    """The variant of AML's centralized study: characters are numbered from 0, because there is no
+    padding, and a tenth is for testing."""
 
     name: ClassVar[str] = "shakespeare-central"
     first: ClassVar[int] = 0
@@ -53,7 +55,7 @@ class ShakespeareCentral(Shakespeare):
 
 @dataclass(frozen=True, kw_only=True)
 class ShakespeareCsv(Parser):
-    """From the table of its samples that Flower Labs publishes."""
+    """LEAF's samples, from the table that Flower Labs publishes."""
 
     name: ClassVar[str] = "shakespeare-csv"
 
@@ -65,17 +67,17 @@ class ShakespeareCsv(Parser):
 def _splits(
     pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE
 ) -> tuple[Split, Split]:
-    """Every window of 80 characters that another one follows, user by user in the order of their names."""
+    """Training and test samples: all windows of 80 characters and the next one, users sorted by
+    name."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):
         raise UserError(
-            f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters of LEAF's Shakespeare"
+            f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters "
+            "of LEAF's Shakespeare"
         )
     numbers = np.zeros(128, dtype=np.uint8)
-    numbers[[ord(character) for character in CHARACTERS]] = np.arange(
-        first, first + len(CHARACTERS)
-    )
+    numbers[list(CHARACTERS.encode())] = np.arange(first, first + len(CHARACTERS))
     characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
     try:
         roles = [role_of(user) for user, _ in pieces]
@@ -88,11 +90,8 @@ def _splits(
     groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
     starts = np.flatnonzero(begins)
     test = np.zeros(len(starts), dtype=bool)
-    test[
-        generator(0, "shakespeare test split").permutation(len(starts))[
-            : round(len(starts) * test_share)
-        ]
-    ] = True
+    shuffled = generator(0, "shakespeare test split").permutation(len(starts))
+    test[shuffled[: round(len(starts) * test_share)]] = True
     return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
@@ -111,7 +110,7 @@ def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Sp
 
 
 def _pieces(path: Path) -> Iterator[Piece]:
-    """The texts that a table of samples was cut from. Neighboring rows overlap, so all of them need no more room than the texts."""
+    """Rebuild the texts that a table of samples was cut from, by joining overlapping rows."""
     last, expected, parts = "", "", list[str]()
     for user, window, following in _rows(path):
         if user != last or window != expected:
@@ -125,7 +124,7 @@ def _pieces(path: Path) -> Iterator[Piece]:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    """The rows of a table of samples, each checked."""
+    """Read the rows of a table of samples: user, 80 characters, and the next one."""
     with open(path, encoding="ascii", errors="surrogateescape", newline="") as file:
         rows = csv.reader(file, strict=True)
         line, user = 1, ""

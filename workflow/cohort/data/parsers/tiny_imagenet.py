@@ -1,4 +1,4 @@
-"""Tiny ImageNet: pictures of 64x64 pixels of 200 classes of ImageNet, as JPEG files in one zip."""
+"""Tiny ImageNet: pictures of 64x64 pixels of 200 ImageNet classes, as JPEG files in one zip."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SIDE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TinyImageNet(Parser):
-    """The publisher keeps the labels of its test part to itself, so `val` is for testing. Classes are numbered by their sorted WordNet ids.
-    Some files are gray."""
+    """`train` for training and `val` for testing, because the labels of the publisher's test part
+    are not public. Classes are numbered in the order of their WordNet ids."""
 
     name: ClassVar[str] = "tiny-imagenet"
 
@@ -31,20 +31,15 @@ class TinyImageNet(Parser):
             for name in archive.names:
                 part, word, inner, *_ = (*name.removeprefix(root).split("/"), "", "", "")
                 if name.startswith(root) and (part, inner) == ("train", "images"):
-                    train.append(
-                        Listed(0, number_in(classes, word, "class", f"{path}: {name}"), name)
-                    )
+                    label = number_in(classes, word, "class", f"{path}: {name}")
+                    train.append(Listed(0, label, name))
             test = []
-            for number, line in enumerate(
-                archive.read(annotations).decode("utf-8", "replace").splitlines(), 1
-            ):
+            lines = archive.read(annotations).decode("utf-8", "replace").splitlines()
+            for number, line in enumerate(lines, 1):
                 file, _, word = line.partition("\t")
+                where = f"{path}: {annotations}, line {number}"
                 if not word:
-                    raise UserError(
-                        f"{path}: {annotations}, line {number}: is no file and class with a tab between them"
-                    )
-                label = number_in(
-                    classes, word.split("\t")[0], "class", f"{path}: {annotations}, line {number}"
-                )
+                    raise UserError(f"{where}: is no file and class with a tab between them")
+                label = number_in(classes, word.split("\t")[0], "class", where)
                 test.append(Listed(0, label, f"{root}val/images/{file}"))
         return split_of(path, sorted(train), SIDE), split_of(path, sorted(test), SIDE)

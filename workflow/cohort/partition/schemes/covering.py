@@ -1,4 +1,4 @@
-"""NIID-Bench's #C = k where clients are fewer than classes, and no class may go unheld (Stratify)."""
+"""NIID-Bench's #C = k for fewer clients than classes, with no class left unheld (Stratify)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from cohort.partition.schemes.classes import Classes
 
 @dataclass(frozen=True, kw_only=True)
 class Covering(Classes):
-    """Client i holds the i-th block of classes, as long as it must be for the blocks to cover all of them, and others drawn at random until
-    it has k; the samples of a class are split evenly among its holders.
+    """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
+    just long enough to cover all classes, whose samples are split evenly among their holders.
 
-    NIID-Bench's own rule starts from one class, so that ten clients of ten classes leave 35 of 100 classes unheld; accuracies as Stratify
-    prints them need every class. Where there are as many clients as classes the block is one class, and this is `classes`.
+    NIID-Bench assigns one class per client, which leaves about 35 of 100 classes unheld by ten
+    clients of ten classes; the accuracies that Stratify prints need every class. With as many
+    clients as classes a block is one class, and this is `classes`.
     """
 
     name: ClassVar[str] = "covering"

@@ -1,4 +1,4 @@
-"""Dirichlet label skew, in the form that NIID-Bench made common and in the plain one."""
+"""Dirichlet label skew: NIID-Bench's balanced form and the plain one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ TRIES = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Dirichlet(Scheme):
-    """NIID-Bench's form: class by class, shares drawn from Dir(alpha), nothing for a client that already holds the mean size or more;
-    the whole draw is repeated until every client has at least `minimum` samples.
+    """NIID-Bench's form: each class is split by shares drawn from Dir(alpha), and a client that
+    already holds the mean size gets no more. The draw is repeated until every client has at least
+    `minimum` samples.
 
-    NIID-Bench draws shares for all clients and sets those of full ones to 0. The shares of the others, divided by their sum, are again a
-    Dirichlet draw, so it is drawn for them alone: the same distribution without a division by a vanishing sum.
+    NIID-Bench draws shares for all clients, sets those of full clients to 0 and normalizes the
+    rest. Shares drawn for the others alone have the same distribution and need no division by a
+    sum that may vanish.
     """
 
     name: ClassVar[str] = "dir"
     balanced: ClassVar[bool] = True
     alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
-    minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
+    minimum: int = parameter(10, minimum=1, help="fewest samples of a client")
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         if clients * self.minimum > samples:
@@ -46,8 +48,8 @@ class Dirichlet(Scheme):
         else:
             relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
             raise ValueError(
-                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} samples; "
-                f"try fewer clients, a larger alpha{relaxed}"
+                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} "
+                f"samples; try fewer clients, a larger alpha{relaxed}"
             )
         samples = [
             rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))
@@ -58,7 +60,8 @@ class Dirichlet(Scheme):
     def draw_cuts(
         self, per_class: np.ndarray, clients: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """One draw: for each class the clients' boundaries in its shuffled samples, from 0 to the class's size."""
+        """Draw once: for each class (rows), the boundaries between the clients' samples, from 0 to
+        the size of the class."""
         mean_size = per_class.sum() / clients
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
@@ -78,10 +81,8 @@ class Dirichlet(Scheme):
 
 @dataclass(frozen=True, kw_only=True)
 class PlainDirichlet(Dirichlet):
-    """The same without the balance rule: sizes are as uneven as the draw makes them."""
+    """Dirichlet label skew without the balance rule, so that client sizes vary too."""
 
     name: ClassVar[str] = "dirplain"
     balanced: ClassVar[bool] = False
-    minimum: int = parameter(
-        1, minimum=0, help="samples that every client gets at least; 0 lets clients go without any"
-    )
+    minimum: int = parameter(1, minimum=0, help="fewest samples of a client; 0 allows empty ones")

@@ -1,4 +1,4 @@
-"""Feature skew: a data set's groups are domains, and clients differ in the domains that they hold (Stratify)."""
+"""Feature skew: the data set's groups are domains, and clients hold different ones (Stratify)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cohort.partition.schemes.dirichlet import Dirichlet
 
 @dataclass(frozen=True, kw_only=True)
 class Domains(Scheme):
-    """Stratify's #D = d: client i holds domain i mod G and d-1 others drawn at random; what a domain has of each class is split evenly
-    among its holders."""
+    """Stratify's #D = d: client i holds domain i mod G and d-1 others drawn at random. Each class
+    of a domain is split evenly among the domain's holders."""
 
     name: ClassVar[str] = "domains"
     d: int = parameter(minimum=1, help="domains per client")
@@ -29,7 +29,8 @@ class Domains(Scheme):
             raise ValueError(f"a client cannot hold {self.d} domains where there are only {groups}")
         if clients < groups:
             raise ValueError(
-                f"{clients} clients leave some of the {groups} domains unheld (client i starts from domain i mod {groups})"
+                f"{clients} clients leave some of the {groups} domains unheld "
+                f"(client i starts from domain i mod {groups})"
             )
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
@@ -37,30 +38,26 @@ class Domains(Scheme):
         domains = int(groups.max()) + 1
         samples_of = by_owner(np.arange(len(groups)), groups, domains)
         parts: list[Parts] = [[] for _ in range(clients)]
-        for domain, clients_of_domain in enumerate(holders(domains, clients, self.d, 1, rng)):
+        for domain, holding in enumerate(holders(domains, clients, self.d, 1, rng)):
             samples = samples_of[domain]
-            if len(samples) < len(clients_of_domain):
+            if len(samples) < len(holding):
                 raise ValueError(
-                    f"domain {domain} has {len(samples)} samples for {len(clients_of_domain)} clients that hold it"
+                    f"domain {domain} has {len(samples)} samples for {len(holding)} clients "
+                    "that hold it"
                 )
-            for client, part in zip(
-                clients_of_domain,
-                split_evenly(samples, pool, len(clients_of_domain), rng),
-                strict=True,
-            ):
+            pieces = split_evenly(samples, pool, len(holding), rng)
+            for client, part in zip(holding, pieces, strict=True):
                 parts[client].append(part)
         return [np.concatenate(part) for part in parts]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneDomain(Scheme):
-    """Stratify's Table V: the first client holds one domain, all of it and nothing else; what the other domains have of each class is split
-    evenly among the other clients."""
+    """Stratify's Table V: the first client holds one whole domain and nothing else. Each class of
+    the other domains is split evenly among the other clients."""
 
     name: ClassVar[str] = "onedomain"
-    domain: int = parameter(
-        minimum=0, help="the number of the domain that lies at one client, counted from 0"
-    )
+    domain: int = parameter(minimum=0, help="the first client's domain, counted from 0")
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
@@ -68,7 +65,8 @@ class OneDomain(Scheme):
             raise ValueError(NO_GROUPS)
         if self.domain >= groups:
             raise ValueError(
-                f"there is no domain {self.domain}: the {groups} domains are numbered from 0 to {groups - 1}"
+                f"there is no domain {self.domain}: the {groups} domains are numbered "
+                f"from 0 to {groups - 1}"
             )
         if clients < 2:
             raise ValueError("a domain at one client and the others elsewhere need two clients")
@@ -77,7 +75,8 @@ class OneDomain(Scheme):
         alone = pool.known_groups() == self.domain
         if not alone.any() or (~alone).sum() < clients - 1:
             raise ValueError(
-                f"domain {self.domain} has {alone.sum()} samples, the others {(~alone).sum()} for {clients - 1} clients"
+                f"domain {self.domain} has {alone.sum()} samples, "
+                f"the others {(~alone).sum()} for {clients - 1} clients"
             )
         return [
             np.flatnonzero(alone),
@@ -87,7 +86,8 @@ class OneDomain(Scheme):
 
 @dataclass(frozen=True, kw_only=True)
 class DirichletDomains(Dirichlet):
-    """`dir` with domains in the place of classes: shares of each domain are drawn, whatever the labels."""
+    """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
+    labels."""
 
     name: ClassVar[str] = "dirdomains"
 
@@ -101,8 +101,8 @@ class DirichletDomains(Dirichlet):
 
 
 def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: np.random.Generator) -> Parts:
-    """The samples in `count` parts whose sizes differ by one at most, in all and of each domain and class: they are sorted by domain and
-    class, in random order within these, and dealt like cards."""
+    """Split samples into `count` parts whose sizes differ by at most one, in total and within each
+    class of each domain: every part takes each `count`-th sample of the samples sorted by both."""
     shuffled = rng.permutation(samples)
     ordered = shuffled[np.lexsort((pool.labels[shuffled], pool.known_groups()[shuffled]))]
     return [ordered[place::count] for place in range(count)]

@@ -1,4 +1,4 @@
-"""Every client holds a random sample of everything."""
+"""Clients with random samples of the whole data set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cohort.partition.scheme import Parts, Pool, Scheme
 
 @dataclass(frozen=True, kw_only=True)
 class Iid(Scheme):
-    """All samples shuffled and cut into parts that differ by at most one sample."""
+    """Shuffle all samples and cut them into parts whose sizes differ by at most one."""
 
     name: ClassVar[str] = "iid"
 

@@ -1,4 +1,4 @@
-"""PECO's overlapping clients, on top of any scheme: some clients also hold samples of others."""
+"""PECO's overlap, on top of any scheme: some clients also hold samples of others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from cohort.partition.scheme import Parts, Pool, Scheme
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap(Scheme):
-    """After `base` has dealt, clients chosen at random keep their samples and borrow others until a ratio of all that they then hold is
-    borrowed (PECO, Fig. 1).
+    """After `base` has dealt, randomly chosen clients also borrow samples of others, until a given
+    ratio of what they hold is borrowed (PECO, Fig. 1).
 
-    They borrow from clients that were not chosen: would they borrow from one another, more of their samples than set would overlap. The
-    paper does not say how many each lends; here all lend the same, as far as that divides and their samples reach.
+    Lenders are the clients that were not chosen: if the chosen ones lent too, more than the given
+    ratio of their samples would overlap. The paper does not say how many samples each lends; here
+    all lend equally many, as far as that divides evenly and they have enough.
 
-    With `replace` they keep their size: what they borrow takes the place of samples of their own, which nobody holds then.
+    With `replace`, clients keep their size: borrowed samples replace some of their own, which then
+    belong to nobody.
     """
 
     name: ClassVar[str] = "overlap"
@@ -40,7 +42,8 @@ class Overlap(Scheme):
         self.base.check(classes, clients, samples, groups)
         if not self.base.exact:
             raise ValueError(
-                f"'{self.base}' lets clients share samples as it is; only what deals each sample once can have an overlap"
+                f"'{self.base}' already lets clients share samples; "
+                "only a partition that deals each sample once can have an overlap"
             )
         if len(self.ratios) >= clients:
             raise ValueError(
@@ -61,10 +64,11 @@ class Overlap(Scheme):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
             if amount > sizes[donors].sum():
                 raise ValueError(
-                    f"a client of {sizes[client]} samples should borrow {amount}, but the others hold {sizes[donors].sum()}"
+                    f"a client of {sizes[client]} samples should borrow {amount}, "
+                    f"but the others hold {sizes[donors].sum()}"
                 )
             donors = rng.permutation(donors)
-            lent = evenly(amount, sizes[donors])
+            lent = share_evenly(amount, sizes[donors])
             pieces = [
                 rng.choice(parts[donors[place]], lent[place], replace=False)
                 for place in np.flatnonzero(lent)
@@ -82,8 +86,9 @@ class Overlap(Scheme):
         return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
 
 
-def evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """How much of `total` each gives: all the same, or all they have; what does not divide comes from those with the most."""
+def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
+    """How much of `total` each lender gives: equally much, or all it has. A remainder comes from
+    those with the most."""
     gives = np.zeros_like(available)
     for place, giver in enumerate(np.argsort(available, kind="stable")):
         gives[giver] = min(available[giver], total // (len(available) - place))
@@ -92,8 +97,8 @@ def evenly(total: int, available: np.ndarray) -> np.ndarray:
 
 
 def read_overlap(base: Scheme, ratios: str) -> Overlap:
-    """The scheme that `{base}-overlap{ratios}` means; the ratios are `0.2x2`, two clients, or `0.1+0.3`, one client each, and perhaps
-    `-replace`."""
+    """The scheme that `{base}-overlap{ratios}` means. The ratios are `0.2x2` for two clients, or
+    `0.1+0.3` for one client each, either of them optionally followed by `-replace`."""
     text = f"{base}-overlap{ratios}"
     ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
     try:

@@ -1,4 +1,4 @@
-"""Clients of unequal size whose labels are mixed alike (NIID-Bench's quantity skew)."""
+"""Clients of unequal sizes with the same label distribution (NIID-Bench's quantity skew)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cohort.partition.schemes.dirichlet import PlainDirichlet
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity(PlainDirichlet):
-    """Shares of all samples drawn from Dir(alpha), whatever their labels: plain Dirichlet skew over a single class."""
+    """Split all samples by shares drawn from Dir(alpha), whatever their labels."""
 
     name: ClassVar[str] = "quantity"
-    minimum: int = parameter(10, minimum=1, help="samples that every client gets at least")
+    minimum: int = parameter(10, minimum=1, help="fewest samples of a client")
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         return super().deal(Pool(np.zeros_like(pool.labels)), clients, rng)

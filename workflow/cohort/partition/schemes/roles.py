@@ -1,4 +1,4 @@
-"""AML's shards of Shakespeare: a client is handed whole roles, which others may hold too."""
+"""AML's shards of Shakespeare: clients hold whole roles, which others may hold too."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, by_owner
 
 @dataclass(frozen=True, kw_only=True)
 class Roles(Scheme):
-    """Roles (a data set's groups) from the largest to the smallest, the lower number first where two are alike, are dealt to the clients in
-    turn, over and over, until each has k; everyone who holds a role has all its samples.
+    """Roles (the data set's groups) are dealt to the clients in turn, largest first and over and
+    over, until each client has k. Every holder of a role has all its samples.
 
-    With more than k roles for each client the smallest roles are left out; with fewer, roles lie at several clients. Nothing is drawn: all
-    seeds deal alike.
+    If there are more than k roles per client, the smallest are left out; if there are fewer, some
+    roles have several holders. Nothing is random: all seeds deal the same shards.
     """
 
     name: ClassVar[str] = "roles"
@@ -40,18 +40,17 @@ class Roles(Scheme):
                 f"a client cannot hold {self.k} roles where only {len(roles)} have samples"
             )
         samples = by_owner(np.arange(len(groups)), groups, len(sizes))
-        return [
-            np.concatenate([samples[role] for role in roles[hand]])
-            for hand in hands(len(roles), clients, self.k)
-        ]
+        held = roles[dealt_roles(len(roles), clients, self.k)]
+        return [np.concatenate([samples[role] for role in row]) for row in held]
 
 
-def hands(roles: int, clients: int, each: int) -> np.ndarray:
-    """Which places of the list of roles each client (a row) is dealt.
+def dealt_roles(roles: int, clients: int, each: int) -> np.ndarray:
+    """For each client (rows), the positions of its roles in the list of roles.
 
-    A client meets the same roles again after roles / gcd(roles, clients) turns. With `each` above that the authors' loop never ends, so it
-    has no result to keep to: here the deal then goes on one role further. Up to there it is their loop, in which no client is dealt a role
-    twice. It is mended and not refused because the number of roles that have samples depends on the seed when some are set aside.
+    A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
+    which this follows up to there, never ends for a larger `each`; here it continues one role
+    further on, so that no client gets a role twice. That is not an error, because the number of
+    roles that have samples depends on the seed when some samples are set aside.
     """
     turn = np.arange(each)
     extra = turn // (roles // gcd(roles, clients))

@@ -1,4 +1,5 @@
-"""AML's sampled sharder: every client draws how many classes it wants, then which (section 4.1 and 4.2; allocation `equal` of its code)."""
+"""AML's sampled sharder: each client draws how many classes it holds, then which ones (sections 4.1
+and 4.2; allocation `equal` in its code)."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Scheme):
-    """Clients of equal size, served in random order: each draws a number of classes, uniformly from `low` to `high`, and as many of the
-    classes that have samples left, all equally likely. It takes as much of each as of the others; what they lack comes from the classes
-    with the most samples left.
+    """Clients of equal size, served in random order. Each draws a number of classes uniformly from
+    `low` to `high`, then that many of the classes with samples left, and takes equally much of
+    each. What these lack comes from the classes with the most samples left.
 
-    The last clients so end up with more classes than they drew, the more the less even the classes are.
+    So the last clients end up with more classes than they drew, especially if classes are uneven.
     """
 
     name: ClassVar[str] = "sampled"
@@ -61,7 +62,8 @@ class Sampled(Scheme):
 
 
 def _take(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """`size` samples in equal parts from the chosen classes; what these lack from all classes, those with the most left first."""
+    """Per class, how many of `size` samples to take: equally many of the chosen classes, and what
+    these lack from all classes, those with the most samples left first."""
     take = np.zeros_like(left)
     equal, extra = divmod(size, len(chosen))
     take[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])

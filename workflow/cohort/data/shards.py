@@ -1,0 +1,69 @@
+"""Shards, the result of a partition, and the HDF5 files that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from cohort.core.errors import UserError
+from cohort.core.hdf5 import new_hdf5, sealed_hdf5
+
+
+@dataclass(frozen=True)
+class Shards:
+    """What a partition gave each client of a data set's training samples."""
+
+    indices: list[np.ndarray]
+    """For each client, the indices of its samples."""
+
+    label_counts: np.ndarray
+    """Samples per client (rows) and class (columns)."""
+
+    overlap: np.ndarray | None = None
+    """For each client, the share of its samples that other clients hold too; under an overlap, only
+    those that it borrows. None if no client has any."""
+
+    validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples that the server or clients set aside for validation."""
+
+    holdouts: list[np.ndarray] = field(default_factory=list)
+    """For each client, the samples it holds out of its own, with which `validation` ends; empty if
+    none does, or if the shards are of a version that did not say."""
+
+
+def write(path: str | Path, shards: Shards) -> None:
+    """Write shards to a file, which takes its name only if all of it was written."""
+    with new_hdf5(path) as file:
+        file["indices"] = np.concatenate(shards.indices)
+        file["sizes"] = np.array([len(part) for part in shards.indices])
+        file["label_counts"] = shards.label_counts
+        if shards.overlap is not None:
+            file["overlap"] = shards.overlap
+        if len(shards.validation):
+            file["validation"] = shards.validation
+        if shards.holdouts:
+            file["holdout_sizes"] = np.array([len(part) for part in shards.holdouts])
+
+
+def read(path: str | Path) -> Shards:
+    """Read shards; UserError if the file is missing or damaged."""
+    try:
+        with sealed_hdf5(path) as file:
+            ends = np.cumsum(file["sizes"][:])[:-1]
+            indices, counts = np.split(file["indices"][:], ends), file["label_counts"][:]
+            overlap = file["overlap"][:] if "overlap" in file else None
+            nothing = np.empty(0, dtype=np.int64)
+            validation = file["validation"][:] if "validation" in file else nothing
+            sizes = file["holdout_sizes"][:] if "holdout_sizes" in file else nothing
+            held_out = validation[len(validation) - sizes.sum() :]
+            holdouts = np.split(held_out, np.cumsum(sizes)[:-1]) if len(sizes) else []
+            return Shards(indices, counts, overlap, validation, holdouts)
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; start again to deal it anew") from None
+    except Exception as error:  # a file from elsewhere may raise anything
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{path} cannot be read as shards ({reason}); delete it and start again to deal it anew"
+        ) from None
