@@ -41,7 +41,7 @@ def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
     record = next(path for path in finished.records() if "/J3/" in str(path))
     record.unlink()
     assert counts(finished, "two") == {"done": 1, "missing": 1}
-    assert "fig2 was drawn, but 1 of its records are not there: run snakemake again" in cohort(
+    assert "fig2 was drawn, but 1 of its records are missing: run snakemake again" in cohort(
         finished, "status"
     )
 

@@ -14,7 +14,7 @@ import torch
 
 from cohort.core.errors import UserError
 from cohort.training.job import gpus
-from cohort.training.job.gpus import placed, visible_cards
+from cohort.training.job.gpus import acquire_device, visible_gpus
 from tests.workflow.conftest import wait_for
 
 HOLDER = """
@@ -150,33 +150,33 @@ def pretend(
 
 def test_cards_are_called_by_their_own_names(monkeypatch: pytest.MonkeyPatch):
     pretend(monkeypatch, ["a1", "b2"])
-    assert visible_cards() == ["a1", "b2"]
+    assert visible_gpus() == ["a1", "b2"]
     pretend(monkeypatch, ["b2"], visible="1")
-    assert visible_cards() == ["b2"]
+    assert visible_gpus() == ["b2"]
     pretend(monkeypatch, ["b2", "a1"], visible="GPU-b2, GPU-a1")
-    assert visible_cards() == ["b2", "a1"]
+    assert visible_gpus() == ["b2", "a1"]
     pretend(monkeypatch, ["a1"], visible="MIG-GPU-a1/3/0")
-    assert visible_cards() == ["MIG-GPU-a1/3/0"]
+    assert visible_gpus() == ["MIG-GPU-a1/3/0"]
 
 
 def test_where_a_cell_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
     pretend(monkeypatch, ["a1", "b/2"])
-    with placed("auto", 1) as first, placed("cuda", 1) as second:
+    with acquire_device("auto", 1) as first, acquire_device("cuda", 1) as second:
         assert (first, second) == (torch.device("cuda:0"), torch.device("cuda:1"))
-    with placed("cpu", 1) as where:
+    with acquire_device("cpu", 1) as where:
         assert where == torch.device("cpu")
     pretend(monkeypatch, ["a1"], job="17")
-    with placed("auto", 1) as first, placed("auto", 1) as second:
+    with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
         assert first == second == torch.device("cuda:0")  # the scheduler lent it to both
     pretend(monkeypatch, ["a1", "b/2"], job="17")
-    with placed("auto", 1) as first, placed("auto", 1) as second:
+    with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
         assert {first.index, second.index} == {0, 1}  # Snakemake within one large job
     pretend(monkeypatch, [])
-    with placed("auto", 1) as where:
+    with acquire_device("auto", 1) as where:
         assert where == torch.device("cpu")
     with (
-        pytest.raises(UserError, match="device is cuda, but no GPU is seen here"),
-        placed("cuda", 1),
+        pytest.raises(UserError, match="device is cuda, but no GPU is visible here"),
+        acquire_device("cuda", 1),
     ):
         pass
