@@ -18,7 +18,7 @@ from cohort.pipeline.targets import targets
 from cohort.plan import load
 
 try:
-    plan = load(config) if workflow.is_main_process else None  # jobs on a cluster do not plan
+    plan = load(config) if workflow.is_main_process else None
     driver = Driver(plan, workflow)
     stages = Stages(plan, driver.local)
     driver.set_up()

@@ -93,7 +93,7 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
 def _print_summary(
     settings: dict[str, Any], shards: Shards, groups: np.ndarray | None, dealt_from: int
 ) -> None:
-    """Print spreads over clients, entropy, overlap, and the samples that no client holds."""
+    """Print spreads over clients, entropy, overlap, and the samples that nobody holds."""
     counts = shards.label_counts
     clients, classes = counts.shape
     print(
@@ -115,7 +115,7 @@ def _print_summary(
     print(f"overlapping clients: {_overlap(shards, verb)}")
     held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
     if left_out := dealt_from - len(held_or_set_aside):
-        print(f"samples that no client holds: {left_out}")
+        print(f"samples that nobody holds: {left_out}")
     if len(shards.validation):
         print(f"samples set aside for validation: {len(shards.validation)}")
 

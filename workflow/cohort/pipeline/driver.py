@@ -31,7 +31,7 @@ MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 
 
 class Driver:
-    """Snakemake's main process; without a plan, a job on a cluster, where most methods do nothing."""
+    """Snakemake's main process, or without a plan a cluster's job, which does next to nothing."""
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow

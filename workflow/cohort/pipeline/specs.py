@@ -37,7 +37,7 @@ def experiment_file(content: Spec) -> str:
 
 
 def spec_of(plan: Plan, study: str, name: str) -> Spec:
-    """The spec of a figure or table: its entry in the study, and what it needs to show its values."""
+    """The spec of a figure or table: its entry in the study, and how to show its values."""
     spec = plan.study(study).drawn()[name]
     paper = paper_file(study, spec)
     return {

@@ -51,7 +51,7 @@ def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
 
 
 def last_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
-    """The log of a cell's last attempt: its own, or SLURM's where the job died before the cell began."""
+    """The log of a cell's last attempt, or SLURM's if the job died before the cell began."""
     own, slurm = train_log(planned.path), slurm_logs.get(planned.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm

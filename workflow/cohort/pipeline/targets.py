@@ -49,7 +49,7 @@ def _exiting(files: Callable[[], Files], check: Callable[[], None] | None) -> Ta
 
 
 class _Targets:
-    """The files of each target. With `only`, they are the records that it allows, and nothing else."""
+    """The files of each target; with `only`, the records that it allows and nothing else."""
 
     def __init__(self, plan: Plan):
         self.plan, self.only = plan, bool(plan.config.get("only"))

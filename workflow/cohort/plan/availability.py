@@ -1,4 +1,4 @@
-"""Leave out cells whose data set is behind a login and not here, with a note instead of an error."""
+"""Skip cells whose data set is behind a login and not here, with a note, not an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiply out an experiment's axes: pure functions that keep the order in which a study is written."""
+"""Multiply out an experiment's axes, in the order in which the study is written."""
 
 from __future__ import annotations
 

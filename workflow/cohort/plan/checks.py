@@ -54,7 +54,7 @@ def check_shape(settings: Settings, facts: Facts) -> None:
 
 
 def check_cohort(settings: Settings, facts: Facts) -> None:
-    """Refuse a cohort larger than the clients, too large a reserve, or what the selector cannot do."""
+    """Refuse too large a cohort or reserve, or a selector that cannot select this cohort."""
     strategy, clients, cohort, reserve, samples = (
         settings[key] for key in ("strategy", "clients", "cohort", "reserve", "samples")
     )

@@ -25,7 +25,7 @@ def located(where: object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn a ValueError, by which components refuse their settings, into a UserError about `what`."""
+    """Turn the ValueError by which a component refuses settings into a UserError: what + why."""
     try:
         yield
     except ValueError as error:

@@ -105,7 +105,7 @@ class Plan:
 
 
 def load(overrides: Mapping[str, Any] | None = None) -> Plan:
-    """The plan of config/config.yaml, with some of its keys overridden; its studies are expanded."""
+    """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
     config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
     scales = read_yaml(CONFIG / "scales.yaml")
     validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
@@ -125,7 +125,7 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of all studies. Files whose name cannot be part of a path, or an editor's, are none."""
+    """The names of all studies; files with other names, such as an editor's, are ignored."""
     names = (file.stem for file in (CONFIG / "studies").glob("*.yaml"))
     return sorted(name for name in names if re.fullmatch(WORD, name))
 

@@ -63,7 +63,7 @@ class ScaleChoices:
         self._scales: dict[Identity, Scale | None] = {}
 
     def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train, of the `kept` ones that its scale does not leave out.
+        """The cells of an experiment to train: the `kept` ones that no earlier one leaves out.
 
         A run that no earlier experiment has gets this experiment's scale.
         """

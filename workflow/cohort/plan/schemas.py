@@ -130,7 +130,7 @@ def _closed(properties: Mapping[str, Any]) -> Schema:
 def _named(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
-    """A mapping whose `key` names a component and whose other keys are that component's parameters."""
+    """A mapping whose `key` names a component and whose other keys are its parameters."""
     cases = []
     for name, component in components.items():
         schema = schema_of(component)

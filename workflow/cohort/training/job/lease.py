@@ -30,7 +30,7 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Link a finished record to its place (or copy it); the original stays until the driver removes it."""
+    """Link or copy a finished record to its place; the driver deletes the original."""
     with replacing(record) as temporary:
         try:
             os.link(finished, temporary)
