@@ -27,10 +27,10 @@ def print_cost(plan: Plan) -> None:
 
     The last column is the measured time of finished cells divided by their estimate.
     """
-    print_row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
+    slurm_logs, experiments = find_slurm_logs(), plan.rows(plan.listed)
     every_missing: dict[str, Planned] = {}
-    slurm_logs = find_slurm_logs()
-    for (study, experiment), rows in plan.rows(plan.listed).items():
+    print_row("experiment", "cells", "missing", "rounds", "core hours", "measured/est.")
+    for (study, experiment), rows in experiments.items():
         found = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
         missing = [status.planned for status in found if not status.is_finished]
         every_missing |= {planned.digest: planned for planned in missing}

@@ -25,9 +25,9 @@ def run(options: argparse.Namespace) -> None:
 def print_status(plan: Plan) -> None:
     """Print a line for each experiment, figures drawn from records that are gone, and failures."""
     failed: dict[str, Planned] = {}
-    slurm_logs = find_slurm_logs()
+    slurm_logs, experiments = find_slurm_logs(), plan.rows(plan.listed)
     print_row("experiment", *STATES)
-    for (study, experiment), rows in plan.rows(plan.listed).items():
+    for (study, experiment), rows in experiments.items():
         found = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
         counts = Counter(status.state for status in found)
         print_row(f"{study}.{experiment}", *(counts[state] for state in STATES))

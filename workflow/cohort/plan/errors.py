@@ -12,8 +12,8 @@ from cohort.core.errors import UserError
 def located(where: object) -> Iterator[None]:
     """Prefix every UserError raised in this block with the place it is about: a file, or a key.
 
-    A message that begins with a dot goes on with the key: `located("experiments.main")` makes
-    `experiments.main.exclude names ...` of `.exclude names ...`.
+    A message that begins with a dot continues the key: `located("experiments.main")` turns
+    `.exclude names ...` into `experiments.main.exclude names ...`.
     """
     try:
         yield
