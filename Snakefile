@@ -1,7 +1,6 @@
-"""Cohort: from the studies that config/config.yaml lists to their figures, tables and page."""
+"""From the studies of config/config.yaml to their figures, tables and report."""
 
 import sys
-
 from snakemake.utils import min_version
 
 min_version("9.20")
@@ -12,10 +11,11 @@ configfile: "config/config.yaml"
 
 sys.path.insert(0, f"{workflow.basedir}/workflow")
 
-from cohort.pipeline.driver import Driver
 from cohort.core.errors import UserError
-from cohort.plan import load
+from cohort.pipeline.driver import Driver
 from cohort.pipeline.stages import Stages
+from cohort.pipeline.targets import targets
+from cohort.plan import load
 
 try:
     plan = load(config) if workflow.is_main_process else None
@@ -37,7 +37,7 @@ wildcard_constraints:
     name="[a-z][a-z0-9_]*",
 
 
-for target, files in stages.targets(driver.check_executor):
+for target, files in targets(plan, driver.check_executor):
 
     rule:
         name:
@@ -57,14 +57,14 @@ include: "rules/report.smk"
 
 onstart:
     try:
-        driver.start()
+        driver.on_start()
     except UserError as error:
         raise WorkflowError(str(error))
 
 
 onsuccess:
-    driver.finish()
+    driver.on_success()
 
 
 onerror:
-    driver.rescue()
+    driver.on_error()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cohort.claims.judge import judged
-from cohort.pipeline.stages import claims_spec
+from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from cohort.metrics.names import METRICS
 from cohort.metrics.paper import SOURCES, read_paper
 from cohort.models import MODELS
 from cohort.partition import parse_name
-from cohort.plan.resolve import HINTS
+from cohort.plan.resolution import HINTS
 from tests.house import ROOT
 
 FOLDER = ROOT / "resources/paper_values"

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import Stages, claims_spec
+from cohort.pipeline.specs import claims_spec
+from cohort.pipeline.stages import Stages
+from cohort.pipeline.targets import targets
 from cohort.plan import Plan, drawn_names
 
 HEAD = "item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd\n"
@@ -71,12 +73,12 @@ def test_a_claim_asks_for_the_records_of_its_experiment(
     assert drawn_names("study") == ["claims"]
     inputs = stages.claim_inputs(SimpleNamespace(study="study"))
     assert inputs == ["results/full/metrics/study/main.parquet", "resources/paper_values/study.csv"]
-    files = dict(stages.targets())["study_claims"](None)
+    files = dict(targets(plan))["study_claims"](None)
     assert files == [
         inputs[0],
         *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex")),
     ]
-    assert set(files) == set(dict(stages.targets())["study"](None))
+    assert set(files) == set(dict(targets(plan))["study"](None))
     assert set(files[-3:]) < set(stages.page_inputs(None))
 
 
@@ -270,11 +272,11 @@ def test_a_table_cannot_be_called_claims(planned: Callable[..., Plan]):
     table = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J"]}
     with pytest.raises(
         UserError,
-        match="'claims' is the table of the study's claims; call the figure or table otherwise",
+        match="'claims' is the name of the table of claims; rename the figure or table",
     ):
         planned(ORDER, tables={"claims": table})
 
 
 def test_a_study_without_claims_has_no_such_target(plan_of: PlanOf):
     plan = plan_of(MAIN)
-    assert "study_claims" not in dict(Stages(plan).targets())
+    assert "study_claims" not in dict(targets(plan))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cohort.cell.planned import freeze
+from cohort.commands.cost import print_cost
 from cohort.pipeline.stages import Stages
-from cohort.pipeline.status import print_cost
 from cohort.plan import Plan
 from cohort.plan.cost import client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, wanted

@@ -13,7 +13,8 @@ import pytest
 from cohort.metrics.paper import PaperValue, read_paper
 from cohort.metrics.paper_match import match_paper
 from cohort.partition import Pool, parse_name
-from cohort.pipeline.stages import Stages, spec_of
+from cohort.pipeline.specs import spec_of
+from cohort.pipeline.targets import targets
 from cohort.plan import Plan, Study, load
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
@@ -328,7 +329,7 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
         "| Brain-Tumor MRI | EfficientNet-B3 | 4 | 40 | 0.00064 | 0.00064 | 47.963 | 42.810 | 74,940 | 66,890 |"
         in lines
     )
-    assert dict(Stages(plan).targets())["fedentopt_tab5"](None) == [
+    assert dict(targets(plan))["fedentopt_tab5"](None) == [
         f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex")
     ]
 

@@ -162,7 +162,7 @@ WRONG_FILES = {
     "a login that has a source": (
         "      login: https://www.kaggle",
         "      source: https://example.org/x.zip\n      login: https://www.kaggle",
-        "brain-tumor-mri.files.brain-tumor-mri-dataset.zip.source does not go together with what stands beside it",
+        "brain-tumor-mri.files.brain-tumor-mri-dataset.zip.source cannot be combined with the other keys there",
     ),
 }
 

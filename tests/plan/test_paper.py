@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import Stages, spec_of
+from cohort.pipeline.specs import spec_of
+from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 
 HEAD = "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"

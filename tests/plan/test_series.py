@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import page_spec, spec_of
+from cohort.pipeline.specs import look, page_spec, spec_of
 from cohort.plan import Plan, load
 
 PlanOf = Callable[..., Plan]
@@ -146,11 +146,14 @@ def test_thinning_keeps_every_series(mixed: Callable[..., Plan]):
 
 
 def test_only_some_series(mixed: Callable[..., Plan]):
-    plan = mixed()
-    chosen = plan.digests("study", "series=IID|buffer 0.5")
+    plan = mixed(config={"only": "series=IID|buffer 0.5"})
+    chosen = plan.digests("study")
     assert [plan.cells[digest].settings["strategy"] for digest in chosen] == ["fedavg", "fedentopt"]
-    with pytest.raises(UserError, match=r"no cell has series 'buffer 0.6'; did you mean"):
-        plan.digests("study", "series=buffer 0.6")
+    plan = mixed(config={"only": "series=buffer 0.6"})
+    with pytest.raises(
+        UserError, match=r"only series=buffer 0.6 matches no cell of study; did you mean 'buffer 0"
+    ):
+        plan.digests("study")
 
 
 def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan]):
@@ -295,8 +298,8 @@ def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
         "settings": {"procedure": "centralized", "clients": 1, "cohort": 1},
         "axes": {"strategy": ["centralized"], "J": ["J1e"]},
     }
-    assert plan_of(central).look("study", "main")["round"] == "Epoch"
-    assert plan_of({}).look("study", "main")["round"] == "Round"
+    assert look(plan_of(central), "study", "main")["round"] == "Epoch"
+    assert look(plan_of({}), "study", "main")["round"] == "Round"
 
 
 def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(

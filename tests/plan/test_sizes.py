@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import Stages, page_spec, spec_of
+from cohort.pipeline.specs import page_spec, spec_of
+from cohort.pipeline.stages import Stages
+from cohort.pipeline.targets import targets
 from cohort.plan import Plan
 from cohort.tables.tabulate import tabulate
 
@@ -66,7 +68,7 @@ def test_no_run_is_requested(planned: Callable[..., Plan]):
     assert stages.metrics(SimpleNamespace(study="study", name="tab5")) == [
         "resources/paper_values/study.csv"
     ]
-    assert dict(stages.targets())["study_tab5"](None) == [
+    assert dict(targets(plan))["study_tab5"](None) == [
         f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex")
     ]
     (table,) = page_spec(plan, ["study"])["studies"][0]["tables"]

@@ -16,13 +16,14 @@ from torch.nn.functional import cross_entropy
 
 from cohort.cell.planned import freeze, plan_file
 from cohort.commands.run import run_cell
+from cohort.core.layout import state_folder
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.models.model import Shape
 from cohort.plan import load
 from cohort.records.record import read
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.job.lease import CHECKPOINT, state_folder
+from cohort.training.job.lease import CHECKPOINT
 from cohort.training.procedures.federated import Federated
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum

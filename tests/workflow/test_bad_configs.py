@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.workflow.conftest import Project
 
@@ -149,9 +150,13 @@ OVERRIDES = {
     "unknown scale": ("scale=ful", "scale is 'ful', which is not known; did you mean 'full'?"),
     "unknown label": (
         "only=strategi=fedavg",
-        "'strategi' is no label of these cells; did you mean 'strategy'?",
+        "only strategi=fedavg: tiny has no label 'strategi'; did you mean 'strategy'?",
     ),
-    "unknown value": ("only=strategy=fedprox", "no cell has strategy 'fedprox'"),
+    "unknown value": (
+        "only=strategy=fedentop",
+        "only strategy=fedentop matches no cell of tiny; did you mean 'fedentopt'?",
+    ),
+    "only without a label": ("only=fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
     "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
 }
 
@@ -195,3 +200,19 @@ def test_a_mistake_in_a_study_that_only_a_target_names(fresh: Project):
     )
     assert "Traceback" not in output and "Exception" not in output
     assert not (fresh.root / "results/logs").exists()
+
+
+def test_only_is_held_against_the_study_that_a_target_names(fresh: Project):
+    """The listed study has no such cells, which is no mistake unless they are asked for."""
+    study = fresh.study()
+    study["experiments"]["one"]["axes"]["strategy"] = ["skewed", "loss"]
+    (fresh.root / "config/studies/other.yaml").write_text(yaml.safe_dump(study))
+    assert fresh.planned("other", "--config", "only=strategy=skewed")["train"] == 2
+    output = fresh.snakemake("other", "--config", "only=strategy=skewd", fails=True)
+    assert_one_sentence(
+        output, "only strategy=skewd matches no cell of other; did you mean 'skewed'?", fresh
+    )
+    both = ("--config", "studies=[tiny,other]", "only=strategy=skewed")
+    assert fresh.planned(*both)["train"] == 2
+    output = fresh.snakemake("--config", "only=strategy=skewed", fails=True)
+    assert_one_sentence(output, "only strategy=skewed matches no cell of tiny", fresh)

@@ -88,7 +88,7 @@ def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: P
         "lacks runs of classes-2"
         in (finished.root / "results/full/partial/report/tiny.html").read_text()
     )
-    assert "claims was drawn, but 1 of its records are not there" in cohort(
+    assert "claims was drawn, but 1 of its records are missing" in cohort(
         finished, "status"
     ).stdout.replace("fig1, tab1, ", "")
 

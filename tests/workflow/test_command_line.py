@@ -9,8 +9,10 @@ import sys
 
 import pandas as pd
 import pytest
+import yaml
 
 from cohort.data.shards import read as read_shards
+from cohort.plan.cost import OPERATIONS_PER_SECOND, STEP_SECONDS, client_steps, round_seconds
 from cohort.records.record import read
 from tests.workflow.conftest import Project
 
@@ -41,7 +43,7 @@ def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
     record = next(path for path in finished.records() if "/J3/" in str(path))
     record.unlink()
     assert counts(finished, "two") == {"done": 1, "missing": 1}
-    assert "fig2 was drawn, but 1 of its records are not there: run snakemake again" in cohort(
+    assert "fig2 was drawn, but 1 of its records are missing: run snakemake again" in cohort(
         finished, "status"
     )
 
@@ -93,9 +95,7 @@ def test_cost_before_anything_ran(fresh: Project):
 
 
 def test_cost_is_near_what_was_measured():
-    """Two figures worked out by hand from the constants: 64 x 64 + 64 x 10 multiplications, three passes, 16 samples."""
-    from cohort.plan.cost import OPERATIONS_PER_SECOND, STEP_SECONDS, client_steps, round_seconds
-
+    """Computed by hand: 64 x 64 + 64 x 10 multiplications, three passes, 16 samples."""
     settings = {
         "J": "J4",
         "model": "small-mlp",
@@ -256,4 +256,19 @@ def test_shards_say_what_nobody_holds_and_what_is_set_aside(fresh: Project):
 def test_run_of_no_cell(finished: Project):
     assert "no study has a cell 'nonsense'" in cohort(finished, "run", "nonsense", fails=True)
     record = finished.records()[0].relative_to(finished.root)
-    assert "exists: delete it to train the cell anew" in cohort(finished, "run", str(record))
+    assert "exists: delete it to train the cell again" in cohort(finished, "run", str(record))
+
+
+def test_only_counts_the_cells_of_the_study_that_is_named(fresh: Project):
+    study = fresh.study()
+    study["experiments"]["one"]["axes"]["strategy"] = ["skewed", "loss"]
+    (fresh.root / "config/studies/other.yaml").write_text(yaml.safe_dump(study))
+    only = ("--config", "only=strategy=skewed")
+    for command in ("status", "cost"):
+        lines = [line.split() for line in cohort(fresh, command, "other", *only).splitlines()]
+        shown = [line for line in lines if line and line[0].startswith(("tiny.", "other."))]
+        assert [line[0] for line in shown] == ["other.one"] and "2" in shown[0]
+        message = cohort(fresh, command, *only, fails=True)
+        assert message.startswith("error: only strategy=skewed matches no cell of tiny (allowed: ")
+    message = cohort(fresh, "draw", "other", "--config", "only=strategy=skewd", fails=True)
+    assert "only strategy=skewd matches no cell of other; did you mean 'skewed'?" in message

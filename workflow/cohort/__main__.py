@@ -1,4 +1,4 @@
-"""`python -m cohort`."""
+"""Run the command line: `python -m cohort`."""
 
 from cohort.commands.cli import main
 

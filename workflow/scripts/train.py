@@ -1,4 +1,5 @@
-from cohort.cell.planned import plan_file, run_options
+from cohort.cell.planned import run_options
+from cohort.core.layout import plan_file
 from cohort.core.log import logged
 from cohort.training.job.memory import lasting
 

@@ -1,4 +1,4 @@
-"""Slots of cards, with processes that hold stand-in cards: never too many on one, all in use, freed by a kill."""
+"""GPU slots, held by processes on made-up GPUs: never too many, all in use, freed by a kill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 from cohort.core.errors import UserError
 from cohort.training.job import gpus
-from cohort.training.job.gpus import placed, visible_cards
+from cohort.training.job.gpus import acquire_device, visible_gpus
 from tests.workflow.conftest import wait_for
 
 HOLDER = """
@@ -31,7 +31,7 @@ with slot(names, int(slots), waiting=lambda: print("waiting", flush=True), folde
 
 
 class Holder:
-    """A process that asks for a slot and holds it until it is let go."""
+    """A process that takes a slot and holds it until it is released."""
 
     def __init__(self, folder: Path, slots: int, *names: str):
         self.output = folder.with_name(f"{folder.name}-{len(list(folder.parent.iterdir()))}.out")
@@ -42,14 +42,14 @@ class Holder:
             )
 
     @property
-    def said(self) -> list[str]:
+    def output_words(self) -> list[str]:
         return self.output.read_text().split()
 
     @property
-    def card(self) -> str | None:
-        return next((word for word in self.said if word != "waiting"), None)
+    def gpu(self) -> str | None:
+        return next((word for word in self.output_words if word != "waiting"), None)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.process.communicate()
 
     def kill(self) -> None:
@@ -65,7 +65,7 @@ def holder(tmp_path: Path) -> Iterator[Holding]:
     started = []
 
     def start(slots: int, *names: str) -> Holder:
-        started.append(Holder(tmp_path / "cards", slots, *names))
+        started.append(Holder(tmp_path / "gpus", slots, *names))
         return started[-1]
 
     yield start
@@ -73,27 +73,29 @@ def holder(tmp_path: Path) -> Iterator[Holding]:
         each.kill()
 
 
-def test_six_processes_on_two_cards_with_two_slots(holder: Holding):
+def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
     holders = [holder(2, "A", "B") for _ in range(6)]
-    wait_for(lambda: all(each.said for each in holders))
-    assert Counter(each.card for each in holders) == {"A": 2, "B": 2, None: 2}
-    first = next(each for each in holders if each.card == "A")
+    wait_for(lambda: all(each.output_words for each in holders))
+    assert Counter(each.gpu for each in holders) == {"A": 2, "B": 2, None: 2}
+    first = next(each for each in holders if each.gpu == "A")
     first.kill()
-    wait_for(lambda: sum(each.card is None for each in holders) == 1)
-    assert Counter(each.card for each in holders if each is not first) == {"A": 2, "B": 2, None: 1}
-    second = next(each for each in holders if each.card == "B")
-    second.let_go()
-    wait_for(lambda: all(each.card for each in holders))
-    assert Counter(each.card for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
-    assert sum(each.said.count("waiting") for each in holders) == 2  # each that waited said so once
+    wait_for(lambda: sum(each.gpu is None for each in holders) == 1)
+    assert Counter(each.gpu for each in holders if each is not first) == {"A": 2, "B": 2, None: 1}
+    second = next(each for each in holders if each.gpu == "B")
+    second.release()
+    wait_for(lambda: all(each.gpu for each in holders))
+    assert Counter(each.gpu for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
+    assert (
+        sum(each.output_words.count("waiting") for each in holders) == 2
+    )  # each says once that it waits
 
 
 def taken(*holders: Holder) -> str:
-    wait_for(lambda: all(each.card for each in holders))
-    return "".join(each.card or "" for each in holders)
+    wait_for(lambda: all(each.gpu for each in holders))
+    return "".join(each.gpu or "" for each in holders)
 
 
-def test_the_card_with_the_fewest_taken_slots_comes_first(holder: Holding):
+def test_the_least_used_gpu_comes_first(holder: Holding):
     order = []
     for names in ("ABC", "ABC", "BA", "ABC", "ABC"):
         order.append(holder(3, *names))
@@ -106,26 +108,26 @@ def test_the_card_with_the_fewest_taken_slots_comes_first(holder: Holding):
     assert taken(holder(3, "A", "B", "C")) == "B"
 
 
-def test_who_sees_one_card_waits_for_that_one(holder: Holding):
+def test_a_process_that_sees_one_gpu_waits_for_it(holder: Holding):
     other, mine = holder(1, "A", "B"), holder(1, "B", "A")
     assert taken(other, mine) == "AB"
     late = holder(1, "B")
-    wait_for(lambda: late.said)
-    other.let_go()
+    wait_for(lambda: late.output_words)
+    other.release()
     freed = holder(1, "A", "B")
-    assert taken(freed) == "A" and late.said == ["waiting"]
-    mine.let_go()
+    assert taken(freed) == "A" and late.output_words == ["waiting"]
+    mine.release()
     assert taken(late) == "B"
 
 
-def test_who_wants_a_card_alone_waits_until_it_is(holder: Holding):
-    """Two working directories may ask for different numbers of slots: nobody joins where more hold the card than he would have."""
+def test_a_process_that_wants_a_gpu_alone_waits_until_it_is_free(holder: Holding):
+    """Working directories may set different numbers of slots: each counts all holders."""
     sharing = [holder(3, "A") for _ in range(3)]
     taken(*sharing)
     alone = holder(1, "A")
     for each in sharing:
-        wait_for(lambda: alone.said == ["waiting"])
-        each.let_go()
+        wait_for(lambda: alone.output_words == ["waiting"])
+        each.release()
     assert taken(alone) == "A"
 
 
@@ -135,7 +137,7 @@ def pretend(
     visible: str | None = None,
     job: str | None = None,
 ) -> None:
-    """A machine with these cards."""
+    """Pretend to be a machine with these GPUs."""
     for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("SLURM_JOB_ID", job)):
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
             name, value
@@ -148,35 +150,35 @@ def pretend(
     monkeypatch.setattr(torch.cuda, "set_device", lambda n: None)
 
 
-def test_cards_are_called_by_their_own_names(monkeypatch: pytest.MonkeyPatch):
+def test_gpus_are_named_by_their_uuids(monkeypatch: pytest.MonkeyPatch):
     pretend(monkeypatch, ["a1", "b2"])
-    assert visible_cards() == ["a1", "b2"]
+    assert visible_gpus() == ["a1", "b2"]
     pretend(monkeypatch, ["b2"], visible="1")
-    assert visible_cards() == ["b2"]
+    assert visible_gpus() == ["b2"]
     pretend(monkeypatch, ["b2", "a1"], visible="GPU-b2, GPU-a1")
-    assert visible_cards() == ["b2", "a1"]
+    assert visible_gpus() == ["b2", "a1"]
     pretend(monkeypatch, ["a1"], visible="MIG-GPU-a1/3/0")
-    assert visible_cards() == ["MIG-GPU-a1/3/0"]
+    assert visible_gpus() == ["MIG-GPU-a1/3/0"]
 
 
-def test_where_a_cell_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_device_that_a_cell_gets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
     pretend(monkeypatch, ["a1", "b/2"])
-    with placed("auto", 1) as first, placed("cuda", 1) as second:
+    with acquire_device("auto", 1) as first, acquire_device("cuda", 1) as second:
         assert (first, second) == (torch.device("cuda:0"), torch.device("cuda:1"))
-    with placed("cpu", 1) as where:
+    with acquire_device("cpu", 1) as where:
         assert where == torch.device("cpu")
     pretend(monkeypatch, ["a1"], job="17")
-    with placed("auto", 1) as first, placed("auto", 1) as second:
-        assert first == second == torch.device("cuda:0")  # the scheduler lent it to both
+    with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
+        assert first == second == torch.device("cuda:0")  # the scheduler gave it to both
     pretend(monkeypatch, ["a1", "b/2"], job="17")
-    with placed("auto", 1) as first, placed("auto", 1) as second:
+    with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
         assert {first.index, second.index} == {0, 1}  # Snakemake within one large job
     pretend(monkeypatch, [])
-    with placed("auto", 1) as where:
+    with acquire_device("auto", 1) as where:
         assert where == torch.device("cpu")
     with (
-        pytest.raises(UserError, match="device is cuda, but no GPU is seen here"),
-        placed("cuda", 1),
+        pytest.raises(UserError, match="device is cuda, but no GPU is visible here"),
+        acquire_device("cuda", 1),
     ):
         pass

@@ -18,8 +18,7 @@ from cohort.commands.run import run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
-from cohort.plan import load
-from cohort.plan.plan import Plan
+from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint

@@ -16,10 +16,7 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
-
-PLAN_FOLDER = "results/plan"
-
-RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
+from cohort.core.layout import RUN_OPTIONS, plan_file
 
 DIGEST = r"k[0-9a-f]{12}"
 
@@ -43,11 +40,6 @@ def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
         {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
     )
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def plan_file(digest: str) -> Path:
-    """The path of the plan file of this digest."""
-    return Path(PLAN_FOLDER, f"{digest}.json")
 
 
 def freeze(planned: Planned) -> None:

@@ -1,1 +1,1 @@
-"""The `cohort` command line: one file per command."""
+"""The commands of `cohort`: one module each, with `add_arguments(parser)` and `run(options)`."""

@@ -1,57 +1,72 @@
-"""What no study names any more."""
+"""`cohort prune`: list, or delete, what no study has any more."""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from cohort.commands.planning import add_config
+from cohort.core.layout import CELLS, SHARDS, state_folder
 from cohort.pipeline.driver import lock_directory
-from cohort.plan import Plan
-from cohort.training.job.lease import is_held, state_folder
+from cohort.plan import Plan, all_studies, load
+from cohort.training.job.lease import is_held
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --delete."""
+    add_config(parser)
+    parser.add_argument("--delete", action="store_true", help="delete them")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prune what no study has at any scale."""
+    studies = all_studies()
+    plans = [load({"scale": scale, "studies": studies, "only": ""}) for scale in load().scales]
+    prune(plans, delete=options.delete)
 
 
 def prune(plans: Iterable[Plan], *, delete: bool) -> None:
-    """List, and delete if wanted, records and shards that no study names at any scale, and states left by such cells or finished ones."""
-    lock = (
-        lock_directory() if delete else None
-    )  # a driver may have planned what the studies no longer name
-    found = {path: size_of(path) for path in sorted(unnamed(plans))}
-    for path, size in found.items():
-        print(f"{size / 2**20:10.2f} MB  {path}")
-        if delete:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if lock is not None:
-        lock.close()
+    """Print the files that `unused` finds and their sizes, and delete them if `delete`."""
+    # A driver may be working on what studies had when it started.
+    with lock_directory() if delete else contextlib.nullcontext():
+        found = {path: size_of(path) for path in sorted(unused(plans))}
+        for path, size in found.items():
+            print(f"{size / 2**20:10.2f} MB  {path}")
+            if delete:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
     verb = "deleted" if delete else "could be deleted (cohort prune --delete)"
     print(
-        f"{sum(found.values()) / 2**20:10.2f} MB in {len(found)} records, shards and checkpoints {verb}"
+        f"{sum(found.values()) / 2**20:10.2f} MB "
+        f"in {len(found)} records, shards and checkpoints {verb}"
     )
 
 
-def unnamed(plans: Iterable[Plan]) -> list[Path]:
-    """Records, shards and state folders that can go; never those of a cell that is being trained."""
-    named = {
-        Path(planned.path)
+def unused(plans: Iterable[Plan]) -> list[Path]:
+    """Records and shards that no plan has, and state folders of such cells or of finished ones.
+
+    The state of a cell that is being trained is never among them.
+    """
+    planned = {
+        Path(thing.path)
         for plan in plans
         for things in (plan.cells, plan.shards)
-        for planned in things.values()
+        for thing in things.values()
     }
-    live = {state_folder(path) for path in named if not path.exists()}
+    unfinished = {state_folder(path) for path in planned if not path.exists()}
     files = {
         path
-        for folder in ("cells", "shards")
-        for path in Path("results", folder).rglob("*.h5")
+        for folder in (CELLS, SHARDS)
+        for path in Path(folder).rglob("*.h5")
         if path.parent.suffix != ".state"
     }
-    states = {path for path in Path("results/cells").rglob("*.state") if not is_held(path)}
-    return [*(files - named), *(states - live)]
+    states = {path for path in Path(CELLS).rglob("*.state") if not is_held(path)}
+    return [*(files - planned), *(states - unfinished)]
 
 
 def size_of(path: Path) -> int:
-    """Bytes on disk, of a file or of all files in a folder."""
-    return sum(
-        file.stat().st_size
-        for file in ([path] if path.is_file() else path.rglob("*"))
-        if file.is_file()
-    )
+    """The bytes of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -1,22 +1,69 @@
-"""One cell without Snakemake: `cohort run`."""
+"""`cohort run`: train one cell without Snakemake."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.planned import Planned, freeze, frozen, options_of, plan_file
+from cohort.cell.planned import Planned, freeze, frozen, options_of
+from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
+from cohort.core.layout import plan_file, state_folder
+from cohort.core.lazy import lazy
+from cohort.training.job.lease import FINISHED
+from cohort.training.job.memory import lasting
 
 if TYPE_CHECKING:
+    from cohort import plan as planning
+    from cohort.data import download as downloading
+    from cohort.data import prepare as preparing
+    from cohort.partition import deal as dealing
     from cohort.plan import Plan
+    from cohort.training.job import progress
+    from cohort.training.job import run as job
+else:  # a cell imports only what it uses
+    planning = lazy("cohort.plan")
+    downloading = lazy("cohort.data.download")
+    preparing = lazy("cohort.data.prepare")
+    dealing = lazy("cohort.partition.deal")
+    progress = lazy("cohort.training.job.progress")
+    job = lazy("cohort.training.job.run")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the cell, where to stop and the device."""
+    add_config(parser)
+    parser.add_argument(
+        "cell",
+        metavar="CELL",
+        help="the path of a record, a digest or the beginning of one, or a plan file",
+    )
+    parser.add_argument(
+        "--until",
+        type=int,
+        metavar="R",
+        help="stop after round R and save a checkpoint, from which the next start resumes",
+    )
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train the cell."""
+    file = Path(options.cell)
+    if file.suffix == ".json" and file.exists():
+        run_cell(None, file, options.until, options.device)
+        return
+    plan = load_plan(options)
+    run_cell(plan, find_cell(plan, options.cell), options.until, options.device)
 
 
 def find_cell(plan: Plan, text: str) -> Path:
-    """The plan file, newly frozen, of the cell that a path, a digest or its beginning means; listed studies come first."""
-    from cohort.plan import all_studies
+    """The plan file, newly written, of the cell with this path, digest or beginning of a digest.
 
-    for studies in (plan.listed, all_studies()):
+    The listed studies are searched before all others.
+    """
+    for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
         found = [
@@ -30,31 +77,29 @@ def find_cell(plan: Plan, text: str) -> Path:
             freeze(found[0])
             return plan_file(found[0].digest)
     raise UserError(
-        f"no study has a cell '{text}' at scale {plan.scale}; cohort status counts those that there are"
+        f"no study has a cell '{text}' at scale {plan.scale}; "
+        "give the path of its record, its digest or its plan file"
     )
 
 
 def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | None) -> None:
-    """Make what the cell needs, then train it, with a live bar."""
-    from cohort.training.job.memory import lasting
+    """Train the cell of a plan file with a progress bar, making its data and shards first.
 
+    Without a plan they must exist. `until` stops after that round; `device` overrides the config.
+    """
     with lasting():
-        from cohort.training.job.lease import FINISHED, state_folder
-        from cohort.training.job.progress import watching
-        from cohort.training.job.run import train
-
+        train = job.train  # imports PyTorch
     planned = frozen(file)
     if Path(planned.path).exists():
-        print(f"{planned.path} exists: delete it to train the cell anew")
+        print(f"{planned.path} exists: delete it to train the cell again")
         return
     if plan is not None:
         _make_inputs(plan, planned)
     options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
     options |= {"device": device} if device else {}
-    with watching(
-        planned.settings["rounds"],
-        f"{planned.settings['strategy']}, seed {planned.settings['seed']}",
-    ) as watch:
+    settings = planned.settings
+    title = f"{settings['strategy']}, seed {settings['seed']}"
+    with progress.watching(settings["rounds"], title) as watch:
         train(file, planned.path, until=until, watch=watch, **options)
     folder = state_folder(planned.path)
     if Path(planned.path).exists():
@@ -63,28 +108,22 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
 
 
 def make_data(plan: Plan, path: str) -> None:
-    """Download and prepare the data set of this path, unless it is there."""
-    from cohort.data.download import download
-    from cohort.data.prepare import prepare
-
-    if not Path(path).exists():
-        data = next(item for item in plan.data.values() if item.path == path)
-        for name, file in data.inputs.items():
-            if not Path(file).exists():
-                download(
-                    plan.datasets[data.settings["dataset"]]["files"][name],
-                    file,
-                    **options_of(plan.config)["download"],
-                )
-        freeze(data)
-        prepare(plan_file(data.digest), path)
+    """Download and prepare the data set with this path, unless it exists."""
+    if Path(path).exists():
+        return
+    data = next(item for item in plan.data.values() if item.path == path)
+    files = plan.datasets[data.settings["dataset"]]["files"]
+    options = options_of(plan.config)["download"]
+    for name, file in data.inputs.items():
+        if not Path(file).exists():
+            downloading.download(files[name], file, **options)
+    freeze(data)
+    preparing.prepare(plan_file(data.digest), path)
 
 
 def _make_inputs(plan: Plan, planned: Planned) -> None:
-    from cohort.partition.deal import deal
-
     make_data(plan, planned.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
     if not Path(shards.path).exists():
         freeze(shards)
-        deal(plan_file(shards.digest), shards.path)
+        dealing.deal(plan_file(shards.digest), shards.path)

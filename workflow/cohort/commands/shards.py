@@ -1,11 +1,14 @@
-"""What a partition looks like before anything is trained on it: `cohort shards`."""
+"""`cohort shards`: how a partition deals a data set, before anything is trained on it."""
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import numpy as np
 
+from cohort.cell.settings import SHARD_KEYS
+from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import make_data
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
@@ -13,51 +16,113 @@ from cohort.data.store import read_labels
 from cohort.partition import parse_name
 from cohort.partition.deal import dealt
 from cohort.plan import Plan
+from cohort.plan.errors import located
 from cohort.selection.entropy import entropy_bits
 
-MOST_CLIENTS = MOST_CLASSES = 30
+MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the settings that shards depend on."""
+    add_config(parser)
+    parser.add_argument(
+        "partition",
+        metavar="PARTITION",
+        help="as in a study, e.g. classes-2 or dir-0.1-overlap0.2x2",
+    )
+    parser.add_argument(
+        "--dataset", required=True, metavar="NAME", help="a data set of config/datasets.yaml"
+    )
+    parser.add_argument(
+        "--clients", required=True, type=int, metavar="N", help="the number of clients"
+    )
+    parser.add_argument(
+        "--seed", default=0, type=int, metavar="N", help="the seed of the cells that use it (0)"
+    )
+    parser.add_argument(
+        "--samples",
+        default=1.0,
+        type=float,
+        metavar="SHARE",
+        help="the share of the data set that is used (1.0)",
+    )
+    parser.add_argument(
+        "--validation",
+        default=0,
+        type=int,
+        metavar="N",
+        help="training samples set aside before dealing (0)",
+    )
+    parser.add_argument(
+        "--holdout",
+        default=0.0,
+        type=float,
+        metavar="SHARE",
+        help="the share of its samples that each client sets aside (0.0)",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the shards."""
+    print_shards(load_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
 
 
 def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
-    """Deal as the workflow would and print sizes, classes, groups, label entropy, overlap and what nobody holds; of a small federation
-    every label count."""
-    planned = plan.shards_of(settings, "cohort shards")
+    """Deal as the workflow would, without writing, and print what the clients hold.
+
+    Label counts are printed for small federations only.
+    """
+    with located("cohort shards"):
+        planned = plan.plan_shards(settings)
     data = planned.inputs["data"]
     make_data(plan, data)
     shards = dealt(planned.settings, data)
     labels, groups, _ = read_labels(data)
+    dealt_from = scaled_count(len(labels), settings["samples"])
+    _print_summary(settings, shards, groups, dealt_from)
+    print()
+    clients, classes = shards.label_counts.shape
+    if clients <= MOST_CLIENTS and classes <= MOST_CLASSES:
+        _print_counts(shards, "borrowed" if _is_exact(settings) else "shared")
+    else:
+        print(
+            f"The label counts are printed for up to {MOST_CLIENTS} clients "
+            f"and {MOST_CLASSES} classes."
+        )
+
+
+def _print_summary(
+    settings: dict[str, Any], shards: Shards, groups: np.ndarray | None, dealt_from: int
+) -> None:
+    """Print spreads over clients, entropy, overlap, and the samples that nobody holds."""
     counts = shards.label_counts
     clients, classes = counts.shape
     print(
-        f"{settings['partition']} of {settings['dataset']}, seed {settings['seed']}: {clients} clients, {classes} classes"
+        f"{settings['partition']} of {settings['dataset']}, seed {settings['seed']}: "
+        f"{clients} clients, {classes} classes"
     )
     print(f"{'':20}{'lowest':>8}{'median':>8}{'highest':>8}")
     _print_spread("samples per client", counts.sum(axis=1))
     _print_spread("classes per client", (counts > 0).sum(axis=1))
     if groups is not None:
-        _print_spread(
-            "groups per client", np.array([len(np.unique(groups[part])) for part in shards.indices])
-        )
+        held = [len(np.unique(groups[part])) for part in shards.indices]
+        _print_spread("groups per client", np.array(held))
     entropy = entropy_bits(counts).mean() + 0.0  # not -0
     print(
-        f"label entropy: {entropy:.2f} bits in the mean over clients; {np.log2(classes):.2f} is every class alike"
+        f"label entropy: {entropy:.2f} bits in the mean over clients; "
+        f"{np.log2(classes):.2f} is every class alike"
     )
-    verb = "borrowing" if parse_name(settings["partition"]).exact else "sharing"
+    verb = "borrowing" if _is_exact(settings) else "sharing"
     print(f"overlapping clients: {_overlap(shards, verb)}")
-    left_out = scaled_count(len(labels), settings["samples"]) - len(
-        np.union1d(np.concatenate(shards.indices), shards.validation)
-    )
-    if left_out:
+    held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
+    if left_out := dealt_from - len(held_or_set_aside):
         print(f"samples that nobody holds: {left_out}")
     if len(shards.validation):
         print(f"samples set aside for validation: {len(shards.validation)}")
-    print()
-    if clients <= MOST_CLIENTS and classes <= MOST_CLASSES:
-        _print_counts(shards, "borrowed" if verb == "borrowing" else "shared")
-    else:
-        print(
-            f"The label counts are printed for up to {MOST_CLIENTS} clients and {MOST_CLASSES} classes."
-        )
+
+
+def _is_exact(settings: dict[str, Any]) -> bool:
+    return parse_name(settings["partition"]).exact
 
 
 def _print_spread(name: str, values: np.ndarray) -> None:
@@ -72,15 +137,13 @@ def _overlap(shards: Shards, verb: str) -> str:
 
 
 def _print_counts(shards: Shards, title: str) -> None:
+    """Print the label counts of each client, with the share of its samples that others hold too."""
     counts = shards.label_counts
     width = len(str(counts.max())) + 1
     overlap = shards.overlap if shards.overlap is not None else np.zeros(len(counts))
-    print(
-        f"client samples {title:>8} {'class':>{width}}"
-        + "".join(f"{label:>{width}}" for label in range(counts.shape[1]))
-    )
+    header = "".join(f"{label:>{width}}" for label in range(counts.shape[1]))
+    print(f"client samples {title:>8} {'class':>{width}}{header}")
     for client, row in enumerate(counts):
         cells = "".join(f"{count or '.':>{width}}" for count in row)
-        print(
-            f"{client:>6}{row.sum():>8}{f'{overlap[client]:.1%}' if overlap[client] else '-':>9} {'':{max(width, 5)}}{cells}"
-        )
+        share = f"{overlap[client]:.1%}" if overlap[client] else "-"
+        print(f"{client:>6}{row.sum():>8}{share:>9} {'':{max(width, 5)}}{cells}")

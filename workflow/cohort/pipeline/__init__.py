@@ -1,1 +1,1 @@
-"""What Snakemake and the command line share."""
+"""What Snakemake and the command line share: input functions, targets, status, previews."""

@@ -1,59 +1,72 @@
-"""Figures, tables and page from the records that exist, at any time and without training; unfinished cells are shown and marked."""
+"""Draw a study's figures, tables and report from the records and checkpoints that exist.
+
+Previews have a folder of their own, results/{scale}/partial, see `Layout`.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from cohort.pipeline.stages import claims_spec, experiment_file, experiment_plan, page_spec, spec_of
+from cohort.claims.judge import judge
+from cohort.core.errors import UserError
+from cohort.core.files import write_text
+from cohort.core.layout import Layout, state_folder
+from cohort.core.lazy import lazy
+from cohort.figures.draw import draw
+from cohort.pipeline.specs import (
+    claims_spec,
+    experiment_file,
+    experiment_plan,
+    page_spec,
+    spec_of,
+)
 from cohort.plan import Plan
+from cohort.report.page import write_page
+from cohort.tables.tabulate import tabulate
+from cohort.training.job.lease import CHECKPOINT
+
+if TYPE_CHECKING:
+    from cohort.metrics import collect as collecting
+    from cohort.training.job import checkpoint
+else:
+    collecting = lazy("cohort.metrics.collect")
+    checkpoint = lazy("cohort.training.job.checkpoint")
 
 
-def partial_folder(scale: str) -> Path:
-    """Where they are drawn, never over the workflow's own outputs, which Snakemake would then take for current."""
-    return Path("results", scale, "partial")
+def partial_layout(plan: Plan) -> Layout:
+    """The layout of the previews."""
+    return Layout(plan.scale, partial=True)
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study; the path of its page."""
-    from cohort.claims.judge import judge
-    from cohort.core.files import write_text
-    from cohort.figures.draw import draw
-    from cohort.metrics.collect import collect
-    from cohort.pipeline.unfinished import result_so_far
-    from cohort.report.page import write_page
-    from cohort.tables.tabulate import tabulate
-
-    study = plan.study(name)
+    """Draw a study from what exists, unfinished cells included; return the path of its report."""
+    study, layout = plan.study(name), partial_layout(plan)
     for experiment in study.experiments:
         content = experiment_plan(plan, name, experiment)
         write_text(experiment_file(content), json.dumps(content), sync=False)
-        metrics = partial_folder(plan.scale) / "metrics" / name / f"{experiment}.parquet"
-        collect(experiment_file(content), metrics, result_of=result_so_far)
-    page = _moved(page_spec(plan, [name]), plan.scale)
-    for drawing, entries in (
-        (draw, page["studies"][0]["figures"]),
-        (tabulate, page["studies"][0]["tables"]),
-    ):
-        for entry in entries:
-            drawing(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
+        target = layout.metrics(name, experiment)
+        collecting.collect(experiment_file(content), target, result_of=result_so_far)
+    page = page_spec(plan, [name], layout)
+    (shown,) = page["studies"]
+    for entry in shown["figures"]:
+        draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
+    for entry in shown["tables"]:
+        tabulate(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     if study.claims:
-        judge(_moved(claims_spec(plan, name), plan.scale), page["studies"][0]["claims"])
-    target = partial_folder(plan.scale) / "report" / f"{name}.html"
-    write_page(page, target)
-    return target
+        judge(claims_spec(plan, name, layout), shown["claims"])
+    report = Path(layout.report(name))
+    write_page(page, report)
+    return report
 
 
-def _moved(spec: Any, scale: str) -> Any:
-    """A page spec with every path moved from the scale's folder into its partial one."""
-    if isinstance(spec, dict):
-        return {key: _moved(value, scale) for key, value in spec.items()}
-    if isinstance(spec, list):
-        return [_moved(value, scale) for value in spec]
-    moved = str(partial_folder(scale))
-    return (
-        spec.replace(f"results/{scale}", moved, 1)
-        if isinstance(spec, str) and spec.startswith(f"results/{scale}/")
-        else spec
-    )
+def result_so_far(record: str) -> collecting.Result:
+    """The result of a cell from its record, else from its checkpoint, else an empty one."""
+    try:
+        return collecting.from_record(record)
+    except UserError:
+        history = checkpoint.load_history(state_folder(record) / CHECKPOINT)
+    if history is None:
+        return collecting.Result("missing", collecting.EMPTY.iloc[:0])
+    return collecting.Result("unfinished", collecting.by_round(history))

@@ -1,15 +1,6 @@
-"""Config files to planned cells: loading, validation, expansion, identity, cost."""
+"""Plan what to run: config files are loaded, validated, expanded into cells and resolved."""
 
-from cohort.plan.plan import CLAIMS_TABLE, Plan, all_studies, drawn_names, load
+from cohort.plan.loading import Plan, all_studies, drawn_names, load
 from cohort.plan.study import Experiment, Row, Study
 
-__all__ = [
-    "CLAIMS_TABLE",
-    "Experiment",
-    "Plan",
-    "Row",
-    "Study",
-    "all_studies",
-    "drawn_names",
-    "load",
-]
+__all__ = ["Experiment", "Plan", "Row", "Study", "all_studies", "drawn_names", "load"]

@@ -9,7 +9,7 @@ from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.paper import Paper, paper_files
 from cohort.claims.values import ENDED_EARLY
 from cohort.core.errors import UserError
-from cohort.plan.expand import Values
+from cohort.plan.axes import Values
 
 
 def resolve(

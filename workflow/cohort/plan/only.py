@@ -1,27 +1,62 @@
-"""Which cells a user asks for by their labels."""
+"""The config's `only`: the part of the matrix to train, such as `strategy=fedavg|loss,seed=0`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from cohort.core.errors import UserError, suggest
-from cohort.plan.study import Row
+from cohort.plan.study import Row, Study
+
+Wanted = Mapping[str, list[str]]
 
 
-def read_only(only: str, rows: list[Row]) -> dict[str, set[str]]:
-    """`strategy=fedavg|loss,seed=0` as the values that each label may have."""
-    known: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for key, value in row.labels.items():
-            known.setdefault(key, {})[str(value)] = None
-    wanted = {}
-    for part in only.split(","):
-        key, _, values = part.strip().partition("=")
-        if key not in known:
-            raise UserError(
-                f"only '{only}': '{key}' is no label of these cells{suggest(key, known)}"
-            )
-        wanted[key] = set(values.split("|"))
-        for value in sorted(wanted[key] - set(known[key])):
-            raise UserError(
-                f"only '{only}': no cell has {key} '{value}'{suggest(value, known[key])}"
-            )
+def parse_only(text: str) -> Wanted:
+    """The values that each label may have; empty for an empty text, which allows every cell."""
+    wanted: dict[str, list[str]] = {}
+    for part in text.split(",") if text else []:
+        label, separator, values = part.strip().partition("=")
+        if not separator:
+            raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
+        wanted[label] = values.split("|")
     return wanted
+
+
+def is_wanted(row: Row, wanted: Wanted) -> bool:
+    """Whether `only` allows this cell."""
+    return all(str(row.labels.get(label)) in values for label, values in wanted.items())
+
+
+def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
+    """Raise a UserError for a label or value that none of these studies has, or if no cell matches.
+
+    Studies without any cell, whose data are not available, pass.
+    """
+    experiments = [one for study in studies for one in study.experiments.values()]
+    rows = [row for experiment in experiments for row in experiment.rows]
+    names = " or ".join(study.name for study in studies)
+    known = _values_by_label(rows)
+    for label, values in wanted.items() if rows else ():
+        if label not in known:
+            raise UserError(
+                f"only {label}={'|'.join(values)}: {names} has no label '{label}'"
+                f"{suggest(label, known)}"
+            )
+        for value in values:
+            if value not in known[label]:
+                raise UserError(
+                    f"only {label}={value} matches no cell of {names}{suggest(value, known[label])}"
+                )
+    if rows and not any(is_wanted(row, wanted) for row in rows):
+        asked = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
+        raise UserError(
+            f"only {asked} matches no cell of {names}: each value occurs, but not all together"
+        )
+
+
+def _values_by_label(rows: Sequence[Row]) -> dict[str, dict[Any, None]]:
+    known: dict[str, dict[Any, None]] = {}
+    for row in rows:
+        for label, value in row.labels.items():
+            known.setdefault(label, {})[str(value)] = None
+    return known

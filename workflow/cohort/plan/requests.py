@@ -1,4 +1,4 @@
-"""What a training job asks for: the cost of its cell and some more, of a cluster in few steps."""
+"""The memory and time that training jobs request: the estimated cost and a margin, in few steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
-TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job asks for beyond the estimate
-MOST_TIMES = 3  # what an attempt asks for beyond the first: one that was preempted often shall still fit into a node
-SNAKEMAKE_MB = 350  # what Snakemake takes itself within a job on a cluster
+TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
+MOST_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
+SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 MINUTES = (30, 60, 120, 240, 480, 1440)
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 
@@ -24,40 +24,46 @@ COST_KEYS = (
 def wanted(
     settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1
 ) -> tuple[int, int]:
-    """The megabytes and minutes that a job asks for, in steps, so that a cluster sees few kinds of jobs. A second attempt asks for more."""
-    more = min(attempt, MOST_TIMES)
+    """The megabytes and minutes that a job requests at this attempt.
+
+    They are rounded up to a few steps, so that a cluster sees few kinds of jobs.
+    """
+    times = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
-    return _step(more * _step(megabytes, MEGABYTES), MEGABYTES), _step(
-        more * _step(minutes, MINUTES), MINUTES
+    return _step(times * _step(megabytes, MEGABYTES), MEGABYTES), _step(
+        times * _step(minutes, MINUTES), MINUTES
     )
 
 
 def _step(amount: float, steps: tuple[int, ...]) -> int:
-    """The first step that is enough, or the last one: who ran out of time goes on from his checkpoint."""
+    """The first step that is enough, or the last: a job that runs out of time can be resumed."""
     return next((step for step in steps if step >= amount), steps[-1])
 
 
 class Requests:
-    """The requests of all cells, worked out once for each kind of cell."""
+    """The requests of all training jobs, computed once for each kind of cell.
+
+    `planned` finds a planned thing by its digest. `datasets` is config/datasets.yaml, or None in a
+    job, which reads the plan file of its data instead. With `local`, cells share this machine's
+    memory, and each requests its estimate alone.
+    """
 
     def __init__(
         self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool
     ):
-        """`datasets` is what the config says of the data sets. A job has none, and asks the plan file of the prepared data. Of this
-        machine's memory, which all cells share, a cell takes the estimate."""
         self._planned, self._datasets, self._local = planned, datasets, local
         self._known: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
-        """The memory of a training job: a resource of its rule."""
-        return self._of(wildcards.digest, attempt)[0]
+        """The memory that a training job requests."""
+        return self._request(wildcards.digest, attempt)[0]
 
     def minutes(self, wildcards: Any, attempt: int) -> int:
-        """Its time, likewise."""
-        return self._of(wildcards.digest, attempt)[1]
+        """The time that a training job requests."""
+        return self._request(wildcards.digest, attempt)[1]
 
-    def _of(self, digest: str, attempt: int) -> tuple[int, int]:
+    def _request(self, digest: str, attempt: int) -> tuple[int, int]:
         planned = self._planned(digest)
         settings = planned.settings
         key = (
@@ -69,10 +75,9 @@ class Requests:
         if key not in self._known:
             facts = self._facts(planned)
             megabytes, minutes = wanted(settings, facts, attempt)
-            self._known[key] = (
-                (round(memory_mb(settings, facts)) if self._local else megabytes),
-                minutes,
-            )
+            if self._local:
+                megabytes = round(memory_mb(settings, facts))
+            self._known[key] = megabytes, minutes
         return self._known[key]
 
     def _facts(self, planned: Planned) -> Mapping[str, Any]:

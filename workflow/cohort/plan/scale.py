@@ -1,4 +1,4 @@
-"""Scales: the same study, cheaper."""
+"""Scales: make a study cheaper by fewer rounds, samples, seeds or cells."""
 
 from __future__ import annotations
 
@@ -8,87 +8,109 @@ from typing import Any
 
 from cohort.cell.settings import EVALUATION_PLANS
 from cohort.metrics.names import SERIES
-from cohort.plan.expand import Values, fits
-from cohort.plan.resolve import NEUTRAL
+from cohort.plan.axes import Values
+from cohort.plan.matching import matches
+from cohort.plan.resolution import NEUTRAL
 from cohort.training.schedules import parse_schedule
 
 FULL = "full"
-Run = frozenset[tuple[str, Any]]  # 1 and 1.0 are one setting here too
+Scale = Mapping[str, Any]
+Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
 
 
-def scaled(values: Values, scale: Mapping[str, Any]) -> Values:
-    """A cell's settings at a scale. The learning rate's decay is stretched, so that a run ends at the rate at which it would have, unless
-    the scale wants the beginning of the run as it is."""
+def scaled(values: Values, scale: Scale) -> Values:
+    """A cell's settings at a scale.
+
+    The decay of the learning rate is stretched so that a shorter run ends at the same rate, unless
+    the scale says `stretched: false`.
+    """
     changed = dict(values)
     if "rounds" in scale:
         rounds = max(1, round(values["rounds"] * scale["rounds"]))
+        share = rounds / values["rounds"]
         changed["rounds"] = rounds
         if scale.get("stretched", True):
             changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
-        changed["schedule"] = str(
-            parse_schedule(values["schedule"]).scaled(rounds / values["rounds"])
-        )
+        changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(share))
         for key in EVALUATION_PLANS:
-            changed[key] = _shrunk(values[key], rounds / values["rounds"])
+            changed[key] = _scaled_interval(values[key], share)
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]
     return changed
 
 
-def _shrunk(every: int | str, share: float) -> int | str:
-    """The same number of evaluations of fewer rounds, at least one round apart; the last ten rounds are ten however few there are."""
+def _scaled_interval(every: int | str, share: float) -> int | str:
+    """Keep the number of evaluations, at least one round apart; `last 10` stays ten rounds."""
     if isinstance(every, str):
         return re.sub(
-            r"(?<!last )\b[0-9]+", lambda number: str(_shrunk(int(number[0]), share)), every
+            r"(?<!last )\b[0-9]+",
+            lambda number: str(_scaled_interval(int(number[0]), share)),
+            every,
         )
     return max(1, round(every * share)) if every else 0
 
 
 def settings_of(values: Values) -> Values:
-    """The settings of a cell: what it shares with a cell of another series or another experiment."""
+    """A cell's values with every default, without the series, which is a label and no setting."""
     return NEUTRAL | {key: value for key, value in values.items() if key != SERIES}
 
 
-class First:
-    """What a scale makes of each run of a study is what the first experiment that has the run says."""
+class ScaleChoices:
+    """How a scale changes each run of a study, or leaves it out.
+
+    Several experiments may have the same run; the first one in the study decides for all of them.
+    """
 
     def __init__(self) -> None:
-        self._scales: dict[Run, Mapping[str, Any] | None] = {}
+        self._scales: dict[Identity, Scale | None] = {}
 
-    def settle(
-        self, cells: Iterable[Values], kept: list[Values], scale: Mapping[str, Any]
-    ) -> list[Values]:
-        """Note what an experiment says of its cells, all but the `kept` left out, and return those kept that no earlier one leaves out."""
-        runs = {id(values): _run(values) for values in cells}
-        wanted = {runs[id(values)] for values in kept}
-        for run in runs.values():
-            self._scales.setdefault(run, scale if run in wanted else None)
-        return [values for values in kept if self._scales[runs[id(values)]] is not None]
+    def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
+        """The cells of an experiment to train: the `kept` ones that no earlier one leaves out.
 
-    def scale_of(self, values: Values) -> Mapping[str, Any]:
-        """The scale of a cell that is not left out, with what it says of such cells in particular."""
-        scale = self._scales[_run(values)] or {}
-        for entry in scale.get("except", []):
-            if fits(values, entry["given"]):
-                scale = {**scale, **entry}
+        A run that no earlier experiment has gets this experiment's scale.
+        """
+        identities = {id(cell): _identity(cell) for cell in cells}
+        wanted = {identities[id(cell)] for cell in kept}
+        for identity in identities.values():
+            self._scales.setdefault(identity, scale if identity in wanted else None)
+        return [cell for cell in kept if self._scales[identities[id(cell)]] is not None]
+
+    def scale_of(self, cell: Values) -> Scale:
+        """The scale of a cell that is not left out, including the exceptions that match it."""
+        scale = self._scales[_identity(cell)] or {}
+        for exception in scale.get("except", []):
+            if matches(cell, exception["given"]):
+                scale = {**scale, **exception}
         return scale
 
 
-def _run(values: Values) -> Run:
-    return frozenset(settings_of(values).items())
+def _identity(cell: Values) -> Identity:
+    return frozenset(settings_of(cell).items())
+
+
+def first_seeds(cells: list[Values], scale: Scale) -> list[Values]:
+    """The cells of as many seeds as the scale has."""
+    if "seeds" not in scale:
+        return cells
+    seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: scale["seeds"]]
+    return [cell for cell in cells if cell["seed"] in seeds]
 
 
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """Cells enough to show each panel and each hue of every figure once, though not each hue in each panel; one where no figure is."""
+    """Enough cells to show each panel and each hue of every figure once, but not each hue in each.
+
+    `facets` are the labels that make up the panels, or the hues, of each figure; without any, one
+    cell is kept.
+    """
     kept: dict[int, None] = {}
     for columns in dict.fromkeys([(), *facets]):
-        seen = {_place(cells[position], columns) for position in kept}
+        seen = {_labels(cells[position], columns) for position in kept}
         for position, cell in enumerate(cells):
-            if _place(cell, columns) not in seen:
-                seen.add(_place(cell, columns))
+            if _labels(cell, columns) not in seen:
+                seen.add(_labels(cell, columns))
                 kept[position] = None
     return [cells[position] for position in sorted(kept)]
 
 
-def _place(cell: Values, columns: tuple[str, ...]) -> tuple[Any, ...]:
+def _labels(cell: Values, columns: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(cell.get(column) for column in columns)

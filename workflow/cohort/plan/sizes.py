@@ -8,7 +8,7 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.metrics.paper import paper_file, read_paper
 from cohort.models import MODELS
-from cohort.plan.expand import Values
+from cohort.plan.axes import Values
 from cohort.tables.sizes import needs_no_runs
 
 

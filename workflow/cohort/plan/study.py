@@ -1,4 +1,4 @@
-"""A study as it was expanded at a scale: what planning hands on."""
+"""A study, expanded at a scale."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cohort.plan.expand import Values
+from cohort.plan.axes import Values
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of an experiment, with its labels as the study names them."""
+    """A cell of an experiment: the labels that the study gives it, and its digest."""
 
     labels: Values
     digest: str
@@ -19,7 +19,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The cells of an experiment, in order, and the values of its axes."""
+    """The cells of an experiment at a scale, and the values of its axes at full scale, in order."""
 
     rows: list[Row]
     axes: dict[str, list[Any]]
@@ -27,7 +27,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A study at a scale."""
+    """A study at a scale: cells by experiment, and figures, tables and claims as validated."""
 
     name: str
     title: str
@@ -39,29 +39,16 @@ class Study:
     claims: dict[str, Values]
 
     def strategies(self, experiments: Iterable[str]) -> list[str]:
-        """The strategies of some of its experiments."""
-        return list(
-            dict.fromkeys(
-                name
-                for experiment in experiments
-                for name in self.experiments[experiment].axes["strategy"]
-            )
-        )
+        """The strategies of these experiments, each once."""
+        axes = (self.experiments[experiment].axes for experiment in experiments)
+        return list(dict.fromkeys(name for axis in axes for name in axis["strategy"]))
 
     def drawn(self) -> dict[str, Values]:
-        """Its figures and tables by name."""
+        """The figures and tables by name."""
         return self.figures | self.tables
 
     def claimed(self) -> list[str]:
-        """The experiments that its claims are about."""
-        points = (
-            point
-            for spec in self.claims.values()
-            for one in spec["comparisons"]
-            for point in one["points"]
-        )
-        return list(
-            dict.fromkeys(
-                point["experiment"] for point in points if point["experiment"] in self.experiments
-            )
-        )
+        """The experiments that the claims compare."""
+        comparisons = (one for claim in self.claims.values() for one in claim["comparisons"])
+        named = (point["experiment"] for one in comparisons for point in one["points"])
+        return [name for name in dict.fromkeys(named) if name in self.experiments]

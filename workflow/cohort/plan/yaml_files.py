@@ -1,4 +1,4 @@
-"""Reading YAML strictly: safe types only, and no key twice."""
+"""Read YAML strictly: plain types only, no key twice, nothing that grows without bound."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import yaml
 
 from cohort.core.errors import UserError
 
-MOST = 200_000  # values in a file, with those that aliases repeat: a few lines of aliases can stand for billions
+MOST_VALUES = 200_000  # with those that aliases repeat: a few lines of aliases can mean billions
+LARGEST_BITS = 63
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class StrictLoader(Loader):
-    """Refuses a mapping that holds a key twice, where YAML would silently keep the last."""
+    """Refuses a mapping with a key twice, of which YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -33,39 +34,41 @@ class StrictLoader(Loader):
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file."""
+    """The content of a YAML file. What is wrong with the file is a UserError."""
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.load(file, StrictLoader)
-        _size(content, {})
+        _count(content, {})
         return content
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except RecursionError:
-        raise UserError(f"{path}: is nested too deeply, or holds itself") from None
+        raise UserError(f"{path}: is nested too deeply, or contains itself") from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _size(value: Any, known: dict[int, int]) -> int:
-    """How many values there are in one. Raise where there are too many, or a number is larger than a number of anything can be."""
-    if isinstance(value, int) and value.bit_length() > 63:
+def _count(value: Any, known: dict[int, int]) -> int:
+    """The number of values in a value. Raise a ValueError for too many, or for too large a number.
+
+    `known` holds the counts of the mappings and lists that were counted already, by id.
+    """
+    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
         raise ValueError("a whole number has more than 18 digits")
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
-        known[id(value)] = 1 + sum(
-            _size(part, known) for part in (value.values() if isinstance(value, dict) else value)
-        )
-    if known[id(value)] > MOST:
-        raise ValueError(f"more than {MOST} values, aliases included")
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count(part, known) for part in parts)
+    if known[id(value)] > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES} values, aliases included")
     return known[id(value)]
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """`key=value` as the command line gives it, the value read as YAML."""
+    """The key and value of `key=value` on the command line; the value is read as YAML."""
     key, separator, value = text.partition("=")
     if not separator:
         raise UserError(f"--config {text}: must be KEY=VALUE")

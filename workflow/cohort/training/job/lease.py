@@ -1,25 +1,25 @@
-"""Who trains a cell: one process at a time, known by a lock that dies with it.
+"""The lease on a cell: one process trains it at a time, and a killed process leaves it free.
 
-A cell's state folder lies beside its record under a name that the workflow does not declare, so that Snakemake neither deletes nor
-trusts it:
+The files of a cell's state folder:
 
-    lease                            locked while a process trains the cell; left behind, unlocked, by one that was killed or failed
+    lease                            locked by the process that trains the cell; one that was killed
+                                     or failed leaves the file behind, unlocked
     checkpoint.safetensors           the state after some round
-    checkpoint.previous.safetensors  the one before it
-    finished.h5                      the record of a run that ended, until the driver has seen the record in its place
+    checkpoint.previous.safetensors  the checkpoint before it
+    finished.h5                      the record of a finished run, until the driver has seen it in
+                                     its place
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 from cohort.core.files import replacing
+from cohort.core.locks import is_locked, lock
 
 LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
     "lease",
@@ -29,13 +29,8 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
 )
 
 
-def state_folder(record: str | Path) -> Path:
-    """Where a cell keeps what is not its record."""
-    return Path(record).with_suffix(".state")
-
-
 def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place; both names stay until the driver has seen it there."""
+    """Link or copy a finished record to its place; the driver deletes the original."""
     with replacing(record) as temporary:
         try:
             os.link(finished, temporary)
@@ -44,7 +39,7 @@ def publish(finished: Path, record: str | Path) -> None:
 
 
 def tidy(folder: Path, *keep: str) -> None:
-    """Remove what is not named: checkpoints that are done with, and half-written files of processes that were killed."""
+    """Delete a state folder's files except those to keep: old checkpoints, half-written files."""
     for file in folder.iterdir():
         if file.name not in keep:
             file.unlink()
@@ -52,42 +47,21 @@ def tidy(folder: Path, *keep: str) -> None:
 
 @contextlib.contextmanager
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a cell's lease, after waiting for a live holder. Its file goes when the block ends well and stays when it fails."""
+    """Hold the lease on a cell's state folder, after calling `waiting` if another process has it.
+
+    The lease's file is deleted when the block succeeds and stays when it raises, see `was_left`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    file = _locked(folder / LEASE, waiting)
-    try:
+    with lock(folder / LEASE, waiting):
         yield
         (folder / LEASE).unlink()
-    finally:
-        file.close()
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a live process holds the cell's lease."""
-    try:
-        with open(folder / LEASE) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # there is none, or something else in its place
-        return False
-    return False
+    """Whether a running process holds the lease on this state folder."""
+    return is_locked(folder / LEASE)
 
 
 def was_left(folder: Path) -> bool:
-    """Whether a process began to train the cell and neither finished nor stopped on request."""
+    """Whether a process that trained the cell was killed or failed."""
     return (folder / LEASE).exists() and not is_held(folder)
-
-
-def _locked(path: Path, waiting: Callable[[], None]) -> IO[str]:
-    while True:
-        file = open(path, "a")  # noqa: SIM115 (closed by the caller, which ends the lease)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        file.close()  # the holder that we waited for removed the file: lock the new one

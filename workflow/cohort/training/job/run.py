@@ -16,11 +16,12 @@ import torch
 
 from cohort.cell.planned import Planned, frozen
 from cohort.core.errors import UserError
+from cohort.core.layout import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.job import checkpoint
-from cohort.training.job.gpus import placed
+from cohort.training.job.gpus import acquire_device
 from cohort.training.job.lease import (
     CHECKPOINT,
     FINISHED,
@@ -28,7 +29,6 @@ from cohort.training.job.lease import (
     PREVIOUS,
     lease,
     publish,
-    state_folder,
     tidy,
 )
 from cohort.training.job.progress import LogLines, Watch, describe
@@ -69,7 +69,7 @@ def train(
         finished = folder / FINISHED
         if not is_valid(finished, planned):
             finished.unlink(missing_ok=True)
-            with placed(device, jobs_per_gpu) as where:
+            with acquire_device(device, jobs_per_gpu) as where:
                 run = Run.begin(planned, folder / CHECKPOINT, where, trainer)
                 run.train(
                     checkpoint_seconds, until or run.last_round, watch or LogLines(run.last_round)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cohort.core.errors import UserError
 from cohort.plan import Plan
-from cohort.plan.expand import combinations
+from cohort.plan.axes import combinations
 from cohort.plan.scale import scaled, thinned
 
 PlanOf = Callable[..., Plan]
@@ -228,12 +228,12 @@ def test_full_scale_changes_nothing():
     )
 )
 def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]]):
-    found = [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
+    found = [tuple(cell.items()) for cell in combinations({"axes": axes})]
     size = 1
     for values in axes.values():
         size *= len(values)
     assert len(found) == len(set(found)) == size
-    assert found == [tuple(cell.items()) for cell in combinations({"axes": axes}, "here")]
+    assert found == [tuple(cell.items()) for cell in combinations({"axes": axes})]
 
 
 def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanOf):

@@ -1,0 +1,64 @@
+"""The command line before it does anything: help, unknown commands, and what it imports."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cohort.commands.cli import COMMANDS, main
+from tests.house import ROOT
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+HEAVY = ("torch", "pandas", "matplotlib", "scipy", "sklearn")
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command imports, whatever its exit status."""
+    code = (
+        "import sys\nfrom cohort.commands.cli import main\n"
+        f"try: main({list(arguments)})\nexcept SystemExit: pass\nprint(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["show", "--help"]])
+def test_help_imports_neither_planning_nor_a_heavy_package(arguments: list[str]):
+    found = imported(*arguments)
+    assert not found & {*HEAVY, "cohort.plan", "cohort.pipeline"}
+    used = {f"cohort.commands.{name}" for name in COMMANDS} & found
+    assert used == ({f"cohort.commands.{arguments[0]}"} if arguments[0] in COMMANDS else set())
+
+
+@pytest.mark.parametrize("command", ["status", "cost"])
+def test_status_and_cost_import_no_heavy_package(command: str, project: Path):
+    assert not imported(command) & set(HEAVY)
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for name, line in COMMANDS.items():
+        assert f"{name} {line}" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_module(name: str):
+    module = importlib.import_module(f"cohort.commands.{name}")
+    assert callable(module.add_arguments) and callable(module.run)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--config"], ["stats"], ["--", "show"]])
+def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and "usage: cohort" in capsys.readouterr().err

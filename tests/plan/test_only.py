@@ -1,0 +1,116 @@
+"""`only`: held against the studies that are asked for, by their own labels and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cohort.core.errors import UserError
+from cohort.pipeline.targets import targets
+from cohort.plan import Plan, load
+from tests.plan.conftest import FIXED, SETTINGS
+
+PlanOf = Callable[[str], Plan]
+
+
+@pytest.fixture
+def plan_of(project: Path) -> PlanOf:
+    """Two listed studies and one that only a target names, with strategies of their own."""
+    for name, strategies in (
+        ("first", ["fedavg", "loss"]),
+        ("second", ["fedavg", "fedentopt"]),
+        ("unlisted", ["skewed"]),
+    ):
+        axes = FIXED | {"strategy": strategies, "seed": [0, 1]}
+        study = {"title": name, "settings": SETTINGS, "experiments": {"main": {"axes": axes}}}
+        study["figures"] = {
+            "fig1": {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
+            | {"hue": "strategy"}
+        }
+        Path(f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
+    return lambda only: load({"studies": ["first", "second"], "only": only})
+
+
+def cells(plan: Plan, target: str) -> list[tuple[str, int]]:
+    """The strategy and seed of each record that a target asks for, which are all its files."""
+    files = dict(targets(plan))[target](None)
+    by_path = {planned.path: planned.settings for planned in plan.cells.values()}
+    found = [by_path[path] for path in files]
+    return [(settings["strategy"], settings["seed"]) for settings in found]
+
+
+def test_a_named_study_is_held_against_its_own_cells(plan_of: PlanOf):
+    plan = plan_of("strategy=skewed,seed=1")
+    assert cells(plan, "unlisted") == [("skewed", 1)]
+    assert cells(plan, "unlisted_fig1") == [("skewed", 1)]
+
+
+def test_listed_studies_are_taken_together(plan_of: PlanOf):
+    assert cells(plan_of("strategy=loss,seed=0"), "all") == [("loss", 0)]
+    plan = plan_of("strategy=loss|fedentopt,seed=0")
+    assert cells(plan, "all") == [("loss", 0), ("fedentopt", 0)]
+    assert {study for study, _ in plan.rows(plan.listed)} == {"first", "second"}
+    assert {study for study, _ in plan_of("strategy=loss").rows(plan.listed)} == {"first"}
+
+
+@pytest.mark.parametrize("target", ["first", "first_fig1"])
+def test_a_study_without_such_cells(plan_of: PlanOf, target: str):
+    with pytest.raises(
+        SystemExit,
+        match=re.escape("error: only strategy=fedentopt matches no cell of first (allowed: "),
+    ):
+        cells(plan_of("strategy=fedentopt"), target)
+
+
+@pytest.mark.parametrize(
+    ("only", "target", "sentence"),
+    [
+        (
+            "strategy=skewd",
+            "unlisted",
+            "only strategy=skewd matches no cell of unlisted; did you mean 'skewed'?",
+        ),
+        (
+            "strategy=fedavg|los",
+            "first",
+            "only strategy=los matches no cell of first; did you mean 'loss'?",
+        ),
+        (
+            "strategy=skewed",
+            "all",
+            "only strategy=skewed matches no cell of first or second (allowed: ",
+        ),
+        (
+            "strategi=skewed",
+            "unlisted",
+            "only strategi=skewed: unlisted has no label 'strategi'; did you mean 'strategy'?",
+        ),
+        ("seed=2", "all", "only seed=2 matches no cell of first or second (allowed: 0, 1)"),
+    ],
+)
+def test_mistakes_in_one_sentence(plan_of: PlanOf, only: str, target: str, sentence: str):
+    with pytest.raises(SystemExit, match=re.escape(f"error: {sentence}")):
+        cells(plan_of(only), target)
+
+
+def test_values_that_no_cell_has_together(project: Path):
+    blocks = {
+        "one": {"axes": FIXED | {"strategy": ["loss"], "seed": [0]}},
+        "two": {"axes": FIXED | {"strategy": ["fedavg"], "seed": [1]}},
+    }
+    study = {"title": "A study", "settings": SETTINGS, "experiments": blocks}
+    Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
+    plan = load({"studies": "study", "only": "strategy=loss,seed=1"})
+    with pytest.raises(
+        UserError, match="only strategy=loss,seed=1 matches no cell of study: each value occurs"
+    ):
+        plan.digests("study")
+
+
+def test_a_text_that_is_no_choice(project: Path):
+    with pytest.raises(UserError, match="only 'fedavg': 'fedavg' must be LABEL=VALUE"):
+        load({"only": "fedavg"})

@@ -1,0 +1,17 @@
+"""`cohort draw`: preview a study from the records and checkpoints that exist."""
+
+from __future__ import annotations
+
+import argparse
+
+from cohort.commands.planning import add_studies, load_plan
+from cohort.pipeline.preview import draw_partial
+
+add_arguments = add_studies
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw the studies and print the paths of their reports."""
+    plan = load_plan(options)
+    for study in dict.fromkeys(study for study, _ in plan.rows(plan.listed)):
+        print(draw_partial(plan, study))

@@ -1,0 +1,126 @@
+"""The specs that drawing, tabulating, judging and reporting get: plain data, ready for JSON.
+
+`layout` says where the files lie; the plan's own if it is not given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from cohort.core.layout import Layout, experiment_plan_file
+from cohort.metrics.paper import paper_file
+from cohort.plan import Plan, Study
+from cohort.tables.sizes import needs_no_runs
+from cohort.training.procedures import parse_procedure
+
+Spec = dict[str, Any]
+
+
+def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
+    """The cells of an experiment with their labels, for `collect`."""
+    cells = []
+    for row in plan.study(study).experiments[experiment].rows:
+        planned = plan.cells[row.digest]
+        cell = {"digest": row.digest, "path": planned.path, "labels": row.labels}
+        generated = planned.settings.get("generated")
+        cells.append(cell | ({"generated": True} if generated else {}))
+    return {"study": study, "experiment": experiment, "cells": cells}
+
+
+def experiment_file(content: Spec) -> str:
+    """The file that an experiment's plan is frozen in. Its name holds a digest of the content."""
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+    return experiment_plan_file(content["study"], content["experiment"], digest)
+
+
+def spec_of(plan: Plan, study: str, name: str) -> Spec:
+    """The spec of a figure or table: its entry in the study, and how to show its values."""
+    spec = plan.study(study).drawn()[name]
+    paper = paper_file(study, spec)
+    return {
+        **spec,
+        "study": study,
+        "name": name,
+        "scale": plan.scale,
+        "look": look(plan, study, spec["experiment"]),
+        **({"paper_values": str(paper)} if paper else {}),
+    }
+
+
+def look(plan: Plan, study: str, experiment: str) -> Spec:
+    """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
+
+    A strategy keeps its place in config/strategies.yaml, and with it its color in every figure.
+    """
+    found = plan.study(study).experiments[experiment]
+    places = {name: place for place, name in enumerate(plan.strategies)}
+    names = found.axes["strategy"]
+    procedures = {plan.cells[row.digest].settings["procedure"] for row in found.rows}
+    round_names = {parse_procedure(name).round_name for name in procedures}
+    return {
+        "orders": found.axes,
+        "styles": {name: places[name] for name in names},
+        "titles": titles(plan, study, names),
+        "round": round_names.pop() if len(round_names) == 1 else "Round",
+    }
+
+
+def titles(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
+    own = plan.study(study).titles
+    known = {name: plan.strategies[name]["title"] for name in strategies}
+    return own | {"strategy": known | own.get("strategy", {})}
+
+
+def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
+    """The spec of a study's claims."""
+    study, layout = plan.study(name), layout or plan.layout
+    return {
+        "study": name,
+        "scale": plan.scale,
+        "claims": study.claims,
+        "titles": titles(plan, name, study.strategies(study.claimed())),
+        "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
+    }
+
+
+def page_spec(plan: Plan, names: list[str], layout: Layout | None = None) -> Spec:
+    """The spec of the report on these studies."""
+    layout = layout or plan.layout
+    studies = [_study_spec(plan, plan.study(name), layout) for name in names]
+    return {"scale": plan.scale, "notes": plan.notes, "studies": studies}
+
+
+def _study_spec(plan: Plan, study: Study, layout: Layout) -> Spec:
+    figures = [
+        _entry(study, name, spec, layout) | {"files": layout.figure(study.name, name)}
+        for name, spec in study.figures.items()
+    ]
+    tables = [
+        _entry(study, name, spec, layout)
+        | {"files": layout.table(study.name, name)}
+        | {key: spec[key] for key in ("kind", "joined") if key in spec}
+        for name, spec in study.tables.items()
+    ]
+    return {
+        "name": study.name,
+        "title": study.title,
+        "description": study.description,
+        "figures": figures,
+        "tables": tables,
+        "titles": titles(plan, study.name, study.strategies(study.experiments)),
+        "claims": layout.claims(study.name) if study.claims else [],
+    }
+
+
+def _entry(study: Study, name: str, spec: Spec, layout: Layout) -> Spec:
+    needs_runs = not needs_no_runs(spec)
+    return {
+        "name": name,
+        "title": spec.get("title", name),
+        "caption": spec.get("caption", ""),
+        "metrics": layout.metrics(study.name, spec["experiment"]) if needs_runs else "",
+    }

@@ -1,0 +1,99 @@
+"""The named targets: `all`, each study, and each of its figures and tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from cohort.core.errors import UserError
+from cohort.core.layout import CLAIMS_TABLE
+from cohort.pipeline.stages import Files, Wildcards, all_drawn, drawn_files, records
+from cohort.plan import Plan, all_studies, drawn_names
+from cohort.tables.sizes import needs_no_runs
+
+Target = Callable[[Wildcards], Files]
+
+
+def targets(
+    plan: Plan | None, check: Callable[[], None] | None = None
+) -> Iterator[tuple[str, Target]]:
+    """The name of each target and the function that returns its files; none in a cluster's job.
+
+    Snakemake calls such a function before it considers any job, and only for the targets that were
+    asked for: then their study is planned, and `check` is called.
+    """
+    if plan is None:
+        return
+    found = _Targets(plan)
+    yield "all", _exiting(found.everything, check)
+    for study in all_studies():
+        yield study, _exiting(partial(found.studies, [study]), check)
+        for name in drawn_names(study):
+            yield f"{study}_{name}", _exiting(partial(found.drawn, study, name), check)
+
+
+def _exiting(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
+    """A target that ends Snakemake on a UserError; Snakemake itself would print a traceback."""
+
+    def target(wildcards: Wildcards) -> Files:
+        try:
+            if check is not None:
+                check()
+            return files()
+        except UserError as error:
+            sys.exit(f"error: {error}")
+
+    return target
+
+
+class _Targets:
+    """The files of each target; with `only`, the records that it allows and nothing else."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.only = plan, bool(plan.config.get("only"))
+
+    def everything(self) -> Files:
+        """The report on the listed studies, and all that is behind it."""
+        report = [] if self.only else [self.plan.layout.report()]
+        return [*report, *self.studies(self.plan.listed)]
+
+    def studies(self, names: list[str]) -> Files:
+        """The metrics, figures, tables and claims of these studies, and missing records."""
+        if self.only:
+            return [self.plan.cells[digest].path for digest in self.plan.digests(*names)]
+        files = []
+        for study in map(self.plan.study, names):
+            files += self._measured(study.name, study.experiments) + all_drawn(self.plan, study)
+        return files
+
+    def drawn(self, study_name: str, name: str) -> Files:
+        """A figure, a table or the claims, and missing records behind it."""
+        study = self.plan.study(study_name)
+        spec = study.drawn().get(name)
+        if spec is None and name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
+            return []
+        if spec is None:
+            experiments = study.claimed()
+        else:
+            experiments = [] if needs_no_runs(spec) else [spec["experiment"]]
+        if self.only:
+            rows = self.plan.rows([study_name])
+            wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
+            return list(dict.fromkeys(self.plan.cells[row.digest].path for row in wanted))
+        return self._measured(study_name, experiments) + drawn_files(self.plan, study, name)
+
+    def _measured(self, study: str, experiments: Iterable[str]) -> Files:
+        """The metrics of these experiments, and the missing records under metrics that exist.
+
+        Snakemake would not notice those: it asks for a record only to make the metrics.
+        """
+        files = []
+        for experiment in experiments:
+            metrics = self.plan.layout.metrics(study, experiment)
+            files.append(metrics)
+            if os.path.exists(metrics):
+                found = records(self.plan, study, experiment)
+                files += [record for record in found if not os.path.exists(record)]
+        return files

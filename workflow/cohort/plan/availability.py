@@ -1,0 +1,108 @@
+"""Skip cells whose data set is behind a login and not here, with a note, not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned
+from cohort.core.errors import UserError
+from cohort.data.places import check_given, in_mirror
+from cohort.plan.resolution import Resolver
+from cohort.plan.study import Experiment, Study
+
+
+def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
+    """A note for each experiment with cells on generated stand-in data."""
+    for name, experiment in study.experiments.items():
+        cells = [resolver.cells[row.digest].settings for row in experiment.rows]
+        if generated := [settings["dataset"] for settings in cells if settings.get("generated")]:
+            datasets = ", ".join(dict.fromkeys(generated))
+            yield (
+                f"{study.name}.{name}: {len(generated)} of {len(cells)} cells are of generated "
+                f"stand-in data ({datasets}): their numbers are no reproduction of any paper"
+            )
+
+
+class Availability:
+    """Which data sets can be had: downloaded, or provided by the user."""
+
+    def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
+        self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
+        self._logins = {
+            name: file["login"]
+            for name, facts in datasets.items()
+            for file in facts["files"].values()
+            if "login" in file
+        }
+        self._known: dict[str, bool] = {}
+        for dataset, path in self._paths.items():
+            if dataset not in self._logins:
+                raise UserError(
+                    f"config/config.yaml or --config: data_paths.{dataset} is given, but only data "
+                    "sets behind a login are taken from there "
+                    f"({', '.join(self._logins) or 'none'}); "
+                    "name a folder with its files as data_mirror"
+                )
+            check_given(dataset, path)
+
+    def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
+        """The study without the cells whose data are not available, and a note on each experiment.
+
+        Cells that have a record stay; figures and tables that lose all their cells go.
+        """
+        experiments, notes = {}, []
+        for name, experiment in study.experiments.items():
+            missing = self._missing(experiment, resolver)
+            kept = [row for row in experiment.rows if row.digest not in missing]
+            if kept:
+                experiments[name] = replace(experiment, rows=kept)
+            if missing:
+                lost = [
+                    drawn
+                    for drawn, spec in study.drawn().items()
+                    if spec["experiment"] == name and not kept
+                ]
+                notes.append(
+                    f"{study.name}.{name}: {len(missing)} of {len(experiment.rows)} cells skipped: "
+                    + self._reason(cell.settings["dataset"] for cell in missing.values())
+                    + (f" ({', '.join(lost)} cannot be drawn)" if lost else "")
+                )
+        figures, tables = (
+            {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
+            for drawn in (study.figures, study.tables)
+        )
+        return replace(study, experiments=experiments, figures=figures, tables=tables), notes
+
+    def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Planned]:
+        """The cells without data and without record, by digest."""
+        data = {planned.path: planned for planned in resolver.data.values()}
+        cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
+        return {
+            digest: cell
+            for digest, cell in cells.items()
+            if not self._is_available(data[cell.inputs["data"]]) and not Path(cell.path).exists()
+        }
+
+    def _is_available(self, data: Planned) -> bool:
+        dataset = data.settings["dataset"]
+        if dataset not in self._known:
+            self._known[dataset] = (
+                dataset not in self._logins or dataset in self._paths or self._is_here(data)
+            )
+        return self._known[dataset]
+
+    def _is_here(self, data: Planned) -> bool:
+        """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
+        missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
+        return Path(data.path).exists() or all(
+            in_mirror(self._mirror, {file.name}) for file in missing
+        )
+
+    def _reason(self, datasets: Iterable[str]) -> str:
+        """`pacs is behind a login (https://...); set data_paths`."""
+        names = dict.fromkeys(datasets)
+        listed = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in names)
+        return f"{listed}; set data_paths"

@@ -1,0 +1,87 @@
+"""Refuse settings that cannot be trained together, before any job starts.
+
+Each check takes a cell's settings (with its strategy's parts) and the facts of its data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cohort.core.components import build
+from cohort.core.errors import UserError
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.facts import USUAL
+from cohort.data.sampling import scaled_count
+from cohort.models import MODELS
+from cohort.needs import NEEDS
+from cohort.partition import parse_name
+from cohort.partition.scheme import Scheme
+from cohort.plan.errors import refused
+from cohort.selection import SELECTORS
+from cohort.training.participation import parse_participation
+from cohort.training.procedures import parse_procedure
+
+Settings = Mapping[str, Any]
+Facts = Mapping[str, Any]
+
+
+def check_partition(settings: Settings, facts: Facts) -> Scheme:
+    """The partition's scheme. Refuse one that cannot deal this data set to so many clients."""
+    dataset, samples, validation = (settings[key] for key in ("dataset", "samples", "validation"))
+    left = scaled_count(facts["train"], samples) - scaled_count(validation, samples)
+    if left < 1:
+        raise UserError(
+            f"validation is {validation}, but {dataset} has only {facts['train']} "
+            "training samples to share"
+        )
+    with refused(f"partition '{settings['partition']}' of {dataset} is impossible: "):
+        scheme = parse_name(settings["partition"])
+        scheme.scaled(samples).check(
+            facts["classes"], settings["clients"], left, facts.get("groups")
+        )
+    return scheme
+
+
+def check_shape(settings: Settings, facts: Facts) -> None:
+    """Refuse a model or augmentation that does not take samples of this kind and shape."""
+    kind = facts.get("kind", USUAL["kind"])
+    model, augmentation = MODELS[settings["model"]](), AUGMENTATIONS[settings["augmentation"]]()
+    for part, component in (("model", model), ("augmentation", augmentation)):
+        with refused(f"{part} '{component.name}' cannot take {settings['dataset']}: "):
+            if kind not in component.kinds:
+                raise ValueError(f"takes {' or '.join(component.kinds)}, not {kind}")
+            component.check(tuple(facts["shape"]))
+
+
+def check_cohort(settings: Settings, facts: Facts) -> None:
+    """Refuse too large a cohort or reserve, or a selector that cannot select this cohort."""
+    strategy, clients, cohort, reserve, samples = (
+        settings[key] for key in ("strategy", "clients", "cohort", "reserve", "samples")
+    )
+    selector = build(SELECTORS, settings["selector"])
+    test = scaled_count(facts["test"], samples)
+    if cohort > clients:
+        raise UserError(f"cohort is {cohort}, but there are only {clients} clients")
+    if scaled_count(reserve, samples) >= test:
+        raise UserError(
+            f"reserve is {reserve}, but {settings['dataset']} has only {test} test samples, "
+            "of which some must be left"
+        )
+    if any(NEEDS[need].reserved for need in selector.needs) and reserve == 0:
+        raise UserError(
+            f"strategy '{strategy}' evaluates reserved samples, so reserve must be at least 1"
+        )
+    with refused(f"strategy '{strategy}' is impossible: "):
+        selector.check(clients, cohort)
+
+
+def check_procedure(settings: Settings, facts: Facts) -> None:
+    """Refuse settings that the procedure, the participation or the optimizer does not take."""
+    if settings["optimizer"] == "adam" and settings["momentum"]:
+        raise UserError(f"momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
+    if settings["evaluate_holdout"] and not settings["holdout"]:
+        raise UserError("evaluate_holdout needs samples that clients hold out: set holdout above 0")
+    with refused(f"procedure '{settings['procedure']}' "):
+        parse_participation(settings["participation"])
+        parse_procedure(settings["procedure"]).check(settings)

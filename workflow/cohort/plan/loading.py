@@ -1,0 +1,144 @@
+"""Load the config and plan the cells of its studies: one `load` for Snakemake and the command line.
+
+Planning reads YAML files and nothing else, except that it checks whether data sets behind a login
+are available.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned
+from cohort.core.errors import UserError
+from cohort.core.layout import CLAIMS_TABLE, Layout
+from cohort.plan.availability import Availability, generated_notes
+from cohort.plan.axes import Values
+from cohort.plan.errors import located
+from cohort.plan.expansion import expand_study
+from cohort.plan.only import check_only, is_wanted, parse_only
+from cohort.plan.resolution import Resolver
+from cohort.plan.scale import FULL
+from cohort.plan.study import Row, Study
+from cohort.plan.validation import Validator
+from cohort.plan.yaml_files import read_yaml
+
+CONFIG = Path("config")
+WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
+
+
+class Plan:
+    """The cells, shards and data of studies at a scale, by digest.
+
+    A study is expanded when it is first asked for. `notes` say what was left out of a study and
+    why; `on_note` is called with each one that is found from then on.
+    """
+
+    def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
+        self.config, self.scale, self.scales = config, config["scale"], list(scales)
+        self.layout = Layout(self.scale)
+        self.datasets, self.strategies = (
+            validator.read(CONFIG / f"{name}.yaml", name) for name in ("datasets", "strategies")
+        )
+        self.studies: dict[str, Study] = {}
+        self.notes: list[str] = []
+        self.on_note: Callable[[str], None] = lambda note: None
+        self._scale = scales[self.scale]
+        names = {
+            "dataset": list(self.datasets),
+            "strategy": list(self.strategies),
+            "scale": [name for name in scales if name != FULL],
+        }
+        self._validator = Validator(CONFIG / "schemas", names)
+        self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
+        self.cells, self.shards = self._resolver.cells, self._resolver.shards
+        self.data = self._resolver.data
+        self._availability = Availability(self.datasets, config)
+        self._only = parse_only(config.get("only", ""))
+
+    @property
+    def listed(self) -> list[str]:
+        """The studies that the config lists."""
+        listed = self.config["studies"]
+        return [listed] if isinstance(listed, str) else listed
+
+    def study(self, name: str) -> Study:
+        """A study, expanded at the config's scale. A mistake in its file is a UserError."""
+        if name not in self.studies:
+            file = study_file(name)
+            text = self._validator.read(file, "study")
+            study, notes = expand_study(file, text, self.scale, self._scale, self._resolver)
+            study, skipped = self._availability.filter(study, self._resolver)
+            self.studies[name] = study
+            notes += [*skipped, *generated_notes(study, self._resolver)]
+            self.notes += notes
+            for note in notes:
+                self.on_note(note)
+        return self.studies[name]
+
+    def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
+        """The cells that the config's `only` allows, by study and experiment.
+
+        Experiments without such cells are left out. Raise a UserError where `only` names a label or
+        value that none of these studies has.
+        """
+        studies = [self.study(name) for name in names]
+        check_only(self._only, studies)
+        found = {
+            (study.name, name): [row for row in experiment.rows if is_wanted(row, self._only)]
+            for study in studies
+            for name, experiment in study.experiments.items()
+        }
+        return {key: rows for key, rows in found.items() if rows or not self._only}
+
+    def digests(self, *names: str) -> list[str]:
+        """The digests of the cells that `rows` finds, each once."""
+        found = (row.digest for rows in self.rows(names).values() for row in rows)
+        return list(dict.fromkeys(found))
+
+    def plan_shards(self, settings: Values) -> Planned:
+        """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""
+        self._validator.check_part(settings, "settings")
+        return self._resolver.plan_shards(settings)
+
+
+def load(overrides: Mapping[str, Any] | None = None) -> Plan:
+    """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
+    config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
+    scales = read_yaml(CONFIG / "scales.yaml")
+    validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
+    with located(CONFIG / "scales.yaml"):
+        validator.check(scales, "scales")
+    with located(f"{CONFIG / 'config.yaml'} or --config"):
+        validator.check(config, "config")
+    plan = Plan(config, scales, validator)
+    for name in plan.listed:
+        plan.study(name)
+    return plan
+
+
+def study_file(name: str) -> Path:
+    """The file of a study."""
+    return CONFIG / "studies" / f"{name}.yaml"
+
+
+def all_studies() -> list[str]:
+    """The names of all studies; files with other names, such as an editor's, are ignored."""
+    names = (file.stem for file in (CONFIG / "studies").glob("*.yaml"))
+    return sorted(name for name in names if re.fullmatch(WORD, name))
+
+
+def drawn_names(study: str) -> list[str]:
+    """The names of a study's figures, tables and claims, without expanding it.
+
+    Empty where its file cannot be read: expanding it says why.
+    """
+    try:
+        content = read_yaml(study_file(study))
+        names = [*content.get("figures", {}), *content.get("tables", {})]
+        names += [CLAIMS_TABLE] if content.get("claims") else []
+        return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
+    except (UserError, AttributeError, TypeError):
+        return []

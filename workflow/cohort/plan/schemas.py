@@ -1,0 +1,158 @@
+"""JSON Schemas of the config's parts, derived from the components themselves.
+
+The schemas in config/schemas refer to them as `cohort:settings`, `cohort:selector` and so on, so a
+new component or parameter needs no edit there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cohort.cell.settings import Settings
+from cohort.claims import CLAIMS
+from cohort.core.components import Component, schema_of
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.parsers import PARSERS
+from cohort.figures import KINDS
+from cohort.metrics.names import SERIES
+from cohort.models import MODELS
+from cohort.selection import SELECTORS
+from cohort.tables.sizes import Sizes
+from cohort.tables.spec import Table
+from cohort.training.objectives import OBJECTIVES
+from cohort.training.servers import SERVERS
+
+Schema = dict[str, Any]
+
+PARTS: dict[str, Mapping[str, type[Component]]] = {
+    "selector": SELECTORS,
+    "objective": OBJECTIVES,
+    "server": SERVERS,
+}
+"""The parts of a strategy, each with the components that it may name."""
+
+SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+CHEAPER = {
+    "rounds": SHARE,
+    "samples": SHARE,
+    "stretched": {"type": "boolean"},
+    "seeds": {"type": "integer", "minimum": 1},
+    "thin": {"type": "boolean"},
+    "without": {"type": "array", "items": {"$ref": "cohort:match"}},
+    "except": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "given": {"$ref": "cohort:match", "minProperties": 1},
+                "rounds": SHARE,
+                "samples": SHARE,
+            },
+            "required": ["given"],
+            "additionalProperties": False,
+        },
+    },
+}
+NAME = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9][A-Za-z0-9 .=+()/_-]{0,39}$",
+    "description": "a name of up to 40 letters, digits and . = + ( ) / _ -",
+}
+FRAME = {
+    "experiment": {"type": "string"},
+    "title": {"type": "string"},
+    "caption": {"type": "string"},
+}
+"""What every figure and table may have, whatever its kind."""
+
+
+def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
+    """The schemas of `cohort:...`. `names` lists the data sets, strategies, studies and scales."""
+    words = {
+        "model": list(MODELS),
+        "augmentation": list(AUGMENTATIONS),
+        "dataset": list(PARSERS),
+        **names,
+    }
+    settings = _settings(words)
+    labels = settings | {SERIES: NAME}
+    titles = {key: {"type": "object", "additionalProperties": NAME} for key in labels}
+    return {
+        "settings": _closed(settings),
+        "axes": _closed({key: _list_of(schema) for key, schema in labels.items()}),
+        "paired": _closed({key: _list_with_null(schema) for key, schema in labels.items()}),
+        "match": _closed({key: _one_or_list(schema) for key, schema in labels.items()}),
+        "cheaper": _closed(CHEAPER),
+        "titles": _closed(titles),
+        **{part: _named(components, "name") for part, components in PARTS.items()},
+        "figure": _named(KINDS, "kind", FRAME),
+        "table": _table(),
+        "claim": _named(CLAIMS, "kind"),
+        **{
+            word: {"type": "string", "enum": words.get(word, [])}
+            for word in ("dataset", "strategy", "study", "scale")
+        },
+    }
+
+
+def _settings(words: Mapping[str, list[str]]) -> Schema:
+    """The settings of a cell, and the parameters of its strategy's parts (`selector.buffer`).
+
+    Parameters may have any value here: they are checked later, when the component is known.
+    """
+    settings: Schema = schema_of(Settings)["properties"]
+    settings |= {
+        key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings
+    }
+    for part, components in PARTS.items():
+        for component in components.values():
+            settings |= {f"{part}.{key}": {} for key in schema_of(component)["properties"]}
+    return settings
+
+
+def _list_of(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True}
+
+
+def _list_with_null(schema: Schema) -> Schema:
+    return {"type": "array", "items": {"if": {"type": "null"}, "else": schema}, "minItems": 1}
+
+
+def _one_or_list(schema: Schema) -> Schema:
+    return {"if": {"type": "array"}, "then": _list_of(schema), "else": schema}
+
+
+def _closed(properties: Mapping[str, Any]) -> Schema:
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False}
+
+
+def _named(
+    components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
+) -> Schema:
+    """A mapping whose `key` names a component and whose other keys are its parameters."""
+    cases = []
+    for name, component in components.items():
+        schema = schema_of(component)
+        schema["properties"] = {key: {}} | dict(frame or {}) | schema["properties"]
+        cases.append(
+            {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema}
+        )
+    return {
+        "type": "object",
+        "properties": {key: {"enum": list(components)}},
+        "required": [key, *(["experiment"] if frame else [])],
+        "allOf": cases,
+    }
+
+
+def _table() -> Schema:
+    schema = schema_of(Table)
+    schema["properties"] = FRAME | schema["properties"]
+    schema["required"] = ["experiment", *schema["required"]]
+    return {
+        "type": "object",
+        "if": {"required": ["kind"]},
+        "then": _named({Sizes.name: Sizes}, "kind", FRAME),
+        "else": schema,
+    }
