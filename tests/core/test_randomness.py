@@ -19,9 +19,9 @@ from cohort.data import sampling
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.partition import deal
-from cohort.training import orders, task
+from cohort.training import gathering, local_work, task
 from cohort.training.evaluation import fingerprint
-from cohort.training.procedures import federated
+from cohort.training.procedures.federated import Federated, rounds
 from cohort.training.trainers import base, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
@@ -133,7 +133,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (deal, sampling, federated, base, orders):
+    for module in (deal, sampling, rounds, base, local_work, gathering):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
@@ -191,7 +191,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
         (4, "initial weights", 0, 0),
     } | {(0, word, 0, 0) for word in ("train share", "test share", "reserve")}
     asked.clear()
-    states = list(federated.Federated().rounds(loaded, federated.Federated().begin(loaded)))
+    states = list(Federated().rounds(loaded, Federated().begin(loaded)))
     pairs = [
         (round, int(client))
         for round, cohort in enumerate(states[-1].history.cohorts, start=1)
@@ -199,11 +199,11 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     ]
     assert len(set(pairs)) == 4
     local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
-    rounds = {(4, "selection", 0, 0), (4, "stragglers", 0, 0)}
-    rounds |= {
+    by_round = {(4, "selection", 0, 0), (4, "stragglers", 0, 0)}
+    by_round |= {
         (4, word, round, 0) for word in ("selection", "answers", "stragglers") for round in (1, 2)
     }
-    assert asked == rounds | local
+    assert asked == by_round | local
 
 
 def test_initial_model_depends_on_the_seed_and_not_on_the_strategy(

@@ -251,7 +251,7 @@ def print_grouped(**changes: Any) -> None:
     planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
 
     class Plan:
-        def shards_of(self, settings: dict[str, Any], where: str) -> Planned:
+        def plan_shards(self, settings: dict[str, Any]) -> Planned:
             return planned
 
     print_shards(Plan(), planned.settings)
