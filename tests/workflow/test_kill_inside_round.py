@@ -1,0 +1,86 @@
+"""Cells that are killed or stopped inside a round end as if undisturbed, whatever the procedure."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cohort.records.record import read
+from tests.workflow.conftest import Project, wait_for
+from tests.workflow.test_kill import assert_same_numbers, made_once, run_by_hand
+
+KILLS = 3
+CELLS = {
+    "federated": {"J": "J2000", "settings": {"rounds": 3, "momentum": 0.5}},
+    "centralized": {
+        "J": "J1e",
+        "settings": {
+            "rounds": 3,
+            "batch": 1,
+            "clients": 1,
+            "cohort": 1,
+            "momentum": 0.5,
+            "procedure": "centralized",
+            "schedule": "onecycle",
+        },
+    },
+    "concat": {"J": "J2000", "settings": {"rounds": 3, "procedure": "concat-2", "momentum": 0.5}},
+}
+
+
+def long_rounds(project: Project, procedure: str) -> tuple[str, Path]:
+    """A cell whose rounds take seconds, and its record's path."""
+    spec, study = CELLS[procedure], project.study()
+    study["settings"] |= spec["settings"]
+    axes = {"partition": ["iid"], "J": [spec["J"]], "strategy": ["fedavg"], "seed": [0]}
+    study["experiments"] = {"one": {"axes": axes}}
+    del study["figures"], study["tables"]
+    project.write(study)
+    output = project.snakemake("-n", "--quiet", "host")
+    path = next(
+        word for word in output.split() if word.startswith("results/cells") and word.endswith(".h5")
+    )
+    return path, project.root / path
+
+
+@pytest.mark.parametrize("procedure", list(CELLS))
+def test_killed_inside_a_round(procedure: str, fresh: Project):
+    cell, record = long_rounds(fresh, procedure)
+    undisturbed = made_once(fresh, cell, record)
+    checkpoint = record.with_suffix(".state") / "checkpoint.safetensors"
+    rng = random.Random(time.time_ns())
+    for _ in range(KILLS):
+        process = run_by_hand(fresh, cell)
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        wait_for(
+            lambda before=before: checkpoint.exists() and checkpoint.stat().st_mtime_ns > before
+        )
+        time.sleep(rng.uniform(0, 0.2))
+        process.kill()
+        process.wait()
+        assert not record.exists(), "the cell was over before it could be killed"
+
+    process = run_by_hand(fresh, cell)
+    wait_for(lambda: "saved inside round" in read_some(process))
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, output
+    assert re.search(r"stopped inside round \d: .*, by signal SIGTERM; start again", output), output
+
+    process = run_by_hand(fresh, cell)
+    output, _ = process.communicate()
+    assert process.returncode == 0 and "resume inside round" in output, output
+    assert_same_numbers(undisturbed, read(record))
+    assert not record.with_suffix(".state").exists()
+
+
+def read_some(process) -> str:
+    """The next line of a process's output."""
+    line = process.stdout.readline()
+    assert line or process.poll() is None, "the process ended"
+    return line
