@@ -68,9 +68,7 @@ class PerStep(ServerRule):
 
 
 def trainer_of(task: Task) -> SerialTrainer:
-    return SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    return trainer_of(task)
 
 
 def run(task: Task) -> list[tuple[Weights, RunState]]:

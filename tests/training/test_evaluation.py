@@ -5,10 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import nn
-
-from cohort.training import evaluation
-from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
 from cohort.training.needs import (
     Lookout,
     bytes_each,
@@ -17,6 +13,10 @@ from cohort.training.needs import (
     reserved_loss,
     soft_labels,
 )
+from torch import nn
+
+from cohort.training import evaluation
+from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer

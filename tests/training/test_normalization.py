@@ -28,7 +28,6 @@ from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples, small_task
 
@@ -45,9 +44,7 @@ def network() -> nn.Module:
 def trained(
     task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None
 ) -> Updates:
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = trainer_of(task)
     return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
 
 

@@ -29,10 +29,9 @@ from cohort.training.procedures.concat.network import part, prefix_of
 from cohort.training.procedures.federated import Federated
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
-from tests.training.small_task import plain_samples, small_model, small_task
 from tests.training.procedures.test_concatenated import dropped_out
+from tests.training.small_task import plain_samples, small_model, small_task
 from tests.training.test_empty_clients import Planned
 
 CPU = torch.device("cpu")
@@ -105,9 +104,7 @@ def test_fedavg_runs_within_each_cluster():
     task = clustered_task(selector=Planned(cohorts=((0, 1, 2, 3, 4), (0, 1))), rounds=2)
     start = task.initial_weights()
     (weights, _), _ = states(task)
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = trainer_of(task)
     updates = trainer.train(start, np.arange(4), 1)
     for cluster, shares in ((0, {0: 2 / 3, 2: 1 / 3}), (1, {1: 8 / 13, 3: 5 / 13})):
         for name, tensor in part(weights, prefix_of(cluster)).items():
@@ -127,9 +124,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
     assert same(two, one)
     assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = trainer_of(task)
     assert same(part(three, prefix_of(1)), trainer.train(start, np.array([3]), 3).of_client(0))
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]

@@ -99,9 +99,7 @@ def assert_agree(model: nn.Module, **settings: Any) -> None:
         task, found = task_of(copy.deepcopy(model), dtype, **settings), []
         weights = task.initial_weights()
         for kind in (SerialTrainer, ChainedTrainer):
-            trainer = kind(
-                task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-            )
+            trainer = trainer_of(task, kind)
             found.append(trainer.train(weights, np.arange(3), 3))
         assert_same(*found, rtol=rtol)
         assert (found[0].distances(weights) > 1e-3).all()

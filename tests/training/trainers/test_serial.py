@@ -20,15 +20,12 @@ from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.procedures.federated import Federated
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import plain_samples, small_task
 
 
 def train(task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None) -> Updates:
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = trainer_of(task)
     return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
 
 
