@@ -1,4 +1,4 @@
-"""Slots of cards, with processes that hold stand-in cards: never too many on one, all in use, freed by a kill."""
+"""Slots of GPUs, held by processes on stand-in GPUs: never too many, all used, freed by a kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with slot(names, int(slots), waiting=lambda: print("waiting", flush=True), folde
 
 
 class Holder:
-    """A process that asks for a slot and holds it until it is let go."""
+    """A process that asks for a slot and holds it until `release`."""
 
     def __init__(self, folder: Path, slots: int, *names: str):
         self.output = folder.with_name(f"{folder.name}-{len(list(folder.parent.iterdir()))}.out")
@@ -46,10 +46,10 @@ class Holder:
         return self.output.read_text().split()
 
     @property
-    def card(self) -> str | None:
+    def gpu(self) -> str | None:
         return next((word for word in self.said if word != "waiting"), None)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.process.communicate()
 
     def kill(self) -> None:
@@ -73,59 +73,61 @@ def holder(tmp_path: Path) -> Iterator[Holding]:
         each.kill()
 
 
-def test_six_processes_on_two_cards_with_two_slots(holder: Holding):
+def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
     holders = [holder(2, "A", "B") for _ in range(6)]
     wait_for(lambda: all(each.said for each in holders))
-    assert Counter(each.card for each in holders) == {"A": 2, "B": 2, None: 2}
-    first = next(each for each in holders if each.card == "A")
+    assert Counter(each.gpu for each in holders) == {"A": 2, "B": 2, None: 2}
+    first = next(each for each in holders if each.gpu == "A")
     first.kill()
-    wait_for(lambda: sum(each.card is None for each in holders) == 1)
-    assert Counter(each.card for each in holders if each is not first) == {"A": 2, "B": 2, None: 1}
-    second = next(each for each in holders if each.card == "B")
-    second.let_go()
-    wait_for(lambda: all(each.card for each in holders))
-    assert Counter(each.card for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
-    assert sum(each.said.count("waiting") for each in holders) == 2  # each that waited said so once
+    wait_for(lambda: sum(each.gpu is None for each in holders) == 1)
+    assert Counter(each.gpu for each in holders if each is not first) == {"A": 2, "B": 2, None: 1}
+    second = next(each for each in holders if each.gpu == "B")
+    second.release()
+    wait_for(lambda: all(each.gpu for each in holders))
+    assert Counter(each.gpu for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
+    assert (
+        sum(each.said.count("waiting") for each in holders) == 2
+    )  # each waiting process printed one line
 
 
 def taken(*holders: Holder) -> str:
-    wait_for(lambda: all(each.card for each in holders))
-    return "".join(each.card or "" for each in holders)
+    wait_for(lambda: all(each.gpu for each in holders))
+    return "".join(each.gpu or "" for each in holders)
 
 
-def test_the_card_with_the_fewest_taken_slots_comes_first(holder: Holding):
+def test_the_gpu_with_the_fewest_taken_slots_comes_first(holder: Holding):
     order = []
     for names in ("ABC", "ABC", "BA", "ABC", "ABC"):
         order.append(holder(3, *names))
         taken(*order)
     assert (
         taken(*order) == "ABBCA"
-    )  # B and A hold one each when the third asks: the first of its own list
+    )  # B and A have one each when the third asks for the first of its own list
     order[1].kill()
     order[2].kill()
     assert taken(holder(3, "A", "B", "C")) == "B"
 
 
-def test_who_sees_one_card_waits_for_that_one(holder: Holding):
+def test_a_process_that_sees_one_gpu_waits_for_it(holder: Holding):
     other, mine = holder(1, "A", "B"), holder(1, "B", "A")
     assert taken(other, mine) == "AB"
     late = holder(1, "B")
     wait_for(lambda: late.said)
-    other.let_go()
+    other.release()
     freed = holder(1, "A", "B")
     assert taken(freed) == "A" and late.said == ["waiting"]
-    mine.let_go()
+    mine.release()
     assert taken(late) == "B"
 
 
-def test_who_wants_a_card_alone_waits_until_it_is(holder: Holding):
-    """Two working directories may ask for different numbers of slots: nobody joins where more hold the card than he would have."""
+def test_a_process_that_wants_a_gpu_alone_waits_until_it_is_free(holder: Holding):
+    """Two working directories may ask for different numbers of slots; each keeps to its own."""
     sharing = [holder(3, "A") for _ in range(3)]
     taken(*sharing)
     alone = holder(1, "A")
     for each in sharing:
         wait_for(lambda: alone.said == ["waiting"])
-        each.let_go()
+        each.release()
     assert taken(alone) == "A"
 
 
@@ -135,7 +137,7 @@ def pretend(
     visible: str | None = None,
     job: str | None = None,
 ) -> None:
-    """A machine with these cards."""
+    """Pretend that the machine has these GPUs."""
     for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("SLURM_JOB_ID", job)):
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
             name, value
@@ -148,7 +150,7 @@ def pretend(
     monkeypatch.setattr(torch.cuda, "set_device", lambda n: None)
 
 
-def test_cards_are_called_by_their_own_names(monkeypatch: pytest.MonkeyPatch):
+def test_gpus_are_identified_by_uuid(monkeypatch: pytest.MonkeyPatch):
     pretend(monkeypatch, ["a1", "b2"])
     assert visible_cards() == ["a1", "b2"]
     pretend(monkeypatch, ["b2"], visible="1")
@@ -159,7 +161,7 @@ def test_cards_are_called_by_their_own_names(monkeypatch: pytest.MonkeyPatch):
     assert visible_cards() == ["MIG-GPU-a1/3/0"]
 
 
-def test_where_a_cell_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_on_which_device_a_cell_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
     pretend(monkeypatch, ["a1", "b/2"])
     with placed("auto", 1) as first, placed("cuda", 1) as second:
@@ -168,7 +170,7 @@ def test_where_a_cell_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         assert where == torch.device("cpu")
     pretend(monkeypatch, ["a1"], job="17")
     with placed("auto", 1) as first, placed("auto", 1) as second:
-        assert first == second == torch.device("cuda:0")  # the scheduler lent it to both
+        assert first == second == torch.device("cuda:0")  # the scheduler gave it to both
     pretend(monkeypatch, ["a1", "b/2"], job="17")
     with placed("auto", 1) as first, placed("auto", 1) as second:
         assert {first.index, second.index} == {0, 1}  # Snakemake within one large job
