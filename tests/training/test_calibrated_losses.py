@@ -42,8 +42,8 @@ def loss_by_hand(logits: list[list[float]]) -> float:
 
 
 def test_fedrs_by_hand():
-    """Outputs without bias are [1, 2, 0] and [-1, .5, -2.5]. Those of the missing class 2 are halved,
-    its bias is not."""
+    """Outputs without bias are [1, 2, 0] and [-1, .5, -2.5]. Those of the missing class 2 are
+    halved, its bias is not."""
     found = loss_of(FedRS(alpha=0.5), output_layer())
     assert found.item() == pytest.approx(
         loss_by_hand([[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]), abs=1e-12

@@ -51,7 +51,7 @@ class Planned(Selector):
 
 @dataclass(frozen=True, kw_only=True)
 class PerStep(ServerRule):
-    """Divides each client's weights by its steps, which is not finite for a client without steps."""
+    """Divides each client's weights by its steps, which is not finite without steps."""
 
     name: ClassVar[str] = "per-step"
 
@@ -132,8 +132,8 @@ def test_every_selector_copes_with_empty_clients(name: str):
 
 
 def test_the_record_of_a_run_with_empty_clients(project: Path):
-    """30 clients of Dir(0.02), many of them empty. Only their loss and accuracy are missing, also in
-    the collected metrics."""
+    """30 clients of Dir(0.02), many of them empty. Only their loss and accuracy are missing, in the
+    record and in the collected metrics."""
     settings = {
         "dataset": "digits",
         "model": "small-mlp",

@@ -141,7 +141,7 @@ OPTIMIZERS = [("0", "0"), ("9/10", "0"), ("0", "1/8"), ("9/10", "1/8")]
 @pytest.mark.parametrize(("momentum", "decay"), OPTIMIZERS)
 @pytest.mark.parametrize("lr_decay", ["1", "1/2"])
 def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, lr_decay: str):
-    """Each client's momentum starts at zero in each round; the learning rate decays by round only."""
+    """Momentum starts at zero for each client and round; the learning rate decays by round."""
     options = {
         "momentum": float(Fraction(momentum)),
         "weight_decay": float(Fraction(decay)),

@@ -16,7 +16,7 @@ from tests.training.small_task import run, small_task
 
 
 class Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -58,7 +58,7 @@ def test_bytes_by_what_and_direction():
 
 
 def test_no_copies_are_no_bytes():
-    """Also what nobody is sent is in the record."""
+    """Traffic of zero bytes is recorded too."""
     ledger = Ledger()
     ledger.sent("encoders", 100, to="clients", copies=0)
     assert ledger.costs == {"bytes_down": 0}

@@ -51,7 +51,7 @@ def pixels(task: Task, client: int) -> np.ndarray:
 
 
 def test_the_mean_of_statistics_by_hand():
-    """One sample and three: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches become 7."""
+    """Sizes 1 and 3: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches become 7."""
 
     def client(mean: tuple[float, float], variance: tuple[float, float], count: int) -> Weights:
         return {
@@ -75,7 +75,7 @@ def test_the_mean_of_statistics_by_hand():
 
 
 def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
-    """Two clients with four and nine samples take one full-batch step; variances divide by n - 1."""
+    """Clients with four and nine samples take one full-batch step; variances divide by n - 1."""
     task = small_task(model=network(), sizes=(4, 9), batch=100)
     state = run(task)
     first, second = pixels(task, 0), pixels(task, 1)
@@ -130,7 +130,7 @@ def test_a_last_batch_of_one_sample_takes_a_step_but_updates_no_statistics(
 
 
 def test_batches_after_a_single_sample_update_statistics_again():
-    """The statistics of a client with four samples do not depend on one with one sample before it."""
+    """The statistics of a client do not depend on one with a single sample before it."""
     both = trained(small_task(model=network(), sizes=(1, 4), batch=4), [0, 1])
     alone = trained(small_task(model=network(), sizes=(1, 4), batch=4), [1])
     assert both.weights[COUNT].tolist() == [0, 1]
@@ -138,7 +138,7 @@ def test_batches_after_a_single_sample_update_statistics_again():
 
 
 def test_server_momentum_does_not_apply_to_statistics():
-    """Samples hardly vary, so variances fall towards zero; with momentum they would become negative."""
+    """Variances fall towards zero; with momentum they would become negative."""
     rng = np.random.default_rng(3)
     values = torch.from_numpy(rng.normal(scale=1e-3, size=(13, 1, 8, 8)))
     train_samples = plain_samples(values, torch.from_numpy(rng.integers(0, 3, 13)))

@@ -121,7 +121,7 @@ def test_missing_reports_are_nan():
 
 @pytest.mark.parametrize(("J", "batch"), [("J5e", 4), ("J6", 4)])
 def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
-    """The steps of each client are counted by hand; its model is that of a run with fewer epochs."""
+    """Steps are counted by hand; a straggler's model is that of a run with fewer epochs."""
     task = small_task(participation="stragglers-1", J=J, batch=batch)
     most = int(J.strip("Je"))
     managed = parse_participation("stragglers-1").efforts(

@@ -171,7 +171,7 @@ def test_shards_of_an_earlier_version_cannot_be_evaluated_on_held_out_samples():
     task = evaluated_task((), holdout=0.2, evaluate_holdout=1)
     with pytest.raises(UserError, match="delete the file under results/shards"):
         run(task)
-    assert run(evaluated_task((), holdout=0.2)).round == 5  # nobody asks for them
+    assert run(evaluated_task((), holdout=0.2)).round == 5  # without a plan they are not used
 
 
 def test_local_models_by_hand():

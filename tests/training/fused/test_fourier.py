@@ -55,8 +55,8 @@ def test_outputs_and_gradients_match_pytorch(case: str, dtype: torch.dtype, boun
 
 
 def test_where_it_is_faster():
-    """Faster: the second convolution of AML's LeNet and all but the first of VGG-11. Not: LeNet-5's,
-    large maps, a single sample, padding beyond the kernel's reach, other devices."""
+    """Faster: the second convolution of AML's LeNet and all but the first of VGG-11. Not faster:
+    LeNet-5's, large maps, a single sample, padding beyond the kernel's reach, other devices."""
 
     def asked(inner: int, outer: int, side: int, kernel: int, padding: int, batch: int) -> bool:
         inputs = torch.Size((batch, inner, side, side))

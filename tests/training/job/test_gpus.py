@@ -24,7 +24,8 @@ from cohort.training.job import gpus
 from cohort.training.job.gpus import slot
 
 folder, slots, *names = sys.argv[1:]
-with slot(names, int(slots), waiting=lambda: print("waiting", flush=True), folder=Path(folder)) as place:
+tell = lambda: print("waiting", flush=True)
+with slot(names, int(slots), waiting=tell, folder=Path(folder)) as place:
     print(names[place], flush=True)
     sys.stdin.read()
 """

@@ -125,7 +125,7 @@ def test_a_signal_in_a_long_evaluation_gives_up_and_keeps_the_local_work(
 
 
 def test_checkpoints_inside_rounds_are_written_when_due(tmp_path: Path):
-    """With no seconds between checkpoints one is written after each step, and the run goes on."""
+    """With no seconds between checkpoints one is written after each step, and the run continues."""
     found = run_at(tmp_path / "checkpoint")
     saved, save = [], checkpoint.save
 

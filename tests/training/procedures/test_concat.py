@@ -173,8 +173,8 @@ def plain_classifiers(
 
 @pytest.mark.parametrize("J", ["J1", "J5e"])
 def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
-    """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does not
-    matter."""
+    """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does
+    not matter."""
     cohorts = ((0, 1, 2, 3),) * 3 + ((1, 0, 2, 4), (3, 2))
     settings = {
         "rounds": 5,
@@ -527,7 +527,7 @@ def test_its_parameters_are_part_of_the_identity_and_its_science_is_one(project:
 
 
 def test_a_cell_from_plan_to_record(project: Path):
-    """The record evaluates clients and classes by the joined model, and names each client's cluster."""
+    """The record evaluates by the joined model, and names each client's cluster."""
     plan = planned(
         project,
         strategy="fedconcat",

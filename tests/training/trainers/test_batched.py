@@ -108,7 +108,7 @@ def test_samples_of_other_clients_do_not_matter():
 
 
 def test_clients_that_are_done_do_not_move():
-    """Client 3 takes two steps and stays in the stack for a third, in which its outputs overflow."""
+    """Client 3 takes two steps and stays in the stack for a third, where its outputs overflow."""
     task = small_task(sizes=SIZES, J="J1e")
     task.train_samples.values[task.shards.indices[3]] *= 1e70
     serial, batched = both(task, list(range(len(SIZES))))

@@ -52,7 +52,7 @@ def test_on_a_gpu_the_result_is_the_same():
 @needs_a_gpu
 @pytest.mark.parametrize("name", ["lenet5", "aml-lenet", "vgg11"])
 def test_the_batched_trainer_matches_the_serial_one_on_a_gpu(name: str):
-    """They agree to 1e-4 in float32. Training twice is bit-identical, also with a round in between."""
+    """They agree to 1e-4 in float32. A repeated round is bit-identical."""
     rng = np.random.default_rng(8)
     values, labels = (
         torch.from_numpy(rng.random((64, 3, 32, 32), dtype=np.float32)),

@@ -43,14 +43,12 @@ def seeded(make: Callable[[], Any]) -> Any:
 
 
 UNUSUAL = seeded(
-    lambda: (
-        nn.Sequential(  # strides, dilations, groups, overlapping windows: in no model of the catalog
-            nn.ReLU(),
-            nn.Conv2d(3, 6, (3, 5), stride=(2, 1), padding=(1, 0), dilation=2, groups=3),
-            nn.MaxPool2d((3, 2), stride=(2, 1), padding=(1, 0), ceil_mode=True),
-            nn.Flatten(),
-            nn.Linear(6 * 8 * 23, CLASSES),
-        )
+    lambda: nn.Sequential(  # strides, dilations, groups, overlapping windows
+        nn.ReLU(),
+        nn.Conv2d(3, 6, (3, 5), stride=(2, 1), padding=(1, 0), dilation=2, groups=3),
+        nn.MaxPool2d((3, 2), stride=(2, 1), padding=(1, 0), ceil_mode=True),
+        nn.Flatten(),
+        nn.Linear(6 * 8 * 23, CLASSES),
     )
 )
 NARROW = seeded(

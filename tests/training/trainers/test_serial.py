@@ -93,7 +93,7 @@ def test_dropout_is_on_and_drawn_anew_in_each_round():
 
 @dataclass(frozen=True, kw_only=True)
 class Watch(Objective):
-    """Cross-entropy that notes the labels of each batch; with one class per sample these name them."""
+    """Cross-entropy that notes the labels of each batch, which here name the samples."""
 
     name: ClassVar[str] = "watch"
     batches: list[list[int]] = field(default_factory=list)
@@ -155,7 +155,7 @@ def test_epochs_cover_every_sample_once_and_keep_the_last_partial_batch(
     for epoch in epochs:
         assert sorted(chain(*epoch)) == own
     if client != 2:
-        assert epochs[0] != epochs[1]  # each epoch is shuffled anew
+        assert epochs[0] != epochs[1]  # each epoch has its own order
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_a_batch_larger_than_the_data_holds_all_of_it():
 
 
 def test_every_order_of_a_small_client_is_equally_likely():
-    """Client 2 holds four samples, in batches of one: each comes first in about 100 of 400 rounds, with
-    a standard deviation of 8.7."""
+    """Client 2 holds four samples, in batches of one: each comes first in about 100 of 400 rounds,
+    with a standard deviation of 8.7."""
     firsts = [seen(named_samples_task(J="J1", batch=1), 2, round)[0][0] for round in range(1, 401)]
     counts = np.unique(firsts, return_counts=True)[1]
     assert len(counts) == 4
