@@ -83,8 +83,9 @@ def test_fednova_with_equal_steps_is_the_mean():
 def test_scaffold_by_hand():
     """Two of four clients, learning rate 1/2. From [1, 1] client 0 moves to [0, 1] in 2 steps,
     client 1 to [1, -3] in 4. All variates start at zero, so theirs become distance / (steps * lr),
-    [1, 0] and [0, 2]; the server's grows by a quarter of each. In the second round both move [-1, -1] in
-    one step: client 0's becomes c_0 - c + distance / lr = [1, 0] - [1/4, 1/2] + [2, 2]."""
+    [1, 0] and [0, 2]; the server's grows by a quarter of each. In the second round both move
+    [-1, -1] in one step: client 0's becomes c_0 - c + distance / lr = [1, 0] - [1/4, 1/2] + [2, 2].
+    """
     rule, start = Scaffold(), {"w": torch.ones(2, dtype=torch.float64)}
     memory = rule.begin(start)
     assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]

@@ -24,7 +24,6 @@ from cohort.selection.selector import Reports, State, View
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.job import checkpoint
-from cohort.training.procedures.federated import Federated
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
@@ -276,41 +275,6 @@ def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str,
         assert history.metrics == state.history.metrics and history.cost == state.history.cost
     if isinstance(selector, Probing):
         assert {len(pool) for pool in state.history.pools} == {3, 4}
-
-
-SETTINGS: dict[str, Any] = {
-    "schedule": "constant",
-    "optimizer": "sgd",
-    "server": {"name": "average"},
-    "selector": {"name": "random"},
-}
-
-
-@pytest.mark.parametrize("server", ["fednova", "scaffold"])
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"optimizer": "adam"}, "assumes clients that take steps of SGD, but optimizer is 'adam'"),
-        (
-            {"selector": {"name": "probe"}},
-            "assumes clients that take all their steps at once, but the selector 'probe' probes",
-        ),
-    ],
-)
-def test_rules_that_read_gradients_off_updates_refuse_adam_and_probes(
-    server: str, changes: dict[str, Any], sentence: str
-):
-    with pytest.raises(ValueError, match=f"with the server rule '{server}' {sentence}") as caught:
-        Federated().check(SETTINGS | {"server": {"name": server}} | changes)
-    assert "\n" not in str(caught.value)
-    Federated().check(SETTINGS | {"server": {"name": server}})
-    for other in ("average", "momentum"):
-        Federated().check(SETTINGS | {"server": {"name": other}} | changes)
-
-
-def test_a_schedule_is_refused():
-    with pytest.raises(ValueError, match="follows lr_decay, not the schedule 'cosine'"):
-        Federated().check(SETTINGS | {"schedule": "cosine"})
 
 
 @pytest.mark.parametrize("trainer", ["serial", "fused", "batched"])
