@@ -1,4 +1,4 @@
-"""A task by hand: random data or given data, in float64, with nothing read from disk."""
+"""A small task in float64 on random or given data, without files, and how to train it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZES = (4, 9, 2, 6)
 
 
 def small_settings(**changes: Any) -> Settings:
-    """Settings of a run that never touches a disk."""
+    """The settings of a run without files."""
     names = {
         "dataset": "none",
         "model": "small-mlp",
@@ -46,7 +46,7 @@ def small_settings(**changes: Any) -> Settings:
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:
-    """Samples that a network sees as they are."""
+    """Samples that are neither scaled nor standardized."""
     return Samples(
         images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     )
