@@ -1,7 +1,9 @@
-"""A task by hand: random data or given data, in float64, with nothing read from disk."""
+"""A small task in float64 on random or given data, without files, and how to train it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,18 @@ from cohort.training.participation import parse_participation
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
+from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates, Weights
 
 CLASSES = 3
 SIZES = (4, 9, 2, 6)
 
 
 def small_settings(**changes: Any) -> Settings:
-    """Settings of a run that never touches a disk."""
+    """The settings of a run without files."""
     names = {
         "dataset": "none",
         "model": "small-mlp",
@@ -40,7 +46,7 @@ def small_settings(**changes: Any) -> Settings:
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:
-    """Samples that a network sees as they are."""
+    """Samples that are neither scaled nor standardized."""
     return Samples(
         images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     )
@@ -104,3 +110,24 @@ def small_task(
         validation=torch.tensor(validation, dtype=torch.int64),
         shards=shards_of(train.labels, sizes, classes),
     )
+
+
+def trainer_of(task: Task, kind: type[Trainer] = SerialTrainer) -> Trainer:
+    """A trainer for a task's clients."""
+    data = task.objective, task.train_samples, task.shards.indices
+    return kind(task.model, task.settings, *data)
+
+
+def train(
+    trainer: Trainer, weights: Weights, clients: Iterable[int], round: int = 1, **changes: Any
+) -> Updates:
+    """The updates of clients that start from the same weights. `changes` are fields of every
+    client's `LocalWork`."""
+    works = [replace(work, **changes) for work in trainer.work(weights, list(clients), round)]
+    return trainer.train(works, weights)
+
+
+def run(task: Task) -> RunState:
+    """The state after the last round of the task's procedure."""
+    *_, state = task.procedure.rounds(task, task.procedure.begin(task))
+    return state

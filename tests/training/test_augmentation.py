@@ -1,4 +1,4 @@
-"""Augmentation in training: addressed by seed, round, client, place in the shard and pass, and by nothing else."""
+"""Augmentation in training depends on seed, round, client, place in the shard and epoch only."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.training.evaluation import fingerprint
-from cohort.training.procedures.federated import Federated
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
-from tests.training.small_task import SIZES, small_task
+from tests.training import small_task as small
+from tests.training.small_task import SIZES, run, small_task, trainer_of
 
 MEAN, STD = 0.5, 0.25
 
 
 class Watched(nn.Module):
-    """A linear model that keeps what it sees, in training and in evaluation."""
+    """A linear model that keeps its inputs, separately in training and in evaluation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,15 +48,12 @@ def colored_task(augmentation: str, **settings: Any) -> Task:
 
 
 def seen(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Tensor:
-    """What the network sees of the cohort's samples, in order of training."""
+    """The network's inputs while a cohort trains."""
     return train(colored_task(augmentation, **settings), *cohort, round=round)
 
 
 def train(task: Task, *cohort: int, round: int = 1) -> Tensor:
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-    trainer.train(task.initial_weights(), np.array(cohort), round)
+    small.train(trainer_of(task), task.initial_weights(), cohort, round)
     assert isinstance(task.model, Watched)
     return torch.cat(task.model.seen[True])
 
@@ -66,8 +62,8 @@ CHANGING = sorted(set(AUGMENTATIONS) - {"none"})
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_the_network_sees_each_sample_with_the_numbers_of_its_address(name: str):
-    """Client 1 holds nine samples and passes over them twice; its numbers are one draw, a row a pass and a sample."""
+def test_each_sample_is_augmented_by_the_draws_of_its_address(name: str):
+    """Client 1 trains on nine samples for two epochs; it draws once, a row per epoch and sample."""
     task, augmentation = colored_task(name), AUGMENTATIONS[name]()
     images = task.train_samples.scaled(torch.from_numpy(task.shards.indices[1]))
     numbers = torch.from_numpy(
@@ -83,7 +79,7 @@ def test_the_network_sees_each_sample_with_the_numbers_of_its_address(name: str)
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_neither_batch_size_nor_the_rest_of_the_cohort_nor_the_amount_of_work_matters(name: str):
+def test_batch_size_and_cohort_and_amount_of_work_do_not_matter(name: str):
     base = seen(name, 1)
     for batch in (1, 3, 9, 100):
         assert torch.equal(seen(name, 1, batch=batch), base)
@@ -96,19 +92,19 @@ def test_neither_batch_size_nor_the_rest_of_the_cohort_nor_the_amount_of_work_ma
     assert torch.equal(seen(name, 1, J="J3e")[:18], base)
     assert torch.equal(
         seen(name, 1, J="J4"), base[:13]
-    )  # three batches of the first pass and one of the second
+    )  # three batches of the first epoch and one of the second
 
 
 @pytest.mark.parametrize("change", [{"round": 2}, {"seed": 1}])
-def test_another_round_or_seed_changes_images_otherwise(change: dict[str, int]):
-    """On a shard of one sample, so that the order cannot differ."""
+def test_another_round_or_seed_draws_anew(change: dict[str, int]):
+    """The shard has one sample, so that the order cannot differ."""
     sizes = {"sizes": (1, 20)}
     base = seen("crop-flip", 0, J="J40e", **sizes)
     assert not torch.equal(base, seen("crop-flip", 0, J="J40e", **sizes, **change))
-    assert len(base.unique(dim=0)) > 20  # 40 passes, 162 ways
+    assert len(base.unique(dim=0)) > 20  # 40 epochs, 162 possible results
 
 
-def test_clients_change_equal_images_otherwise():
+def test_clients_augment_equal_images_differently():
     twins = colored(2, 0)
     twins.values[1] = twins.values[0]
     task = small_task(
@@ -123,7 +119,7 @@ def test_clients_change_equal_images_otherwise():
     assert not torch.equal(first, second)
 
 
-def test_images_are_standardized_after_they_were_moved():
+def test_images_are_standardized_after_augmentation():
     """White images with a black border: white is (1 - 0.5) / 0.25 = 2 and black -2."""
     task = colored_task("crop-flip")
     task.train_samples.values.fill_(255)
@@ -131,18 +127,16 @@ def test_images_are_standardized_after_they_were_moved():
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_evaluation_sees_samples_as_they_are(name: str):
+def test_evaluation_does_not_augment(name: str):
     task = colored_task(name)
-    list(Federated().rounds(task, Federated().begin(task)))
+    run(task)
     assert torch.equal(torch.cat(task.model.seen[False]), task.test_samples.inputs(task.test))
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_a_run_is_the_same_twice_to_the_last_bit(name: str):
+def test_a_run_is_bit_identical_twice(name: str):
     states = []
     for _ in range(2):
-        task = colored_task(name, rounds=2)
-        *_, state = Federated().rounds(task, Federated().begin(task))
-        states.append(fingerprint(state.weights))
+        states.append(fingerprint(run(colored_task(name, rounds=2)).weights))
         torch.rand(5)
     assert states[0] == states[1]

@@ -1,8 +1,8 @@
-"""Clients without a sample, which `dirplain-ALPHA-minimum0` deals: they take part, and change nothing."""
+"""Clients without samples, as `dirplain-ALPHA-minimum0` deals them: they take part and change
+nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,23 +18,21 @@ from cohort.metrics.collect import from_record
 from cohort.plan import load
 from cohort.records.record import read
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import Need, State, View
-from cohort.training.procedures.federated import Federated
+from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import small_task
+from tests.training.small_task import small_task, train, trainer_of
 
 SIZES = (4, 0, 9, 0, 6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(Selector):
-    """The cohorts by round."""
+    """Chooses the cohorts that it is given, round by round."""
 
     name: ClassVar[str] = "planned"
     cohorts: tuple[tuple[int, ...], ...]
@@ -47,15 +45,13 @@ class Planned(Selector):
     ) -> np.ndarray:
         return np.array(self.cohorts[int(state["round"][0])])
 
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[Need, np.ndarray], view: View
-    ) -> State:
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         return {"round": state["round"] + 1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerStep(ServerRule):
-    """Each client's weights divided by its steps: not a number where there was none."""
+    """Divides each client's weights by its steps, which is not finite without steps."""
 
     name: ClassVar[str] = "per-step"
 
@@ -67,37 +63,30 @@ class PerStep(ServerRule):
         )
 
 
-def trainer_of(task: Task) -> SerialTrainer:
-    return SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-
-
-def run(task: Task) -> list[tuple[Weights, RunState]]:
-    return [
-        (dict(state.weights), state) for state in Federated().rounds(task, Federated().begin(task))
-    ]
+def states(task: Task) -> list[RunState]:
+    """The state after each round."""
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
 
 
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])
 @pytest.mark.parametrize("augmentation", ["none", "flip"])
-def test_an_empty_client_sends_back_what_it_was_sent(J: str, augmentation: str):
+def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
     task = small_task(sizes=SIZES, J=J, augmentation=augmentation)
     start = task.initial_weights()
-    updates = trainer_of(task).train(start, np.array([1, 2]), 1)
+    updates = train(trainer_of(task), start, [1, 2])
     assert all(torch.equal(updates.of_client(0)[name], start[name]) for name in start)
     assert any(not torch.equal(updates.of_client(1)[name], start[name]) for name in start)
     assert updates.sizes.tolist() == [0, 9] and updates.steps[0] == 0 and updates.steps[1] > 0
     assert updates.losses.isnan().tolist() == [True, False]
 
 
-def test_a_cohort_with_empty_clients_is_the_cohort_without_them():
+def test_empty_clients_do_not_change_the_result_of_their_cohort():
     task = small_task(sizes=SIZES, selector=Planned(cohorts=((1, 0, 3, 4),)), J="J2")
     start = task.initial_weights()
-    ((weights, state),) = run(task)
-    updates = trainer_of(task).train(start, np.array([0, 4]), 1)
+    (state,) = states(task)
+    updates = train(trainer_of(task), start, [0, 4])
     expected, _, _ = Average().apply(start, updates, {})
-    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert all(torch.equal(state.weights[name], expected[name]) for name in expected)
     assert state.history.last("train_loss") == pytest.approx(
         float(updates.losses.mean()), abs=1e-15
     )
@@ -105,23 +94,20 @@ def test_a_cohort_with_empty_clients_is_the_cohort_without_them():
     np.testing.assert_array_equal(state.history.cohorts, [[1, 0, 3, 4]])
 
 
-def test_a_cohort_of_empty_clients_leaves_the_model_and_the_servers_memory_unchanged():
+def test_a_cohort_of_empty_clients_changes_neither_model_nor_server_memory():
     task = small_task(
         sizes=SIZES, selector=Planned(cohorts=((0, 2), (3, 1), (4, 3))), server=PerStep(), rounds=3
     )
-    states = Federated().rounds(task, Federated().begin(task))
-    first, second, third = [
-        (dict(state.weights), float(state.server["calls"]), state.diverged) for state in states
-    ]
-    assert all(torch.equal(second[0][name], first[0][name]) for name in first[0])
-    assert any(not torch.equal(third[0][name], first[0][name]) for name in first[0])
-    assert [calls for _, calls, _ in (first, second, third)] == [1, 1, 2]
-    assert not any(diverged for _, _, diverged in (first, second, third))
+    first, second, third = states(task)
+    assert all(torch.equal(second.weights[name], first.weights[name]) for name in first.weights)
+    assert any(not torch.equal(third.weights[name], first.weights[name]) for name in first.weights)
+    assert [float(state.server["calls"]) for state in (first, second, third)] == [1, 1, 2]
+    assert not any(state.diverged for state in (first, second, third))
 
 
 def test_a_round_without_training_has_no_training_loss():
     task = small_task(sizes=SIZES, selector=Planned(cohorts=((0,), (3,), (2,))), rounds=3)
-    *_, (_, state) = run(task)
+    *_, state = states(task)
     assert [round for round, _ in state.history.metrics["train_loss"]] == [1, 3]
     for name, pairs in (state.history.metrics | state.history.cost).items():
         assert np.isfinite([value for _, value in pairs]).all(), name
@@ -129,13 +115,13 @@ def test_a_round_without_training_has_no_training_loss():
 
 
 @pytest.mark.parametrize("name", SELECTORS)
-def test_every_selector_chooses_among_empty_clients_too(name: str):
-    """Cohorts of two distinct clients of five; within thirty rounds everyone is chosen, empty or not, unless labels are what counts.
-    KL's set is the same in every round, and none of it is empty."""
+def test_every_selector_copes_with_empty_clients(name: str):
+    """Cohorts are two distinct clients of five. Within thirty rounds everybody is chosen, empty or
+    not, unless the selector goes by labels; KL always chooses the same clients with samples."""
     task = small_task(sizes=SIZES, selector=SELECTORS[name](), cohort=2, rounds=30)
-    *_, (weights, state) = run(task)
+    *_, state = states(task)
     assert all(len(set(cohort.tolist())) == 2 for cohort in state.history.cohorts)
-    assert all(bool(tensor.isfinite().all()) for tensor in weights.values())
+    assert all(bool(tensor.isfinite().all()) for tensor in state.weights.values())
     assert np.isfinite([value for _, value in state.history.metrics["cohort_entropy"]]).all()
     chosen = set(np.concatenate(state.history.cohorts).tolist())
     assert (
@@ -146,7 +132,8 @@ def test_every_selector_chooses_among_empty_clients_too(name: str):
 
 
 def test_the_record_of_a_run_with_empty_clients(project: Path):
-    """30 clients of Dir(0.02): most hold nothing. They have no loss; everything else is there, also when it is collected."""
+    """30 clients of Dir(0.02), many of them empty. Only their loss and accuracy are missing, in the
+    record and in the collected metrics."""
     settings = {
         "dataset": "digits",
         "model": "small-mlp",

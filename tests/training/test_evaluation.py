@@ -1,28 +1,25 @@
-"""Loss and accuracy against numpy, fingerprints, and what selectors ask to be measured."""
+"""Loss, accuracy and calibration error against NumPy, fingerprints, and what selectors need."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from cohort.training.needs import (
-    Lookout,
-    bytes_each,
-    bytes_once,
-    reports,
-    reserved_loss,
-    soft_labels,
-)
 from torch import nn
 
+from cohort.data.shards import Shards
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
-from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.gathering import ModelEvaluations, Needs
+from cohort.training.ledger import Ledger
+from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import plain_samples, small_settings
+from tests.training.small_task import plain_samples, small_task, trainer_of
 
 RNG = np.random.default_rng(8)
 IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
@@ -41,7 +38,7 @@ def linear() -> nn.Module:
 
 
 def by_hand(weights: Weights, indices: list[int]) -> tuple[float, float]:
-    """Mean negative log-probability of the right class, share of samples whose right class has the largest output."""
+    """Mean negative log-probability of the true class, and share of samples where it is largest."""
     losses, right = [], []
     for index in indices:
         outputs = weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy()
@@ -61,7 +58,7 @@ def test_loss_and_accuracy_by_hand(indices: list[int]):
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
-def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
+def test_chunk_size_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
     loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
@@ -69,8 +66,8 @@ def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
     assert accuracy == expected[1]
 
 
-def test_how_many_classes_are_named_and_right_class_by_class():
-    """An answer is the class of the largest output."""
+def test_classes_named_and_right_answers_by_class():
+    """The answer is the class with the largest output."""
     indices = list(range(2, 23))
     outputs = IMAGES[indices] @ CLIENTS[2]["weight"].numpy().T + CLIENTS[2]["bias"].numpy()
     answers, labels = outputs.argmax(axis=1), LABELS[indices]
@@ -79,7 +76,7 @@ def test_how_many_classes_are_named_and_right_class_by_class():
     )
     tested, right = right_by_class(
         linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5
-    )  # nothing is of the fifth class
+    )  # the fifth class has no samples
     assert tested.tolist() == [int((labels == label).sum()) for label in range(5)]
     assert right.tolist() == [
         sum(answer == label == named for answer, named in zip(answers, labels, strict=True))
@@ -96,7 +93,8 @@ def test_a_constant_answer_names_one_class():
 
 
 def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
-    """Bins (0, 1/15], (1/15, 2/15], ...: the distance of mean confidence and accuracy in each, weighted by its samples."""
+    """In bins (0, 1/15], (1/15, 2/15], ...: the distance between mean confidence and accuracy,
+    weighted by samples."""
     bins: dict[int, list[tuple[float, bool]]] = {}
     for index in indices:
         outputs = np.exp(weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy())
@@ -123,18 +121,18 @@ def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.
         assert found == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
 
 
-def test_accuracy_is_not_trivial_here():
+def test_accuracy_is_not_trivial():
     assert 0 < by_hand(CLIENTS[0], list(range(23)))[1] < 1
 
 
-def test_dropout_is_off():
+def test_dropout_is_off_in_evaluation():
     model = nn.Sequential(nn.Dropout(0.9), nn.Linear(5, 4).double()).train()
     weights = {f"1.{name}": tensor for name, tensor in CLIENTS[0].items()}
     loss, *_ = evaluate(model, weights, SAMPLES, torch.arange(23))
     assert loss == pytest.approx(by_hand(CLIENTS[0], list(range(23)))[0], rel=1e-12)
 
 
-def test_fingerprint_changes_with_one_bit_of_any_tensor():
+def test_fingerprints_change_with_one_bit_of_any_tensor():
     base = {
         "weight": torch.tensor([[1.0, 2.0]]),
         "bias": torch.tensor([0.5]),
@@ -152,14 +150,14 @@ def test_fingerprint_changes_with_one_bit_of_any_tensor():
     assert all(len(word) == 64 for word in found)
 
 
-def test_fingerprint_does_not_depend_on_order_or_layout():
+def test_fingerprints_do_not_depend_on_order_or_layout():
     weight = torch.arange(6.0).view(2, 3)
     base = {"a": weight, "b": torch.ones(1)}
     assert fingerprint(base) == fingerprint({"b": torch.ones(1), "a": weight.t().contiguous().t()})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_a_weight_that_is_no_number_is_found(value: float):
+def test_a_weight_that_is_not_finite_is_found(value: float):
     weights = {"a": torch.ones(2, 2), "b": torch.zeros(3), "count": torch.tensor(7)}
     assert all_finite(weights)
     weights["b"][1] = value
@@ -176,53 +174,89 @@ def cohort_of_three() -> Updates:
     )
 
 
-def lookout_of(reserved: list[int], kind: type[Trainer] = SerialTrainer) -> Lookout:
-    shards = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]
-    return Lookout(
-        kind(linear(), small_settings(), CrossEntropy(), SAMPLES, shards),
-        SAMPLES,
-        torch.tensor(reserved),
-        SAMPLES,
-        shards,
-    )
+OWN = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]
+
+
+def task_of(reserved: tuple[int, ...] = ()) -> Task:
+    """Three clients of a linear model. Reserved samples are some of the clients' own."""
+    task = small_task(model=linear(), train=SAMPLES, test=SAMPLES, classes=4, sizes=(7, 8, 8))
+    counts = np.stack([np.bincount(LABELS[own], minlength=4) for own in OWN])
+    return replace(task, reserved=torch.tensor(reserved), shards=Shards(OWN, counts))
+
+
+def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
+    """What is gathered after training, and the ledger of the round."""
+    ledger = Ledger()
+    found = Needs(needs, task).after_training(cohort_of_three(), trainer_of(task, kind), ledger)
+    return found, ledger
 
 
 @pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
 def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples(kind: type[Trainer]):
     reserved = [2, 7, 11, 20]
-    found = reserved_loss(cohort_of_three(), lookout_of(reserved, kind))
-    np.testing.assert_allclose(
-        found, [by_hand(client, reserved)[0] for client in CLIENTS], rtol=1e-12
-    )
+    found = gathered(task_of(tuple(reserved)), {"reserved_loss"}, kind)[0]["reserved_loss"]
+    expected = [by_hand(client, reserved)[0] for client in CLIENTS]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert len(set(found.tolist())) == 3
 
 
-def test_what_is_measured_is_what_is_needed_and_it_is_counted():
-    lookout = lookout_of([2, 7, 11, 20])
-    assert reports(frozenset(), cohort_of_three(), lookout) == ({}, 0)
-    assert reports({"label_counts"}, cohort_of_three(), lookout) == ({}, 0)
-    measured, looks = reports({"label_counts", "reserved_loss"}, cohort_of_three(), lookout)
-    assert set(measured) == {"reserved_loss"}
-    assert looks == 3 * 4  # three models, four samples each
+def test_only_what_is_needed_is_measured_and_charged():
+    task = task_of((2, 7, 11, 20))
+    for needs in (set(), {"label_counts"}):
+        found, ledger = gathered(task, needs)
+        assert (found, ledger.costs, ledger.traffic) == ({}, {}, {})
+    found, ledger = gathered(task, {"label_counts", "reserved_loss"})
+    assert set(found) == {"reserved_loss"}
+    assert ledger.costs == {"selection_samples": 3 * 4}  # three models, four samples each
+    assert ledger.traffic == {}
 
 
 def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
-    found = soft_labels(cohort_of_three(), lookout_of([0]))
+    """The second row is client 2's, the third client 1's. Each sends 4 bytes for each class."""
+    found, ledger = gathered(task_of(), {"soft_labels"})
     for row, (client, own) in enumerate(zip(CLIENTS, ([3, 5], [8], [1, 2, 9]), strict=True)):
         outputs = torch.func.functional_call(linear(), client, SAMPLES.inputs(torch.tensor(own)))
-        np.testing.assert_allclose(
-            found[row], outputs.double().softmax(dim=1).mean(dim=0).detach().numpy(), rtol=1e-12
-        )
-    measured, looks = reports({"soft_labels"}, cohort_of_three(), lookout_of([0]))
-    assert set(measured) == {"soft_labels"} and looks == 6
-    assert (
-        bytes_each({"soft_labels"}, 10) == 40
-        and bytes_each({"label_counts", "reserved_loss"}, 10) == 0
-    )
+        expected = outputs.double().softmax(dim=1).mean(dim=0).detach().numpy()
+        np.testing.assert_allclose(found["soft_labels"][row], expected, rtol=1e-12)
+    assert ledger.costs == {"selection_samples": 6, "bytes_up": 3 * 4 * 4}
+    assert ledger.traffic == {"soft_labels": {"server": 48, "clients": 0, "client": 0}}
 
 
-def test_bytes_that_clients_send_once():
-    """Ten classes, four bytes each, from 100 clients."""
-    assert bytes_once({"label_counts"}, 100, 10) == 4000
-    assert bytes_once({"reserved_loss"}, 100, 10) == 0
-    assert bytes_once(set(), 100, 10) == 0
+def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samples():
+    task, ledger, reserved = task_of((2, 7, 11)), Ledger(), [2, 7, 11]
+    context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, updates=cohort_of_three())
+    found = context.reserved_predictions()
+    assert found.shape == (3, 3, 4)
+    for row, client in enumerate(CLIENTS):
+        outputs = IMAGES[reserved] @ client["weight"].numpy().T + client["bias"].numpy()
+        expected = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found[row], expected, rtol=1e-12)
+    assert ledger.costs == {"selection_samples": 9}
+
+
+def test_candidates_report_the_global_models_loss_on_their_own_samples():
+    """Clients 2 and 0 are asked, client 1 is not. Each sends 4 bytes."""
+    task, ledger = task_of(), Ledger()
+    needs = Needs({"candidate_loss"}, task)
+    found = needs.before_choosing(CLIENTS[1], np.array([2, 0]), ledger)
+    losses = [by_hand(CLIENTS[1], [3, 5])[0], np.nan, by_hand(CLIENTS[1], [8])[0]]
+    np.testing.assert_allclose(found["candidate_loss"], losses, rtol=1e-12)
+    assert ledger.costs == {"selection_samples": 3, "bytes_up": 8}
+    assert needs.after_training(cohort_of_three(), trainer_of(task), Ledger()) == {}
+
+
+@pytest.mark.parametrize(
+    ("needs", "size"), [({"label_counts"}, 3 * 4 * 4), ({"reserved_loss"}, None), (set(), None)]
+)
+def test_label_counts_are_charged_once(needs: set[str], size: int | None):
+    """Three clients send 4 bytes for each of four classes."""
+    ledger = Ledger()
+    Needs(needs, task_of()).charge_once(ledger)
+    assert ledger.costs.get("bytes_up") == size
+
+
+def test_label_counts_are_gathered_once():
+    task = task_of()
+    assert Needs({"reserved_loss"}, task).once() == {}
+    found = Needs({"label_counts"}, task).once()["label_counts"]
+    np.testing.assert_array_equal(found, task.shards.label_counts)

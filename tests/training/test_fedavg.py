@@ -1,4 +1,4 @@
-"""FedAvg from end to end: against centralized gradient descent, and against quadratics that are worked out with fractions."""
+"""FedAvg end to end: against centralized gradient descent, and against exact quadratics."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ from cohort.data.samples import Samples
 from cohort.training.objectives import Objective
 from cohort.training.procedures.federated import Federated
 from cohort.training.servers.average import Average
+from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, stack
-from tests.training.small_task import plain_samples, small_model, small_settings, small_task
+from tests.training.small_task import (
+    plain_samples,
+    run,
+    small_model,
+    small_settings,
+    small_task,
+    train,
+    trainer_of,
+)
 
 
 @pytest.mark.parametrize("name", ["small-mlp", "small-cnn"])
 @pytest.mark.parametrize("cohort", [4, 1])
 def test_one_full_batch_step_is_one_step_of_centralized_gradient_descent(name: str, cohort: int):
-    """The clients' data add up to the whole, and weighted by their sizes so do their gradients."""
+    """The size-weighted mean of the clients' gradients is the gradient of all data."""
     sizes = (4, 9, 2, 6) if cohort == 4 else (21,)
     task = small_task(model=small_model(name), sizes=sizes, cohort=cohort, batch=1000, lr=0.3)
     before = task.initial_weights()
@@ -39,22 +48,18 @@ def test_one_full_batch_step_is_one_step_of_centralized_gradient_descent(name: s
         for key, parameter in central.named_parameters()
     }
 
-    state = Federated().begin(task)
-    list(Federated().rounds(task, state))
+    state = run(task)
     assert set(state.weights) == set(expected)
     for key, value in expected.items():
         assert (state.weights[key] - value).abs().max() < 1e-10
         assert (value - before[key]).abs().max() > 1e-4  # there was something to get wrong
 
 
-def test_unweighted_averaging_would_be_seen():
-    """The sizes differ enough that the plain mean of the clients' models is far from the centralized step."""
+def test_an_unweighted_mean_would_be_noticed():
+    """Sizes differ enough that the plain mean is far from the weighted one."""
     task = small_task(batch=1000, lr=0.3)
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
     start = task.initial_weights()
-    updates = trainer.train(start, np.arange(4), 1)
+    updates = train(trainer_of(task), start, range(4))
     weighted, _, _ = Average().apply(start, updates, {})
     plain = {key: rows.mean(dim=0) for key, rows in updates.weights.items()}
     assert max(float((weighted[key] - plain[key]).abs().max()) for key in plain) > 1e-4
@@ -70,12 +75,13 @@ class HalfSquare(Objective):
         return (outputs[:, 0] - targets) ** 2 / 2
 
 
-# (x, y) of each client: the loss of a client with weight w is the mean of (w x - y)^2 / 2, its gradient the mean of x (w x - y)
+# (x, y) of each client: with weight w the loss is the mean of (w x - y)^2 / 2, and the gradient the
+# mean of x (w x - y)
 CLIENTS = [[(1, 3)], [(2, 1), (1, 5)], [(3, 2), (1, 1), (2, 6)]]
 
 
-def quadratic(settings: dict) -> tuple[SerialTrainer, dict[str, Tensor]]:
-    """The serial trainer on one weight, which starts at 1."""
+def quadratic(settings: dict) -> tuple[Trainer, dict[str, Tensor]]:
+    """The serial trainer of a single weight that starts at 1."""
     rows = [pair for client in CLIENTS for pair in client]
     samples: Samples = plain_samples(
         torch.tensor([[float(x)] for x, _ in rows], dtype=torch.float64),
@@ -92,13 +98,15 @@ def test_two_steps_of_three_clients_by_hand():
     """Learning rate 1/10, start at 1, two full-batch steps each.
 
     Client 0: gradient w - 3. 1 - (-2)/10 = 1.2; 1.2 - (-1.8)/10 = 1.38.
-    Client 1: gradient (2 (2w - 1) + (w - 5)) / 2 = (5w - 7)/2. At 1 it is -1: 1.1; at 1.1 it is -0.75: 1.175.
-    Client 2: gradient (3 (3w - 2) + (w - 1) + 2 (2w - 6)) / 3 = (14w - 19)/3. At 1 it is -5/3: 7/6; at 7/6 it is -8/9: 7/6 + 4/45 = 113/90.
+    Client 1: gradient (2 (2w - 1) + (w - 5)) / 2 = (5w - 7)/2. At 1 it is -1: 1.1; at 1.1 it is
+    -0.75: 1.175.
+    Client 2: gradient (3 (3w - 2) + (w - 1) + 2 (2w - 6)) / 3 = (14w - 19)/3. At 1 it is -5/3: 7/6;
+    at 7/6 it is -8/9: 7/6 + 4/45 = 113/90.
     Weighted 1, 2, 3 of 6: (1.38 + 2.35 + 113/30) / 6 = (3.73 + 3.7666...) / 6 = 1.249444...
     Losses before each step: client 0 (4/2 + 3.24/2) / 2 = 1.81.
     """
     trainer, start = quadratic({"J": "J2", "batch": 10, "lr": 0.1})
-    updates = trainer.train(start, np.array([0, 1, 2]), 1)
+    updates = train(trainer, start, [0, 1, 2])
     assert updates.weights["weight"][:, 0, 0].tolist() == pytest.approx(
         [1.38, 1.175, 113 / 90], abs=1e-12
     )
@@ -118,7 +126,7 @@ def descend(
     momentum: Fraction,
     decay: Fraction,
 ) -> Fraction:
-    """Gradient descent with momentum and weight decay in the form of torch: v = momentum v + g + decay w, w = w - lr v, v = 0 at first."""
+    """PyTorch's gradient descent: v = momentum v + g + decay w, w = w - lr v, v = 0 at first."""
     velocity = Fraction(0)
     for _ in range(steps):
         gradient = sum(x * (weight * x - y) for x, y in pairs) / Fraction(len(pairs))
@@ -133,7 +141,7 @@ OPTIMIZERS = [("0", "0"), ("9/10", "0"), ("0", "1/8"), ("9/10", "1/8")]
 @pytest.mark.parametrize(("momentum", "decay"), OPTIMIZERS)
 @pytest.mark.parametrize("lr_decay", ["1", "1/2"])
 def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, lr_decay: str):
-    """Momentum starts from nothing at every client in every round; the learning rate shrinks from round to round only."""
+    """Momentum starts at zero for each client and round; the learning rate decays by round."""
     options = {
         "momentum": float(Fraction(momentum)),
         "weight_decay": float(Fraction(decay)),
@@ -142,7 +150,7 @@ def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, l
     trainer, weights = quadratic({"J": "J3", "batch": 10, "lr": 0.0625, **options})
     exact = Fraction(1)
     for round in range(1, 5):
-        updates = trainer.train(weights, np.array([0, 1, 2]), round)
+        updates = train(trainer, weights, [0, 1, 2], round)
         weights, _, _ = Average().apply(weights, updates, {})
         lr = Fraction(1, 16) * Fraction(lr_decay) ** (round - 1)
         local = [
@@ -175,7 +183,7 @@ def updates_of(models: list[dict[str, Tensor]], sizes: list[int]) -> Updates:
     )
 
 
-def test_size_weights():
+def test_the_mean_is_weighted_by_size():
     """Sizes 1, 3 and 4: (1 * 8 + 3 * 0 + 4 * 2) / 8 = 2 and (1 * 0 + 3 * 16 + 4 * -4) / 8 = 4."""
     models = [
         {"a": torch.tensor([8.0, 0.0])},
@@ -187,7 +195,7 @@ def test_size_weights():
     assert merged["a"].dtype == torch.float32
 
 
-def test_whole_number_buffers_come_back_as_whole_numbers():
+def test_integer_buffers_stay_integers():
     """A batch counter: (1 * 4 + 3 * 8) / 4 = 7."""
     models = [
         {"count": torch.tensor(4), "weight": torch.tensor([1.0])},
@@ -209,15 +217,15 @@ def test_mean_is_the_weighted_sum_for_any_shares():
     np.testing.assert_array_equal(updates_of(models, [1] * 5).of_client(3)["a"].numpy(), rows[3])
 
 
-def test_a_counter_that_all_clients_share_survives_averaging():
-    """Sizes 1, 1 and 4 make shares whose sum is 0.999...: the mean of 5, 5 and 5 is 5 all the same."""
+def test_equal_counters_survive_averaging():
+    """Sizes 1, 1 and 4 make shares that sum to 0.999...; the mean of 5, 5 and 5 is still 5."""
     sizes = torch.tensor([1.0, 1.0, 4.0], dtype=torch.float64)
     updates = Updates({"counter": torch.tensor([5, 5, 5])}, sizes, torch.ones(3), torch.zeros(3))
     assert updates.mean(sizes / sizes.sum())["counter"].item() == 5
 
 
-def test_the_global_model_is_evaluated_on_what_was_set_aside_at_the_planned_rounds():
-    """Here the training samples 0 to 4, at rounds 1, 2, 4 and the last."""
+def test_validation_samples_are_evaluated_in_the_planned_rounds():
+    """Training samples 0 to 4, in rounds 1, 2, 4 and the last."""
     task = small_task(rounds=5, validation=(0, 1, 2, 3, 4), evaluate_every="1 until 2, 2")
     found = {}
     for state in Federated().rounds(task, Federated().begin(task)):
@@ -238,8 +246,7 @@ def test_the_global_model_is_evaluated_on_what_was_set_aside_at_the_planned_roun
     assert len({value for _, value in history["validation_loss"]}) == 4
 
 
-def test_nothing_set_aside_is_not_evaluated():
+def test_without_validation_samples_there_are_no_validation_metrics():
     task = small_task()
-    state = Federated().begin(task)
-    list(Federated().rounds(task, state))
+    state = run(task)
     assert not [name for name in state.history.metrics if "validation" in name]

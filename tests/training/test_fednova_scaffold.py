@@ -1,4 +1,4 @@
-"""FedNova and SCAFFOLD against numbers by hand and where they are plain averaging or plain SGD."""
+"""FedNova and SCAFFOLD: numbers by hand, and the cases in which they equal FedAvg or SGD."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from cohort.training.procedures.federated import Federated
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.fednova import FedNova
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.state import RunState
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import small_task
+from tests.training.small_task import run, small_task
 
 
 def updates(
@@ -26,7 +25,7 @@ def updates(
     momentum: float = 0.0,
     lr: float = 0.5,
 ) -> Updates:
-    """Clients 0, 1, ... of four, with a weight of two numbers each."""
+    """Updates of clients 0, 1, ... of four, with one weight of two numbers."""
     stacked = {"w": torch.tensor(rows, dtype=torch.float64)}
     known = torch.tensor(sizes, dtype=torch.float64), torch.tensor(steps), torch.zeros(len(rows))
     return Updates(
@@ -35,10 +34,7 @@ def updates(
 
 
 def state_after(server: ServerRule, rounds: int, **settings) -> RunState:
-    task = small_task(server=server, rounds=rounds, **settings)
-    procedure = Federated()
-    *_, state = procedure.rounds(task, procedure.begin(task))
-    return state
+    return run(small_task(server=server, rounds=rounds, **settings))
 
 
 def assert_same(mine: Weights, theirs: Weights) -> None:
@@ -48,21 +44,21 @@ def assert_same(mine: Weights, theirs: Weights) -> None:
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_reach_is_how_far_steps_of_sgd_go_on_a_slope_of_one(momentum: float, steps: int):
+def test_effective_steps_are_how_far_sgd_moves_on_a_gradient_of_one(momentum: float, steps: int):
     weight = torch.zeros(1, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=1.0, momentum=momentum)
     for _ in range(steps):
         optimizer.zero_grad()
         weight.sum().backward()
         optimizer.step()
-    assert updates([[0.0, 0.0]], [1.0], [steps], momentum).reach()[0].item() == pytest.approx(
-        -weight.item(), abs=1e-12
-    )
+    assert updates([[0.0, 0.0]], [1.0], [steps], momentum).effective_steps()[
+        0
+    ].item() == pytest.approx(-weight.item(), abs=1e-12)
 
 
 def test_fednova_by_hand():
-    """From [1, 1]: client 0 (3 of 4 samples) went [-2, 0] in 2 steps, client 1 [0, -4] in 8. Directions per step [-1, 0] and [0, -1/2];
-    their mean [-3/4, -1/8] times the mean number of steps, 3.5."""
+    """From [1, 1], client 0 (3 of 4 samples) moved [-2, 0] in 2 steps, client 1 [0, -4] in 8. Per
+    step that is [-1, 0] and [0, -1/2]; the mean [-3/4, -1/8] times the mean step count, 3.5."""
     start = {"w": torch.ones(2, dtype=torch.float64)}
     merged = FedNova().apply(start, updates([[-1.0, 1.0], [1.0, -3.0]], [3.0, 1.0], [2, 8]), {})
     steps = Fraction(3, 4) * 2 + Fraction(1, 4) * 8
@@ -74,7 +70,7 @@ def test_fednova_by_hand():
     )
 
 
-def test_fednova_of_equal_steps_is_the_mean():
+def test_fednova_with_equal_steps_is_the_mean():
     settings = {"J": "J3", "rounds": 3, "momentum": 0.9}
     assert_same(
         state_after(FedNova(), **settings).weights, state_after(Average(), **settings).weights
@@ -85,12 +81,14 @@ def test_fednova_of_equal_steps_is_the_mean():
 
 
 def test_scaffold_by_hand():
-    """Two of four clients, learning rate 1/2. From [1, 1] client 0 goes to [0, 1] in 2 steps, client 1 to [1, -3] in 4. All variates
-    are zero, so theirs become way / (steps * rate): [1, 0] and [0, 2]; the server's grows by a quarter of each. In the second round
-    both move [-1, -1] in one step: client 0's becomes c_0 - c + way / rate = [1, 0] - [1/4, 1/2] + [2, 2]."""
+    """Two of four clients, learning rate 1/2. From [1, 1] client 0 moves to [0, 1] in 2 steps,
+    client 1 to [1, -3] in 4. All variates start at zero, so theirs become distance / (steps * lr),
+    [1, 0] and [0, 2]; the server's grows by a quarter of each. In the second round both move
+    [-1, -1] in one step: client 0's becomes c_0 - c + distance / lr = [1, 0] - [1/4, 1/2] + [2, 2].
+    """
     rule, start = Scaffold(), {"w": torch.ones(2, dtype=torch.float64)}
     memory = rule.begin(start)
-    assert rule.drift(memory, 0)["w"].tolist() == [0, 0]
+    assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
     merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
     assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
     assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
@@ -98,8 +96,10 @@ def test_scaffold_by_hand():
         "w/0": [1, 0],
         "w/1": [0, 2],
     }
-    assert rule.drift(merged.memory, 1)["w"].tolist() == [-0.25, 1.5]
-    assert rule.drift(merged.memory, 3)["w"].tolist() == [-0.25, -0.5], "its own is still zero"
+    assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-0.25, 1.5]
+    assert rule.control_variate(merged.memory, 3)["w"].tolist() == [-0.25, -0.5], (
+        "its own is still zero"
+    )
     second = rule.apply(
         start, updates([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [1, 1]), merged.memory
     ).memory
@@ -109,8 +109,8 @@ def test_scaffold_by_hand():
     np.testing.assert_allclose(second["w/all"], np.array([0.25, 0.5]) + changes.sum(axis=0) / 4)
 
 
-def test_scaffold_of_reach_finds_the_gradient_that_momentum_hides():
-    """A client whose gradient is [1, -2] at every step, with momentum and with a drift after every step."""
+def test_scaffold_reach_estimates_the_gradient_despite_momentum():
+    """A client with gradient [1, -2], with momentum and a correction after each step."""
     gradient, lr, momentum, steps = torch.tensor([1.0, -2.0], dtype=torch.float64), 0.5, 0.9, 6
     rule, start = Scaffold(estimate="reach"), {"w": torch.ones(2, dtype=torch.float64)}
     memory = {
@@ -120,7 +120,7 @@ def test_scaffold_of_reach_finds_the_gradient_that_momentum_hides():
     weight, velocity = start["w"].clone(), torch.zeros(2, dtype=torch.float64)
     for _ in range(steps):
         velocity = momentum * velocity + gradient
-        weight = weight - lr * velocity + lr * rule.drift(memory, 0)["w"]
+        weight = weight - lr * velocity + lr * rule.control_variate(memory, 0)["w"]
     found = rule.apply(
         start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory
     ).memory
@@ -135,15 +135,15 @@ def test_scaffold_of_reach_finds_the_gradient_that_momentum_hides():
 
 @pytest.mark.parametrize("estimate", ["steps", "reach"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_scaffold_of_one_client_is_sgd(estimate: str, momentum: float):
-    """Its own variate is everybody's, so nothing is corrected."""
+def test_scaffold_with_one_client_is_sgd(estimate: str, momentum: float):
+    """Its own control variate is the server's, so nothing is corrected."""
     settings = {"sizes": (9,), "J": "J2e", "rounds": 4, "momentum": momentum, "lr_decay": 0.9}
     mine = state_after(Scaffold(estimate=estimate), **settings).weights
     assert_same(mine, state_after(Average(), **settings).weights)
 
 
-def test_scaffold_in_a_run_is_the_algorithm_written_out():
-    """Two rounds of all four clients, full batches, by plain loops over lists of tensors."""
+def test_a_scaffold_run_is_the_papers_algorithm():
+    """Two rounds of all four clients with full batches, as plain loops over lists of tensors."""
     settings = {"J": "J3", "batch": 100, "rounds": 2, "lr": 0.2, "lr_decay": 0.5}
     task = small_task(server=Scaffold(), **settings)
     weights = [parameter.detach().clone() for parameter in task.model.parameters()]

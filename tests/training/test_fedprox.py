@@ -1,31 +1,27 @@
-"""FedProx against its formula, and its limits."""
+"""FedProx: its formula, and the limits of mu."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.objectives.fedprox import FedProx
-from cohort.training.procedures.federated import Federated
-from cohort.training.trainers.serial import SerialTrainer
-from tests.training.small_task import small_task
+from cohort.training.trainers.base import Trainer
+from tests.training.small_task import run, small_task, train, trainer_of
 
 
-def local_model(objective: CrossEntropy, **settings) -> tuple[dict, dict, SerialTrainer]:
-    """Global weights and the local model of client 1 after a round."""
+def local_model(objective: CrossEntropy, **settings) -> tuple[dict, dict, Trainer]:
+    """The global weights, client 1's local model after a round, and its trainer."""
     task = small_task(objective=objective, **settings)
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = trainer_of(task)
     start = task.initial_weights()
-    return start, trainer.train(start, np.array([1]), 1).of_client(0), trainer
+    return start, train(trainer, start, [1]).of_client(0), trainer
 
 
-def test_two_steps_by_autograd_on_the_printed_loss():
-    """Full batches of one client: the loss is written out and differentiated anew."""
+def test_two_steps_match_autograd_on_the_papers_loss():
+    """Full batches of one client; the loss is written out here and differentiated."""
     mu, lr = 0.7, 0.3
     start, found, trainer = local_model(FedProx(mu=mu), J="J2", batch=100, lr=lr)
     weights = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
@@ -48,38 +44,37 @@ def test_two_steps_by_autograd_on_the_printed_loss():
         torch.testing.assert_close(found[name], tensor.detach(), rtol=1e-10, atol=1e-12)
 
 
-def test_mu_of_nothing_is_fedavg_bit_for_bit():
+def test_mu_zero_is_fedavg_bit_for_bit():
     _, plain, _ = local_model(CrossEntropy(), J="J5", lr=0.3)
     _, found, _ = local_model(FedProx(mu=0.0), J="J5", lr=0.3)
     assert all(torch.equal(plain[name], found[name]) for name in plain)
 
 
-def test_a_large_mu_stays_at_the_global_weights():
-    """The step must shrink with mu to be stable: at lr = 1 / mu each step goes to within a gradient over mu of the start."""
+def test_a_large_mu_keeps_clients_at_the_global_weights():
+    """At lr = 1 / mu each step ends within gradient / mu of the start."""
     start, found, _ = local_model(FedProx(mu=1e6), J="J50", lr=1e-6)
     _, free, _ = local_model(CrossEntropy(), J="J50", lr=0.1)
-    gone, far = (
+    near, far = (
         max(float((model[name] - start[name]).abs().max()) for name in start)
         for model in (found, free)
     )
-    assert gone < 1e-5
+    assert near < 1e-5
     assert far > 1e-2
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0])
-def test_it_stays_nearer_than_fedavg(mu: float):
+def test_clients_stay_closer_than_with_fedavg(mu: float):
     start, found, _ = local_model(FedProx(mu=mu), J="J30", lr=0.1)
     _, free, _ = local_model(CrossEntropy(), J="J30", lr=0.1)
-    gone, far = (
+    near, far = (
         sum(float((model[name] - start[name]).square().sum()) for name in start)
         for model in (found, free)
     )
-    assert 0 < gone < far
+    assert 0 < near < far
 
 
 def test_a_whole_run_learns():
     task = small_task(objective=FedProx(mu=0.01), rounds=30, J="J5", lr=0.1)
-    state = Federated().begin(task)
-    list(Federated().rounds(task, state))
+    state = run(task)
     losses = [loss for _, loss in state.history.metrics["train_loss"]]
     assert losses[-1] < losses[0] / 2

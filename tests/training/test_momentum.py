@@ -1,4 +1,4 @@
-"""FedAvgM by hand, and its limits: no momentum is FedAvg, an endless norm shortens nothing."""
+"""FedAvgM: numbers by hand, and its limits (no momentum, an unreachable clipping norm)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.training.procedures.federated import Federated
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
 from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import small_task
+from tests.training.small_task import run, small_task
 
 START = {
     "a": torch.tensor([1.0, 2.0], dtype=torch.float64),
@@ -21,7 +20,7 @@ START = {
 
 
 def updates(*moves: tuple[float, float, float], sizes: tuple[float, ...] = (1, 3)) -> Updates:
-    """Clients that went from the start by these amounts."""
+    """Updates of clients that moved from the start by these amounts."""
     clients = [
         {"a": START["a"] + torch.tensor(move[:2]).double(), "b": START["b"] + move[2]}
         for move in moves
@@ -39,7 +38,8 @@ def values(weights: Weights) -> list[float]:
 
 
 def test_two_rounds_by_hand():
-    """Mean update (1 * (4, 0, 8) + 3 * (0, 4, 0)) / 4 = (1, 3, 2). Velocity: that; then half of that and that again."""
+    """Mean update (1 * (4, 0, 8) + 3 * (0, 4, 0)) / 4 = (1, 3, 2). The velocity is that, then half
+    of it plus that again."""
     rule = Momentum(beta=0.5, lr=0.1)
     weights, memory, facts = rule.apply(START, updates((4, 0, 8), (0, 4, 0)), rule.begin(START))
     assert values(weights) == pytest.approx([1.1, 2.3, 0.7])
@@ -50,8 +50,9 @@ def test_two_rounds_by_hand():
     assert values(weights) == pytest.approx([1.15, 2.45, 0.8])
 
 
-def test_an_update_is_shortened_to_the_norm_over_all_weights():
-    """(2, 3, 6) has norm 7, and at norm 3.5 it is (1, 1.5, 3); (0, 3, 0) stays: mean (1/4, (1.5 + 9) / 4, 3/4)."""
+def test_updates_are_clipped_by_the_norm_over_all_weights():
+    """(2, 3, 6) has norm 7 and is clipped to (1, 1.5, 3); (0, 3, 0) stays: the mean is
+    (1/4, (1.5 + 9) / 4, 3/4)."""
     rule = Momentum(beta=0.0, clip=3.5)
     weights, _, facts = rule.apply(START, updates((2, 3, 6), (0, 3, 0)), rule.begin(START))
     assert values(weights) == pytest.approx([1.25, 2 + 10.5 / 4, 0.5 + 0.75])
@@ -63,8 +64,7 @@ def test_without_momentum_it_is_fedavg_bit_for_bit(precision: str):
     results = []
     for server in (Average(), Momentum(beta=0.0), Momentum(beta=0.0, clip=1e9)):
         task = small_task(server=server, rounds=6, precision=precision, lr=0.3)
-        state = Federated().begin(task)
-        list(Federated().rounds(task, state))
+        state = run(task)
         results.append(state)
     for other in results[1:]:
         assert all(
@@ -77,15 +77,14 @@ def test_momentum_changes_the_second_round_and_not_the_first():
     losses = {}
     for beta in (0.0, 0.8):
         task = small_task(server=Momentum(beta=beta), rounds=2, lr=0.3)
-        state = Federated().begin(task)
-        list(Federated().rounds(task, state))
+        state = run(task)
         losses[beta] = [loss for _, loss in state.history.metrics["test_loss"]]
         assert [round for round, _ in state.history.metrics["clipped_fraction"]] == [1, 2]
     assert losses[0.0][0] == losses[0.8][0]
     assert losses[0.0][1] != losses[0.8][1]
 
 
-def test_norms_are_those_of_numpy():
+def test_norms_match_numpy():
     rng = np.random.default_rng(0)
     moves = rng.normal(size=(2, 3))
     found = updates(*map(tuple, moves)).distances(START)

@@ -1,4 +1,5 @@
-"""Networks with batch normalization: their statistics are averaged, looked at in evaluation, saved, and need two samples to be taken."""
+"""Batch normalization: statistics are averaged, used in evaluation and saved, and batches of one
+sample do not update them."""
 
 from __future__ import annotations
 
@@ -24,20 +25,17 @@ from cohort.plan import load
 from cohort.records.record import read
 from cohort.training.evaluation import evaluate, fingerprint
 from cohort.training.job.lease import CHECKPOINT
-from cohort.training.procedures.federated import Federated
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
-from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import plain_samples, small_task
+from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
 
 MEAN, VARIANCE, COUNT = "1.running_mean", "1.running_var", "1.num_batches_tracked"
 
 
 def network() -> nn.Module:
-    """Pixels are normalized first, so that the statistics are those of the samples, whatever the weights are."""
+    """The input is normalized, so that the statistics are those of the samples."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(4)
         return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 3)).double()
@@ -46,15 +44,7 @@ def network() -> nn.Module:
 def trained(
     task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None
 ) -> Updates:
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-    return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
-
-
-def run(task: Task) -> RunState:
-    *_, state = Federated().rounds(task, Federated().begin(task))
-    return state
+    return train(trainer_of(task), weights or task.initial_weights(), cohort, round)
 
 
 def pixels(task: Task, client: int) -> np.ndarray:
@@ -62,7 +52,7 @@ def pixels(task: Task, client: int) -> np.ndarray:
 
 
 def test_the_mean_of_statistics_by_hand():
-    """One sample against three: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches are 7."""
+    """Sizes 1 and 3: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches become 7."""
 
     def client(mean: tuple[float, float], variance: tuple[float, float], count: int) -> Weights:
         return {
@@ -86,7 +76,7 @@ def test_the_mean_of_statistics_by_hand():
 
 
 def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
-    """Two clients of four and nine samples, a step each on all they have; variances are those of a sample (n - 1)."""
+    """Clients with four and nine samples take one full-batch step; variances divide by n - 1."""
     task = small_task(model=network(), sizes=(4, 9), batch=100)
     state = run(task)
     first, second = pixels(task, 0), pixels(task, 1)
@@ -97,7 +87,7 @@ def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
     assert state.weights[COUNT] == 1
 
 
-def test_evaluation_looks_at_statistics_and_leaves_them_alone():
+def test_evaluation_uses_statistics_and_does_not_change_them():
     task = small_task(model=network())
     weights = task.initial_weights()
     weights[MEAN] += 0.5
@@ -111,8 +101,8 @@ def test_evaluation_looks_at_statistics_and_leaves_them_alone():
     assert fingerprint(task.model.state_dict()) == fingerprint(weights)
 
 
-def test_a_client_of_one_sample_is_normalized_as_in_evaluation():
-    """PyTorch would raise. The weights learn; the statistics, mean 0 and variance 1, stay, and the loss is what they make of the sample."""
+def test_a_client_with_one_sample_is_normalized_as_in_evaluation():
+    """PyTorch would raise. The weights learn, and the statistics stay at mean 0 and variance 1."""
     task = small_task(model=network(), sizes=(1, 5), J="J2e")
     start = task.initial_weights()
     first = trained(small_task(model=network(), sizes=(1, 5), J="J1e"), [0])
@@ -131,25 +121,25 @@ def test_a_client_of_one_sample_is_normalized_as_in_evaluation():
 
 
 @pytest.mark.parametrize(("J", "steps", "batches"), [("J1e", 2, 1), ("J2e", 4, 2), ("J3", 3, 2)])
-def test_the_rest_of_an_epoch_of_one_sample_takes_a_step_and_gives_no_statistics(
+def test_a_last_batch_of_one_sample_takes_a_step_but_updates_no_statistics(
     J: str, steps: int, batches: int
 ):
-    """Five samples in batches of four: after two epochs both batches of four have been counted, after every step all weights are finite."""
+    """Five samples in batches of four: only the batches of four are counted."""
     updates = trained(small_task(model=network(), sizes=(5, 4), J=J, batch=4), [0])
     assert updates.steps.tolist() == [steps] and updates.weights[COUNT].tolist() == [batches]
     assert all(bool(rows.isfinite().all()) for rows in updates.weights.values())
 
 
-def test_the_batches_after_a_single_sample_are_counted_again():
-    """A client of one sample before one of four: the second one's statistics are what they are without the first."""
+def test_batches_after_a_single_sample_update_statistics_again():
+    """The statistics of a client do not depend on one with a single sample before it."""
     both = trained(small_task(model=network(), sizes=(1, 4), batch=4), [0, 1])
     alone = trained(small_task(model=network(), sizes=(1, 4), batch=4), [1])
     assert both.weights[COUNT].tolist() == [0, 1]
     assert torch.equal(both.weights[VARIANCE][1], alone.weights[VARIANCE][0])
 
 
-def test_a_servers_momentum_leaves_statistics_alone():
-    """Samples that hardly vary: variances fall to nothing, and with momentum they would go on below it."""
+def test_server_momentum_does_not_apply_to_statistics():
+    """Variances fall towards zero; with momentum they would become negative."""
     rng = np.random.default_rng(3)
     values = torch.from_numpy(rng.normal(scale=1e-3, size=(13, 1, 8, 8)))
     train_samples = plain_samples(values, torch.from_numpy(rng.integers(0, 3, 13)))
@@ -177,8 +167,8 @@ def test_a_servers_momentum_leaves_statistics_alone():
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_an_efficientnet_is_trained_the_same_twice(precision: str):
-    """Blocks are left out and features dropped by chance: that of the client and the round, not of what ran before."""
+def test_an_efficientnet_trains_the_same_twice(precision: str):
+    """Stochastic depth and dropout depend on client and round, not on what ran before."""
     rng = np.random.default_rng(5)
     dtype = getattr(torch, precision)
     values, labels = (
@@ -206,7 +196,7 @@ def test_an_efficientnet_is_trained_the_same_twice(precision: str):
 
 @dataclass(frozen=True, kw_only=True)
 class Normalized(Model):
-    """For digits: a convolution, its normalization, a linear layer."""
+    """For digits: a convolution, batch normalization, a linear layer."""
 
     name: ClassVar[str] = "normalized"
 
@@ -220,10 +210,10 @@ class Normalized(Model):
         )
 
 
-def test_a_cell_goes_on_from_its_checkpoint_and_leaves_a_record(
+def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Stopped after three rounds of six, then trained to the end, it is the cell that was never stopped; 1,437 samples leave one over."""
+    """The cell is stopped after three rounds of six. 1,437 samples leave a last batch of one."""
     monkeypatch.setitem(MODELS, "normalized", Normalized)
     settings = {
         "dataset": "digits",

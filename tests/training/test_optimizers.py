@@ -1,4 +1,4 @@
-"""The optimizer of a client's round is PyTorch's, but for rounding."""
+"""PlainSGD takes the steps of PyTorch's SGD, but for rounding."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from cohort.training.optimizers import PlainSGD
 
 @pytest.mark.parametrize("momentum", [0, 0.9])
 @pytest.mark.parametrize("weight_decay", [0, 1e-3])
-def test_plain_sgd_is_pytorchs(momentum: float, weight_decay: float):
+def test_plain_sgd_matches_pytorch(momentum: float, weight_decay: float):
     generator = torch.Generator().manual_seed(1)
     mine, theirs = (torch.nn.Linear(5, 3, dtype=torch.float64) for _ in range(2))
     theirs.load_state_dict(mine.state_dict())
-    steppers = (
+    optimizers = (
         PlainSGD(mine.parameters(), 0.1, momentum, weight_decay),
         torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay),
     )
     for _ in range(5):
         inputs = torch.randn(7, 5, generator=generator, dtype=torch.float64)
-        for model, stepper in zip((mine, theirs), steppers, strict=True):
-            stepper.zero_grad()
+        for model, optimizer in zip((mine, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
             model(inputs).square().mean().backward()
-            stepper.step()
+            optimizer.step()
         torch.testing.assert_close(
             list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15
         )

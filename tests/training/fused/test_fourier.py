@@ -1,4 +1,4 @@
-"""Convolutions by frequencies are PyTorch's."""
+"""Fourier convolutions give what PyTorch's convolutions give."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from cohort.training.fused.fourier import FourierConvolution, pays
+from cohort.training.fused.fourier import FourierConvolution, is_faster
 
-CASES = {  # sides, kernel, padding, channels before and after
-    "as they are": ((6, 6), (3, 3), (1, 1), 5, 4),
+CASES = {  # sides, kernel, padding, input and output channels
+    "the usual": ((6, 6), (3, 3), (1, 1), 5, 4),
     "odd and even sides": ((5, 8), (3, 2), (2, 0), 3, 6),
     "a kernel as large as the map": ((4, 4), (4, 4), (0, 0), 2, 3),
     "a kernel larger than the map": ((2, 1), (5, 3), (2, 1), 2, 3),
     "one pixel": ((1, 1), (1, 1), (0, 0), 1, 1),
-    "as much padding as a kernel takes": ((3, 7), (3, 3), (2, 2), 2, 2),
+    "as much padding as a kernel allows": ((3, 7), (3, 3), (2, 2), 2, 2),
 }
 
 
@@ -40,8 +40,8 @@ def drawn(case: str, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, tuple[
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 2e-6), (torch.float64, 1e-14)])
 @pytest.mark.parametrize("case", CASES)
-def test_there_and_back(case: str, dtype: torch.dtype, bound: float):
-    """To so much of the largest value."""
+def test_outputs_and_gradients_match_pytorch(case: str, dtype: torch.dtype, bound: float):
+    """Errors are bounded by a share of the largest value."""
     inputs, weight, gradient, padding = drawn(case, dtype)
     outputs = conv2d(inputs, weight, padding=padding)
     expected = [outputs, *torch.autograd.grad(outputs, [weight, inputs], gradient)]
@@ -54,13 +54,13 @@ def test_there_and_back(case: str, dtype: torch.dtype, bound: float):
         assert (own - theirs).abs().max() < bound * theirs.abs().max()
 
 
-def test_what_it_pays_for():
-    """The second convolution of AML's LeNet and all of VGG-11's but the first; not LeNet-5's, nor one on large maps, nor of one sample, nor
-    with more padding than reaches a pixel, nor on another device."""
+def test_where_it_is_faster():
+    """Faster: the second convolution of AML's LeNet and all but the first of VGG-11. Not faster:
+    LeNet-5's, large maps, a single sample, padding beyond the kernel's reach, other devices."""
 
     def asked(inner: int, outer: int, side: int, kernel: int, padding: int, batch: int) -> bool:
         inputs = torch.Size((batch, inner, side, side))
-        return pays(torch.empty(outer, inner, kernel, kernel), (padding, padding), inputs)
+        return is_faster(torch.empty(outer, inner, kernel, kernel), (padding, padding), inputs)
 
     assert all(
         asked(*case, 32)
@@ -77,4 +77,6 @@ def test_what_it_pays_for():
         for case in ((3, 64, 32, 5, 2), (1, 6, 32, 5, 0), (6, 16, 14, 5, 0), (64, 64, 32, 3, 1))
     )
     assert not asked(64, 64, 16, 5, 2, batch=1) and not asked(64, 64, 16, 1, 1, batch=64)
-    assert not pays(torch.empty(64, 64, 5, 5, device="meta"), (2, 2), torch.Size((32, 64, 16, 16)))
+    assert not is_faster(
+        torch.empty(64, 64, 5, 5, device="meta"), (2, 2), torch.Size((32, 64, 16, 16))
+    )

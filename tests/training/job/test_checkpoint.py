@@ -1,4 +1,4 @@
-"""A checkpoint that cannot be used is not: the run goes on from the one before it, or begins anew, and says so."""
+"""An unusable checkpoint is not used: the run resumes from the previous one or starts anew."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ def state(rounds: int = 2) -> RunState:
 
 
 def load(path: Path, digest: str = "k1", like: RunState = BEGUN) -> RunState | None:
-    return checkpoint.load(path, digest, like, CPU)
+    found = checkpoint.load(path, digest, like, CPU)
+    return None if found is None else found[0]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Checkpoints of rounds 2 and 3."""
+    """A checkpoint of round 3, and the previous one of round 2."""
     file = tmp_path / "checkpoint.safetensors"
     save(file, state(2), "k1")
     save(file, state(3), "k1")
@@ -61,7 +62,7 @@ def previous(path: Path) -> Path:
     return path.with_name("checkpoint.previous.safetensors")
 
 
-def test_what_is_saved_is_read_back(path: Path, previous: Path):
+def test_a_saved_state_is_read_back(path: Path, previous: Path):
     found = load(path)
     assert (
         found is not None
@@ -93,7 +94,7 @@ def test_every_flipped_bit_is_found(part: str, path: Path, previous: Path):
     assert found is not None and found.round == 2
 
 
-def test_every_length_that_is_too_short_or_too_long_is_found(path: Path):
+def test_every_wrong_length_is_found(path: Path):
     good = path.read_bytes()
     for content in (*(good[:length] for length in range(len(good))), good + b"\0"):
         path.write_bytes(content)
@@ -101,33 +102,35 @@ def test_every_length_that_is_too_short_or_too_long_is_found(path: Path):
             checkpoint._read(path)
 
 
-def test_the_one_before_takes_the_place_of_a_damaged_one(
+def test_the_previous_checkpoint_replaces_a_damaged_one(
     path: Path, previous: Path, capsys: pytest.CaptureFixture[str]
 ):
     path.write_bytes(path.read_bytes()[:-9])
     assert len(load_history(path).cohorts) == 2
     found = load(path)
     assert found is not None and found.round == 2 and path.exists() and not previous.exists()
-    told = capsys.readouterr().out
-    assert told.startswith(f"{path} is not used, because it cannot be read (")
-    assert told.endswith("; the checkpoint before it is, of round 2\n") and told.count("\n") == 1
-    save(path, state(4), "k1")  # the damaged one is never taken for the previous one
+    output = capsys.readouterr().out
+    assert output.startswith(f"{path} is not used, because it cannot be read (")
+    assert (
+        output.endswith("; the checkpoint before it is, of round 2\n") and output.count("\n") == 1
+    )
+    save(path, state(4), "k1")  # the damaged one never becomes the previous one
     path.unlink()
     assert load(path).round == 2
 
 
-def test_two_damaged_ones_begin_anew(
+def test_with_two_damaged_checkpoints_the_run_starts_anew(
     path: Path, previous: Path, capsys: pytest.CaptureFixture[str]
 ):
     for file in (path, previous):
         file.write_bytes(bytes(len(file.read_bytes())))
     assert load(path) is None and load_history(path) is None
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        str(path) in told
-        and str(previous) in told
-        and told.endswith("; the run begins anew\n")
-        and told.count("\n") == 1
+        str(path) in output
+        and str(previous) in output
+        and output.endswith("; the run begins anew\n")
+        and output.count("\n") == 1
     )
     for file in (path, previous):
         file.unlink()
@@ -135,10 +138,8 @@ def test_two_damaged_ones_begin_anew(
 
 
 @pytest.mark.parametrize("fatal", [1, 2])
-def test_a_kill_between_or_before_the_renames(
-    fatal: int, path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """At each of the two renames of a save, one whole checkpoint is there."""
+def test_a_kill_at_either_rename(fatal: int, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """At each of the two renames of a save, one whole checkpoint exists."""
     replace, seen = Path.replace, []
 
     def killed(self: Path, target: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_kill_between_or_before_the_renames(
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1000])
-def test_a_full_disk_leaves_both(limit: int, path: Path, previous: Path):
+def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous: Path):
     before = path.read_bytes(), previous.read_bytes()
     with (
         limited(limit),
@@ -169,20 +170,20 @@ def test_a_full_disk_leaves_both(limit: int, path: Path, previous: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_one_that_may_not_be_read_is_no_reason_to_begin_anew(path: Path):
+def test_a_checkpoint_without_read_permission_is_an_error(path: Path):
     path.chmod(0)
     with pytest.raises(Refused, match="permission is denied"):
         load(path)
 
 
-def test_a_folder_in_its_place_is_no_reason_to_begin_anew(path: Path):
+def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
     path.unlink()
     path.mkdir()
     with pytest.raises(Refused, match="a folder stands where a file is needed"):
         load(path)
 
 
-def test_one_of_the_first_versions_is_gone_on_from(path: Path, previous: Path):
+def test_checkpoints_of_the_first_version_are_used(path: Path, previous: Path):
     now = state(1)
     tensors = {
         "weights/w": now.weights["w"],
@@ -204,7 +205,7 @@ def test_one_of_the_first_versions_is_gone_on_from(path: Path, previous: Path):
 def rewritten(
     path: Path, tensors: dict[str, torch.Tensor] | None = None, **changes: object
 ) -> None:
-    """An enemy's checkpoint, its checksum as it should be."""
+    """Write a forged checkpoint with a correct checksum."""
     facts, found = checkpoint._read(path)
     flat = {
         f"{kind}/{name}": tensor for kind, group in found.items() for name, tensor in group.items()
@@ -218,7 +219,7 @@ class Bomb:
         return os.system, ("touch written",)
 
 
-ENEMIES: dict[str, tuple[Callable[[Path], object], str]] = {
+FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pickle": (lambda path: path.write_bytes(pickle.dumps(Bomb())), "it cannot be read"),
     "a pickle of torch": (lambda path: torch.save(Bomb(), path), "it cannot be read"),
     "a huge header": (
@@ -274,14 +275,14 @@ ENEMIES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("enemy", ENEMIES)
-def test_what_an_enemy_left_is_not_used(
-    enemy: str, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("forged", FORGED)
+def test_forged_checkpoints_are_not_used(
+    forged: str, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(path.parent)
-    make, reason = ENEMIES[enemy]
+    make, reason = FORGED[forged]
     make(path)
     assert load(path).round == 2
-    told = capsys.readouterr().out
-    assert f"{path} is not used, because {reason}" in told and told.count("\n") == 1
+    output = capsys.readouterr().out
+    assert f"{path} is not used, because {reason}" in output and output.count("\n") == 1
     assert not Path("written").exists()

@@ -1,4 +1,4 @@
-"""What a run says while it trains."""
+"""How a run describes its progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cohort.training.job.progress import describe
 from cohort.training.state import RunState
 
 
-def test_where_a_run_stands():
+def test_round_and_latest_evaluation():
     state = RunState(weights={}, server={}, selector={}, round=3)
     assert describe(state, 500) == "round 3/500  not evaluated yet"
     state.history.add(3, test_accuracy=0.25, test_loss=1.5)

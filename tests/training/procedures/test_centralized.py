@@ -1,4 +1,4 @@
-"""Centralized training against a plain torch loop, its schedules against torch's own, and going on from a checkpoint."""
+"""Centralized training against a plain PyTorch loop, schedules, and resuming from checkpoints."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from cohort.training.task import Task
 from tests.training.small_task import small_task
 
 SIZE, BATCH, EPOCHS = 37, 5, 12
-BATCHES = 8  # of an epoch: 37 samples in fives
+BATCHES = 8  # in an epoch: 37 samples in batches of 5
 LR = 0.1
 
-# By name: what torch makes of an optimizer, and whether it is told every batch.
+# By name: PyTorch's scheduler for an optimizer, and whether it steps after every batch.
 TORCH: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "constant": (lambda optimizer: lr_scheduler.ConstantLR(optimizer, factor=1.0), False),
     "cosine": (lambda optimizer: lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS), False),
@@ -56,7 +56,7 @@ TORCH: dict[str, tuple[Callable[[Any], Any], bool]] = {
 
 
 def task_of(schedule: str = "constant", **settings: Any) -> Task:
-    """One client with 37 samples, five of them for validation as well."""
+    """One client with 37 samples, five of which are validation samples too."""
     changed = {
         "J": "J1e",
         "batch": BATCH,
@@ -75,8 +75,7 @@ def task_of(schedule: str = "constant", **settings: Any) -> Task:
 
 
 def run(task: Task, until: int | None = None) -> RunState:
-    state = Centralized().begin(task)
-    for _ in Centralized().rounds(task, state):
+    for state in Centralized().rounds(task, Centralized().begin(task)):
         if state.round == until:
             break
     return state
@@ -85,7 +84,7 @@ def run(task: Task, until: int | None = None) -> RunState:
 def plain_loop(
     task: Task, make: Callable[[Any], Any], by_batch: bool
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
-    """The same in torch alone: weights at the end and the learning rate of every step."""
+    """The same in plain PyTorch: the final weights and the learning rate of every step."""
     model = copy.deepcopy(task.model)
     optimizer = SGD(model.parameters(), lr=LR, momentum=0.9, weight_decay=1e-3)
     schedule, rates = make(optimizer), []
@@ -104,11 +103,9 @@ def plain_loop(
                 schedule.step()
         if isinstance(schedule, lr_scheduler.ReduceLROnPlateau):
             with torch.no_grad():
-                looked_at = task.train_samples.inputs(task.validation)
+                inputs = task.train_samples.inputs(task.validation)
                 schedule.step(
-                    float(
-                        cross_entropy(model(looked_at), task.train_samples.labels[task.validation])
-                    )
+                    float(cross_entropy(model(inputs), task.train_samples.labels[task.validation]))
                 )
         elif not by_batch:
             schedule.step()
@@ -116,7 +113,7 @@ def plain_loop(
 
 
 @pytest.mark.parametrize("schedule", TORCH)
-def test_96_steps_are_those_of_a_plain_loop_bit_for_bit(schedule: str):
+def test_96_steps_match_a_plain_loop_bit_for_bit(schedule: str):
     task = task_of(schedule)
     make, by_batch = TORCH[schedule]
     expected, rates = plain_loop(task, make, by_batch)
@@ -133,9 +130,7 @@ def test_every_schedule_is_tested():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("schedule", ["onecycle", "plateau-patience1", "restarts-3", "step-4"])
-def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(
-    schedule: str, optimizer: str, tmp_path: Path
-):
+def test_a_resumed_run_is_bit_identical(schedule: str, optimizer: str, tmp_path: Path):
     settings = {
         "optimizer": optimizer,
         "momentum": 0.0 if optimizer == "adam" else 0.9,
@@ -144,21 +139,16 @@ def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(
     whole = run(task_of(schedule, **settings))
     stopped = run(task_of(schedule, **settings), until=5)
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    state = checkpoint.load(
-        tmp_path / "c",
-        "k0",
-        Centralized().begin(task_of(schedule, **settings)),
-        torch.device("cpu"),
-    )
-    assert state is not None
-    for _ in Centralized().rounds(task_of(schedule, **settings), state):
-        pass
+    begun, cpu = Centralized().begin(task_of(schedule, **settings)), torch.device("cpu")
+    found = checkpoint.load(tmp_path / "c", "k0", begun, cpu)
+    assert found is not None and found[0].round == 5 and not found[1]
+    *_, state = Centralized().rounds(task_of(schedule, **settings), found[0])
     assert all(torch.equal(state.weights[name], whole.weights[name]) for name in whole.weights)
     assert state.history.metrics == whole.history.metrics
     assert len(state.history.metrics["test_loss"]) == EPOCHS
 
 
-def test_adam_is_torchs_own():
+def test_adam_matches_pytorch():
     task = task_of(optimizer="adam", momentum=0.0, lr=0.01, rounds=2)
     model = copy.deepcopy(task.model)
     optimizer = Adam(model.parameters(), lr=0.01, weight_decay=1e-3)
@@ -180,8 +170,8 @@ def test_adam_is_torchs_own():
     )
 
 
-def test_gradients_are_shortened_to_the_norm():
-    """One full-batch step of plain descent: its length is the learning rate times the norm, however steep the slope."""
+def test_gradients_are_clipped_to_the_norm():
+    """A full-batch step of plain SGD is as long as the learning rate times the clipping norm."""
     moved = {}
     for clip in (0.0, 1e-3, 1e9):
         task = task_of(batch=100, rounds=1, momentum=0.0, weight_decay=0.0, clip=clip)
@@ -207,7 +197,7 @@ def test_gradients_are_shortened_to_the_norm():
         ("constant", 0.2, "constant"),
     ],
 )
-def test_a_shorter_run_has_the_same_schedule(name: str, share: float, expected: str):
+def test_a_shorter_run_has_a_scaled_schedule(name: str, share: float, expected: str):
     assert str(parse_schedule(name).scaled(share)) == expected
 
 
@@ -215,7 +205,7 @@ def test_a_shorter_run_has_the_same_schedule(name: str, share: float, expected: 
     "name",
     ["step", "step-0", "steps-3", "exponential-x", "plateau-3", "onecycles", "step-30-gamma2"],
 )
-def test_a_wrong_name_is_one_sentence(name: str):
+def test_invalid_names_are_refused_in_one_sentence(name: str):
     with pytest.raises(
         UserError, match=rf"^schedule '{name}' is (not known|not of the form )[^\n]*$"
     ):
@@ -231,7 +221,7 @@ def test_a_wrong_name_is_one_sentence(name: str):
         ({"participation": "dropout-0.3"}, "participation is 'dropout-0.3'"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], sentence: str):
+def test_unsuitable_settings_are_refused(settings: dict[str, Any], sentence: str):
     with pytest.raises(ValueError, match=sentence):
         Centralized().check(
             {

@@ -1,4 +1,4 @@
-"""Clusters of clients: by hand, against every way of cutting, and against other starts of k-means."""
+"""Clusters of clients: by hand, against all partitions, and against other starts of k-means."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def spread(shares: np.ndarray, labels: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_shares_count_and_sizes_do_not(seed: int):
-    """By their counts the two large clients would each be alone, whatever they hold. Clusters are numbered by their first clients."""
+def test_label_shares_matter_and_sizes_do_not(seed: int):
+    """By counts each of the two large clients would be alone. Clusters are numbered by their first
+    clients."""
     assert found([[0, 100], [100, 0], [0, 1], [3, 0]], 2, seed=seed) == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_client_without_samples_is_in_no_cluster(seed: int):
-    """Nor does it take one: as a point of its own, far from the others, it would."""
+    """Nor does it form one, as a point far from all others would."""
     assert found([[0, 0], [9, 1], [0, 5], [0, 0], [90, 10], [1, 20]], 2, seed=seed) == [
         NONE,
         0,
@@ -43,16 +44,16 @@ def test_a_client_without_samples_is_in_no_cluster(seed: int):
     ]
 
 
-def test_no_cut_is_better():
-    """All 3 ** 8 ways of putting eight clients into three clusters."""
+def test_no_partition_is_better():
+    """All 3 ** 8 assignments of eight clients to three clusters."""
     counts = np.random.default_rng(3).integers(1, 40, (8, 4))
     shares = counts / counts.sum(axis=1, keepdims=True)
-    best = min(spread(shares, np.array(cut)) for cut in product(range(3), repeat=8))
+    best = min(spread(shares, np.array(labels)) for labels in product(range(3), repeat=8))
     assert spread(shares, np.array(found(counts, 3))) == pytest.approx(best, rel=1e-12)
 
 
-def test_many_other_starts_of_scikit_learn_find_the_same():
-    """Five kinds of clients in mixed order, of sizes from 20 to 2000, not one of them like another."""
+def test_many_other_starts_of_k_means_find_the_same_clusters():
+    """Five kinds of clients in mixed order, with 20 to 2000 samples each."""
     rng = np.random.default_rng(5)
     kinds = rng.dirichlet(np.full(10, 0.3), 5)[
         rng.permutation(np.repeat(np.arange(5), [20, 15, 10, 10, 5]))
@@ -78,9 +79,10 @@ def test_more_clusters_than_distributions_or_clients(balanced: bool):
         assert found([[0, 1], [1, 0], [0, 0]], 5, balanced) == [0, 1, NONE]
 
 
-def test_balanced_clusters_hold_no_more_than_their_places():
-    """Shares 0.9, 0.8, 0.7 and 0.1 of the first label. K-means takes the first three together; with int(1.2 * 4 / 2) = 2 places, 0.7 is
-    who loses least by going to the center 0.1: 0.36 - 0.01 against 0.49 and 0.64 - 0.01."""
+def test_balanced_clusters_do_not_exceed_their_places():
+    """Shares 0.9, 0.8, 0.7 and 0.1 of the first label. K-means puts the first three together; with
+    int(1.2 * 4 / 2) = 2 places, 0.7 loses least by moving to the center 0.1: 0.36 - 0.01 against
+    0.49 and 0.64 - 0.01."""
     counts = [[90, 10], [80, 20], [70, 30], [10, 90]]
     assert found(counts, 2) == [0, 0, 0, 1]
     assert found(counts, 2, balanced=True) == [0, 0, 1, 1]
@@ -90,8 +92,9 @@ def test_balanced_clusters_hold_no_more_than_their_places():
 @pytest.mark.parametrize(
     ("clients", "clusters", "places"), [(40, 5, 9), (100, 5, 24), (11, 5, 3), (7, 1, 8)]
 )
-def test_places_of_many(clients: int, clusters: int, places: int, seed: int):
-    """1.2 times the mean, rounded down, but enough for all; changing places pays for nobody once the centers are where they end."""
+def test_balanced_clusters_are_locally_optimal(clients: int, clusters: int, places: int, seed: int):
+    """There are 1.2 times the mean places, rounded down, but enough for all. With the final centers
+    no swap and no move to a free place is an improvement."""
     counts = np.random.default_rng(seed).integers(0, 9, (clients, 3)) ** 3 + [1, 0, 0]
     labels = np.array(found(counts, clusters, balanced=True))
     sizes = np.bincount(labels, minlength=clusters)
@@ -102,9 +105,9 @@ def test_places_of_many(clients: int, clusters: int, places: int, seed: int):
     own = distances[np.arange(clients), labels]
     gains = (
         own[:, None] + own - distances[:, labels] - distances[:, labels].T
-    )  # of two who change places
+    )  # of two clients that swap
     assert gains.max() < 1e-12
     free = sizes < places
     assert (
         own - np.where(free, distances, np.inf).min(axis=1)
-    ).max() < 1e-12  # of one who takes a free place
+    ).max() < 1e-12  # of one client that moves to a free place

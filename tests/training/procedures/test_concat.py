@@ -1,4 +1,4 @@
-"""FedConcat: stage 1 against FedAvg, stage 2 against a plain loop in torch, costs by hand, and going on from a checkpoint."""
+"""FedConcat: stage 1 against FedAvg, stage 2 against a plain PyTorch loop, costs, resuming."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.plan import Plan, load
 from cohort.records.record import read
+from cohort.training.cursor import part
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.network import part, prefix_of
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.concat.network import prefix_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
-from tests.training.procedures.test_concatenated import dropped_out
-from tests.training.small_task import plain_samples, small_model, small_task
+from tests.training.procedures.test_concatenated import network_with_dropout
+from tests.training.small_task import plain_samples, small_model, small_task, train, trainer_of
 from tests.training.test_empty_clients import Planned
 
 CPU = torch.device("cpu")
@@ -45,7 +44,7 @@ def samples_of(labels: list[int], seed: int) -> Samples:
 
 
 def clustered_task(**changes: Any) -> Task:
-    """Clients 0 and 2 hold label 0, clients 1 and 3 label 1 or 2; the last one holds nothing."""
+    """Clients 0 and 2 hold label 0, clients 1 and 3 labels 1 and 2, client 4 nothing."""
     task = small_task(
         sizes=(6, 8, 3, 5, 0),
         train=samples_of([0] * 9 + [1, 2] * 6 + [2], seed=2),
@@ -60,7 +59,7 @@ def clustered_task(**changes: Any) -> Task:
 
 
 def states(task: Task, procedure: Concat = TWO) -> list[tuple[Weights, RunState]]:
-    """The weights after each round, and the state at the end."""
+    """The weights and the state after each round."""
     return [(state.weights, state) for state in procedure.rounds(task, procedure.begin(task))]
 
 
@@ -69,7 +68,7 @@ def same(one: Weights, other: Weights) -> bool:
 
 
 def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
-    """Also when some clients hold nothing; the answers' mean over one network is the network's."""
+    """Also with empty clients. The mean output of one network is its own."""
     settings = {
         "sizes": (4, 0, 9, 6),
         "cohort": 2,
@@ -84,7 +83,9 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
         for weights, state in states(small_task(**settings), Concat(clusters=1))
     ]
     task = small_task(**settings)
-    fedavg = [(state.weights, state) for state in Federated().rounds(task, Federated().begin(task))]
+    fedavg = [
+        (state.weights, state) for state in task.procedure.rounds(task, task.procedure.begin(task))
+    ]
     assert all(same(one, other) for (one, _), (other, _) in zip(ours[:8], fedavg[:8], strict=True))
     assert same(ours[9][0], ours[7][0]) and not same(fedavg[8][0], fedavg[7][0])
     mine, other = ours[-1][1].history, fedavg[-1][1].history
@@ -99,15 +100,12 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
         ], name
 
 
-def test_fedavg_runs_within_each_cluster():
-    """Both clusters take part in round 1: each averages its own, by size. 6 and 3 samples are 2/3 and 1/3, 8 and 5 are 8/13 and 5/13."""
+def test_each_cluster_averages_its_own_clients():
+    """Means are weighted by size: 6 and 3 samples are 2/3 and 1/3, 8 and 5 are 8/13 and 5/13."""
     task = clustered_task(selector=Planned(cohorts=((0, 1, 2, 3, 4), (0, 1))), rounds=2)
     start = task.initial_weights()
     (weights, _), _ = states(task)
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-    updates = trainer.train(start, np.arange(4), 1)
+    updates = train(trainer_of(task), start, range(4))
     for cluster, shares in ((0, {0: 2 / 3, 2: 1 / 3}), (1, {1: 8 / 13, 3: 5 / 13})):
         for name, tensor in part(weights, prefix_of(cluster)).items():
             expected = sum(
@@ -118,7 +116,7 @@ def test_fedavg_runs_within_each_cluster():
 
 
 def test_a_cluster_without_participants_keeps_its_weights():
-    """Round 1 has nobody of cluster 1, round 2 nobody with samples at all, round 3 nobody of cluster 0, who went on from their own."""
+    """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
     task = clustered_task(selector=Planned(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
     start = task.initial_weights()
     found = states(task)
@@ -126,22 +124,21 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
     assert same(two, one)
     assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-    assert same(part(three, prefix_of(1)), trainer.train(start, np.array([3]), 3).of_client(0))
+    alone = train(trainer_of(task), start, [3], 3).of_client(0)
+    assert same(part(three, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
     assert [round for round, _ in metrics["train_loss"]] == [1, 3, 4]
     assert [round for round, _ in metrics["test_accuracy"]] == [1, 2, 3, 4] and not state.diverged
-    assert Concat(clusters=2).of_clients(state)["cluster"].tolist() == [0, 1, 0, 1, -1]
+    facts = Concat(clusters=2).rounds_of(task).client_facts(state)
+    assert facts["cluster"].tolist() == [0, 1, 0, 1, -1]
 
 
 def plain_classifiers(
     task: Task, weights: Weights, clients: list[int], round: int, lr: float, most: int = 3
 ) -> list[nn.Linear]:
-    """Each client's classifier after its batches, in torch alone, on features that are worked out beforehand."""
+    """Each client's classifier, trained in plain PyTorch on features computed beforehand."""
     networks = [copy.deepcopy(task.model) for _ in range(2)]
     for cluster, network in enumerate(networks):
         network.load_state_dict(part(weights, prefix_of(cluster)))
@@ -174,8 +171,9 @@ def plain_classifiers(
 
 
 @pytest.mark.parametrize("J", ["J1", "J5e"])
-def test_stage_2_is_a_plain_loop_and_an_unweighted_mean(J: str):
-    """Batches of two: 6, 8 and 3 samples are three batches, four, of which the first three are taken, and two. J has no say."""
+def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
+    """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does
+    not matter."""
     cohorts = ((0, 1, 2, 3),) * 3 + ((1, 0, 2, 4), (3, 2))
     settings = {
         "rounds": 5,
@@ -191,7 +189,7 @@ def test_stage_2_is_a_plain_loop_and_an_unweighted_mean(J: str):
     for position, (clients, lr) in {
         3: ([1, 0, 2], 0.2),
         4: ([3, 2], 0.1),
-    }.items():  # the learning rate begins anew
+    }.items():  # the learning rate starts again
         before, after = found[position - 1][0], found[position][0]
         models = plain_classifiers(task, before, clients, position + 1, lr)
         for name in ("weight", "bias"):
@@ -223,10 +221,10 @@ def test_the_number_of_batches_is_a_parameter():
     )
 
 
-def test_frozen_networks_neither_drop_out_nor_take_statistics_of_a_batch():
-    """Batch normalization by the running means of stage 1, also within stage 2's steps, also in a batch of one."""
+def test_frozen_networks_use_neither_dropout_nor_batch_statistics():
+    """Batch normalization uses stage 1's running statistics in stage 2, also for batches of one."""
     task = clustered_task(
-        model=dropped_out(), selector=Planned(cohorts=((0, 1), (2, 3))), rounds=2, batch=2
+        model=network_with_dropout(), selector=Planned(cohorts=((0, 1), (2, 3))), rounds=2, batch=2
     )
     (before, _), (after, _) = states(task)
     models = plain_classifiers(task, before, [2, 3], 2, 0.1)
@@ -239,8 +237,8 @@ def test_frozen_networks_neither_drop_out_nor_take_statistics_of_a_batch():
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1])
-def test_a_warm_classifier_begins_as_the_sum_of_the_clusters_own(mu: float):
-    """Nobody with samples takes part in stage 2, so that it stays where it begins; without, that is where it always was."""
+def test_a_warm_classifier_starts_as_the_sum_of_the_clusters_own(mu: float):
+    """Nobody with samples takes part in stage 2, so the classifier stays as it starts."""
 
     def found(warm: int) -> list[Weights]:
         task = clustered_task(
@@ -258,7 +256,7 @@ def test_a_warm_classifier_begins_as_the_sum_of_the_clusters_own(mu: float):
     assert same(found(warm=0)[-1], before)
 
 
-def test_a_warm_classifier_begins_once():
+def test_a_warm_classifier_starts_once():
     """Round 3 trains it, and in round 4 nobody with samples takes part."""
     task = clustered_task(selector=Planned(cohorts=((0, 1), (2, 3), (0, 1), (4,))), rounds=4)
     _, (before, _), (trained, _), (after, _) = states(
@@ -267,8 +265,8 @@ def test_a_warm_classifier_begins_once():
     assert same(after, trained) and not same(trained, before)
 
 
-def test_an_objective_that_pulls_pulls_the_classifier_to_its_beginning():
-    """So strongly that it all but stays there."""
+def test_a_proximal_term_pulls_the_classifier_to_its_first_weights():
+    """With a large mu it moves much less."""
     moved = {}
     for mu in (0.0, 9.0):
         task = clustered_task(
@@ -284,8 +282,8 @@ def test_an_objective_that_pulls_pulls_the_classifier_to_its_beginning():
 
 
 @torch.no_grad()
-def test_what_is_evaluated():
-    """In stage 1 the mean probability of both networks, in stage 2 the classifier; on test and validation samples, at planned rounds."""
+def test_which_network_is_evaluated_in_each_stage():
+    """In stage 1 the mean probability of both networks, in stage 2 the classifier."""
     task = clustered_task(rounds=5, cohort=5, validation=(0, 1, 2, 9, 10), evaluate_every=2)
     with torch.enable_grad():
         found = states(task, Concat(clusters=2, classifier=0.4))
@@ -322,9 +320,10 @@ def test_what_is_evaluated():
 
 
 def test_bytes_by_hand():
-    """A network of 64 x 64 + 64 and 64 x 3 + 3 weights in float64. Stage 1 sends one to each of the cohort and gets it back; stage 2 sends
-    a classifier of 2 x 64 x 3 + 3, and to who has not got them yet both networks without their heads. Labels are uploaded once: 4 bytes
-    for each of 3 classes by each of 5 clients."""
+    """A network has 64 x 64 + 64 and 64 x 3 + 3 weights in float64. In stage 1 each client of the
+    cohort receives and sends one. In stage 2 it is a classifier of 2 x 64 x 3 + 3 weights, and who
+    has them not yet receives both networks without their last layers. Label counts are sent once:
+    4 bytes for each of 3 classes by each of 5 clients."""
     cohorts = ((0, 1, 4), (2, 3, 4), (0, 1, 4), (1, 2, 4), (0, 1, 2))
     *_, (_, state) = states(
         clustered_task(selector=Planned(cohorts=cohorts), rounds=5),
@@ -342,17 +341,22 @@ def test_bytes_by_hand():
         "client_steps",
         "selection_samples",
         "seconds",
+        "seconds_training",
+        "seconds_selecting",
+        "seconds_evaluating",
     }
 
 
 def chance_task() -> Task:
-    """Batch normalization, dropout, momentum, and a cohort of three of five."""
-    return clustered_task(model=dropped_out(), cohort=3, rounds=7, J="J2", batch=2, momentum=0.9)
+    """A task with batch normalization, dropout, momentum, and a cohort of three of five."""
+    return clustered_task(
+        model=network_with_dropout(), cohort=3, rounds=7, J="J2", batch=2, momentum=0.9
+    )
 
 
 @pytest.mark.parametrize("until", [1, 3, 4, 5, 6])
-def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(until: int, tmp_path: Path):
-    """Four rounds of stage 1 and three of stage 2; stopped in both and between them."""
+def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
+    """Four rounds of stage 1 and three of stage 2, stopped in both and between them."""
     procedure = Concat(clusters=2, classifier=0.43, warm=1)
     assert procedure.load(7).rounds == 4
     *_, (weights, whole) = states(chance_task(), procedure)
@@ -361,8 +365,9 @@ def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(until: int, tmp
         state for state in procedure.rounds(task, procedure.begin(task)) if state.round == until
     )
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    state = checkpoint.load(tmp_path / "c", "k0", procedure.begin(chance_task()), CPU)
-    assert state is not None and state.round == until
+    found = checkpoint.load(tmp_path / "c", "k0", procedure.begin(chance_task()), CPU)
+    assert found is not None and found[0].round == until
+    state = found[0]
     *_, state = procedure.rounds(chance_task(), state)
     assert fingerprint(state.weights) == fingerprint(weights)
     assert state.history.metrics == whole.history.metrics
@@ -370,8 +375,8 @@ def test_it_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(until: int, tmp
         assert state.history.cost[name] == whole.history.cost[name]
 
 
-def test_the_clusters_of_a_checkpoint_are_those_that_it_began_with(tmp_path: Path):
-    """Another version of k-means may see it otherwise."""
+def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
+    """Another version of k-means may cluster differently."""
     procedure, task = (
         Concat(clusters=2),
         clustered_task(selector=Planned(cohorts=((0, 1), (1,), (0, 1))), rounds=3),
@@ -379,10 +384,10 @@ def test_the_clusters_of_a_checkpoint_are_those_that_it_began_with(tmp_path: Pat
     stopped = next(procedure.rounds(task, procedure.begin(task)))
     stopped.server["cluster"] = 1 - stopped.server["cluster"].clamp(min=0)
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    state = checkpoint.load(tmp_path / "c", "k0", procedure.begin(task), CPU)
-    assert state is not None
-    before = state.weights
-    after = next(procedure.rounds(task, state)).weights
+    found = checkpoint.load(tmp_path / "c", "k0", procedure.begin(task), CPU)
+    assert found is not None
+    before = found[0].weights
+    after = next(procedure.rounds(task, found[0])).weights
     changed = [
         cluster
         for cluster in range(2)
@@ -391,7 +396,7 @@ def test_the_clusters_of_a_checkpoint_are_those_that_it_began_with(tmp_path: Pat
     assert changed == [0]
 
 
-def test_a_run_that_diverges_ends_there_in_either_stage():
+def test_divergence_ends_the_run_in_either_stage():
     for cohorts, lr in ((((0, 1),) * 4, 1e200), (((4,), (4,), (4,), (0, 1)), 1e200)):
         task = clustered_task(
             selector=Planned(cohorts=cohorts), rounds=5, lr=lr, J="J5", batch=2, weight_decay=0.5
@@ -400,8 +405,8 @@ def test_a_run_that_diverges_ends_there_in_either_stage():
         assert state.diverged and state.round < 5
 
 
-def test_a_network_that_is_stuck_is_fine():
-    """A last hidden layer that is dead gives the same answer to everything, as FedEntOpt's VGG-11 does; nothing of it is not a number."""
+def test_a_dead_network_gives_finite_metrics():
+    """A dead hidden layer gives the same output for every input, as in FedEntOpt's VGG-11."""
     model = small_model()
     with torch.no_grad():
         model[1].weight.zero_()
@@ -415,7 +420,7 @@ def test_a_network_that_is_stuck_is_fine():
     ("rounds", "share", "first"),
     [(500, 0.2, 400), (2, 0.2, 1), (3, 0.2, 2), (10, 0.01, 9), (10, 0.99, 1), (25, 0.2, 20)],
 )
-def test_both_stages_have_their_share_and_at_least_one_round(rounds: int, share: float, first: int):
+def test_each_stage_has_its_share_and_at_least_one_round(rounds: int, share: float, first: int):
     procedure = Concat(clusters=5, classifier=share)
     assert [procedure.stage(round, rounds) for round in range(1, rounds + 1)] == [1] * first + [
         2
@@ -477,14 +482,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_it_cannot_work_with_is_refused_in_one_sentence(name: str, project: Path):
+def test_unsuitable_settings_are_refused_in_one_sentence(name: str, project: Path):
     settings, sentence = REFUSED[name]
     with pytest.raises(UserError) as caught:
         planned(project, **({"procedure": "concat-5"} | settings))
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_selector_that_probes_has_nothing_to_probe():
+def test_probing_selectors_are_refused():
     settings = {
         "clients": 9,
         "rounds": 9,
@@ -497,7 +502,7 @@ def test_a_selector_that_probes_has_nothing_to_probe():
     TWO.check(settings | {"selector": {"name": "entropy", "buffer": 0.5}})
 
 
-def test_nobody_drops_out():
+def test_dropout_of_clients_is_refused():
     settings = {
         "clients": 9,
         "rounds": 9,
@@ -521,7 +526,7 @@ def test_its_parameters_are_part_of_the_identity_and_its_science_is_one(project:
 
 
 def test_a_cell_from_plan_to_record(project: Path):
-    """The record judges clients and classes by the joined model, and says who was in which cluster."""
+    """The record evaluates by the joined model, and names each client's cluster."""
     plan = planned(
         project,
         strategy="fedconcat",

@@ -1,4 +1,4 @@
-"""Networks side by side: what their last linear layers see, what they answer before and after they are joined, what stays frozen."""
+"""Concatenated networks: features, outputs before and after they are joined, frozen parts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import torch
 from torch import nn
 
 from cohort.models import MODELS
+from cohort.training.cursor import part
 from cohort.training.procedures.concat.network import (
     Concatenated,
-    begun,
     features,
-    head,
-    heads_joined,
-    part,
+    initial_weights,
+    last_linear,
     prefix_of,
+    summed_classifiers,
 )
 from tests.training.small_task import small_model
 
 SHAPES = [(1, 8, 8), (3, 32, 32), (1, 28, 28), (3, 224, 224), (12,)]
 
 
-def dropped_out() -> nn.Module:
-    """An EfficientNet in small: convolution, batch normalization, pooling, and a head that drops out before its linear layer."""
+def network_with_dropout() -> nn.Module:
+    """A tiny EfficientNet: convolution, batch normalization, pooling, and dropout before the last
+    layer."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         body = nn.Sequential(
@@ -35,7 +36,7 @@ def dropped_out() -> nn.Module:
 
 
 def network_of(name: str) -> tuple[nn.Module, torch.Tensor]:
-    """A network of the catalog with two inputs."""
+    """A network of the catalog and a batch of two inputs for it."""
     model = MODELS[name]()
     for shape in SHAPES:
         try:
@@ -49,20 +50,21 @@ def network_of(name: str) -> tuple[nn.Module, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_networks_answer_is_its_last_linear_layer_on_its_features(name: str):
+def test_every_networks_output_is_its_last_layer_on_its_features(name: str):
     network, inputs = network_of(name)
     with torch.no_grad():
         seen, answer = features(network, inputs), network(inputs)
-        assert seen.shape == (2, head(network).in_features) and answer.shape == (2, 10)
+        assert seen.shape == (2, last_linear(network).in_features) and answer.shape == (2, 10)
         assert torch.equal(
-            nn.functional.linear(seen, head(network).weight, head(network).bias), answer
+            nn.functional.linear(seen, last_linear(network).weight, last_linear(network).bias),
+            answer,
         )
-    assert not head(network)._forward_pre_hooks
+    assert not last_linear(network)._forward_pre_hooks
 
 
-def test_what_dropout_leaves_is_what_the_head_sees():
+def test_features_are_taken_after_dropout():
     network, inputs = (
-        dropped_out().eval(),
+        network_with_dropout().eval(),
         torch.randn(4, 1, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1)),
     )
     assert torch.equal(features(network, inputs), network[0](inputs))
@@ -71,7 +73,7 @@ def test_what_dropout_leaves_is_what_the_head_sees():
 
 @pytest.fixture
 def three() -> Concatenated:
-    """Three networks that differ."""
+    """Three different networks."""
     made = Concatenated(small_model(), 3, seed=5)
     with torch.no_grad():
         for number, network in enumerate(made.networks):
@@ -83,7 +85,7 @@ def three() -> Concatenated:
 INPUTS = torch.from_numpy(np.random.default_rng(2).normal(size=(5, 1, 8, 8)))
 
 
-def test_before_they_are_joined_the_answer_is_the_mean_probability(three: Concatenated):
+def test_before_joining_the_output_is_the_mean_probability(three: Concatenated):
     scores = np.stack([network(INPUTS).detach().numpy() for network in three.networks])
     shares = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
     answer = three(INPUTS).detach()
@@ -93,17 +95,17 @@ def test_before_they_are_joined_the_answer_is_the_mean_probability(three: Concat
     ) == pytest.approx(-np.log(shares.mean(axis=0)[:, 0]).mean(), rel=1e-12)
 
 
-def test_a_network_that_is_sure_of_what_is_wrong_gives_no_infinite_loss(three: Concatenated):
+def test_confident_wrong_networks_give_no_infinite_loss(three: Concatenated):
     with torch.no_grad():
         for network in three.networks:
-            head(network).bias.copy_(torch.tensor([-5e3, 0, 5e3]))
+            last_linear(network).bias.copy_(torch.tensor([-5e3, 0, 5e3]))
     assert (
         math.isfinite(float(three(INPUTS).min()))
         and three(INPUTS).argmax(dim=1).tolist() == [2] * 5
     )
 
 
-def test_once_they_are_joined_the_classifier_answers_on_all_features(three: Concatenated):
+def test_after_joining_the_output_is_the_classifiers_on_all_features(three: Concatenated):
     three.joined = True
     seen = np.concatenate(
         [network[:-1](INPUTS).detach().numpy() for network in three.networks], axis=1
@@ -115,16 +117,16 @@ def test_once_they_are_joined_the_classifier_answers_on_all_features(three: Conc
     np.testing.assert_allclose(three(INPUTS).detach().numpy(), expected, rtol=1e-12)
 
 
-def test_joined_heads_answer_with_the_sum_of_all(three: Concatenated):
+def test_summed_classifiers_give_the_sum_of_all_outputs(three: Concatenated):
     expected = sum(network(INPUTS) for network in three.networks).detach()
-    three.load_state_dict(three.state_dict() | heads_joined(three, three.state_dict()))
+    three.load_state_dict(three.state_dict() | summed_classifiers(three, three.state_dict()))
     three.joined = True
     torch.testing.assert_close(three(INPUTS), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_only_the_classifier_is_trained():
-    """Running means, dropout and weights of the networks are as in evaluation, whatever trains."""
-    made = Concatenated(dropped_out(), 2, seed=5)
+def test_only_the_classifier_has_gradients():
+    """The networks behave as in evaluation while the classifier trains."""
+    made = Concatenated(network_with_dropout(), 2, seed=5)
     made.joined = True
     before = {name: tensor.clone() for name, tensor in made.state_dict().items()}
     answers = [made.train()(INPUTS), made.eval()(INPUTS)]
@@ -139,11 +141,13 @@ def test_only_the_classifier_is_trained():
     assert all(bool(parameter.grad.any()) for parameter in made.classifier.parameters())
 
 
-def test_all_networks_begin_alike_and_the_classifier_by_its_seed():
+def test_all_networks_start_equal_and_the_classifier_from_its_seed():
     model = small_model()
     weights = {name: tensor + 1 for name, tensor in model.state_dict().items()}
     state = torch.random.get_rng_state()
-    one, same, other = (begun(Concatenated(model, 2, seed), weights) for seed in (5, 5, 6))
+    one, same, other = (
+        initial_weights(Concatenated(model, 2, seed), weights) for seed in (5, 5, 6)
+    )
     assert torch.equal(torch.random.get_rng_state(), state)
     for cluster in range(2):
         assert all(

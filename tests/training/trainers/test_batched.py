@@ -1,8 +1,9 @@
-"""The batched trainer against the serial one: each client of one round, by itself."""
+"""The batched trainer gives what the serial one gives, for each client of a round."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,31 @@ from torch import nn
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.objectives import OBJECTIVES as OBJECTIVES_OF_THE_HOUSE
+from cohort.training.objectives import OBJECTIVES as CATALOG
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.objectives.fedlc import FedLC
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.objectives.fedrs import FedRS
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures import parse_procedure
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.fednova import FedNova
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task
-from cohort.training.trainers import trainer_for
-from cohort.training.trainers.base import Orders, Trainer
+from cohort.training.trainers import TRAINERS, choose_trainer
+from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import CLASSES, plain_samples, small_task
+from tests.training.small_task import (
+    CLASSES,
+    plain_samples,
+    run,
+    small_task,
+    train,
+    trainer_of,
+)
 
 SIZES = (
     4,
@@ -44,19 +52,15 @@ SIZES = (
     5,
     3,
     16,
-)  # with batches of 4: from one step to four for an epoch, and last batches of every size
+)  # with batches of 4: epochs of one to four steps, and last batches of every size
 OBJECTIVES = [CrossEntropy(), FedProx(mu=0.3), FedRS(alpha=0.5), FedLC(tau=0.7)]
 
 
-def trainer(kind: type[Trainer], task: Task) -> Trainer:
-    return kind(task.model, task.settings, task.objective, task.train_samples, task.shards.indices)
-
-
-def both(task: Task, cohort: list[int], **how: Any) -> tuple[Updates, Updates]:
-    """One round by either trainer, in which every client with samples went somewhere."""
+def both(task: Task, cohort: list[int], **changes: Any) -> tuple[Updates, Updates]:
+    """One round by each of the two trainers, in which every client with samples moves."""
     weights = task.initial_weights()
     found = [
-        trainer(kind, task).train(weights, np.array(cohort), 3, **how)
+        train(trainer_of(task, kind), weights, cohort, 3, **changes)
         for kind in (SerialTrainer, BatchedTrainer)
     ]
     assert (found[0].distances(weights)[found[0].steps > 0] > 1e-3).all()
@@ -75,25 +79,26 @@ def assert_same(serial: Updates, batched: Updates, rtol: float = 1e-10) -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])
-def test_every_objective_and_unequal_clients(objective: Objective, J: str):
+def test_every_objective_with_clients_of_unequal_size(objective: Objective, J: str):
     task = small_task(objective=objective, sizes=SIZES, J=J, momentum=0.9, weight_decay=0.01)
     assert_same(*both(task, [10, 2, 7, 0, 4, 5]))
 
 
-def test_every_objective_is_tried():
-    assert {type(objective) for objective in OBJECTIVES} == set(OBJECTIVES_OF_THE_HOUSE.values())
+def test_every_objective_of_the_catalog_is_tested():
+    assert {type(objective) for objective in OBJECTIVES} == set(CATALOG.values())
 
 
 def test_more_clients_than_heights_and_clients_without_samples():
-    """Of eleven clients the stack shrinks two by two, and one has nothing."""
+    """With eleven clients the stack shrinks by two at a time; one client has no samples."""
     task = small_task(sizes=(*SIZES[:-1], 0), J="J2e", momentum=0.5)
     serial, batched = both(task, list(range(11)))
     assert_same(serial, batched)
     assert batched.steps[10] == 0 and batched.losses[10].isnan()
 
 
-def test_what_others_hold_does_not_matter():
-    """Short batches are filled up with a client's own samples: one that is no number, of a client who is not asked, spoils nobody."""
+def test_samples_of_other_clients_do_not_matter():
+    """Short batches are padded with a client's own samples: NaN in those of a client that is not
+    asked reaches nobody."""
     task = small_task(sizes=SIZES, J="J2e")
     task.train_samples.values[0] = torch.nan
     owner = next(client for client, indices in enumerate(task.shards.indices) if 0 in indices)
@@ -102,8 +107,8 @@ def test_what_others_hold_does_not_matter():
     assert serial.losses.isfinite().all()
 
 
-def test_who_is_done_stands_still():
-    """Client 3 has two steps, and stays in the stack for a third, in which its outputs would be too large to be numbers."""
+def test_clients_that_are_done_do_not_move():
+    """Client 3 takes two steps and stays in the stack for a third, where its outputs overflow."""
     task = small_task(sizes=SIZES, J="J1e")
     task.train_samples.values[task.shards.indices[3]] *= 1e70
     serial, batched = both(task, list(range(len(SIZES))))
@@ -111,7 +116,7 @@ def test_who_is_done_stands_still():
     assert 1e120 < serial.of_client(3)["1.weight"].abs().max() < torch.inf
 
 
-def test_gradients_are_clipped_client_by_client():
+def test_gradients_are_clipped_for_each_client():
     task = small_task(sizes=SIZES, J="J3", clip=0.2)
     assert_same(*both(task, [1, 5, 9]))
     free, _ = both(small_task(sizes=SIZES, J="J3"), [1, 5, 9])
@@ -135,32 +140,66 @@ def test_augmentation(augmentation: str):
     assert_same(*both(task, [10, 3, 1, 8]))
 
 
-def test_orders():
-    """Some of the samples, fewer steps, and a drift."""
+def test_works_that_differ():
+    """Some of the samples, a few of the steps, and corrections."""
     task = small_task(sizes=SIZES, J="J2e")
+    weights = task.initial_weights()
 
-    def drift(client: int) -> Weights:
-        return {
-            name: torch.full_like(tensor, 0.01 * client)
-            for name, tensor in task.initial_weights().items()
-        }
+    def correction(client: int) -> Weights:
+        return {name: torch.full_like(tensor, 0.01 * client) for name, tensor in weights.items()}
 
-    orders = Orders({1: task.shards.indices[1][:5]}, {5: 3}, drift)
-    serial, batched = both(task, [1, 5, 8], orders=orders)
-    assert_same(serial, batched)
-    assert serial.steps.tolist() == [4, 3, 4]
+    found = []
+    for kind in (SerialTrainer, BatchedTrainer):
+        trainer = trainer_of(task, kind)
+        one, five, eight = [
+            replace(work, correction=partial(correction, work.client))
+            for work in trainer.work(weights, [1, 5, 8], 3)
+        ]
+        works = [replace(one, samples=one.samples[:5]), replace(five, end=3), eight]
+        found.append(trainer.train(works, weights))
+    assert_same(*found)
+    assert found[0].steps.tolist() == [4, 3, 4] and found[0].sizes.tolist() == [5, 13, 5]
+    plain = train(trainer_of(task), weights, [1, 5, 8], 3)
+    assert not torch.equal(plain.weights["1.weight"][2], found[0].weights["1.weight"][2])
+
+
+@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+@pytest.mark.parametrize("J", ["J5", "J2e"])
+def test_work_in_two_parts(J: str, kind: type[Trainer]):
+    """A probe of one batch and the steps after it are the batches of the whole. Without momentum
+    they are also its steps."""
+    task, clients = small_task(sizes=SIZES, J=J), [5, 2, 10, 7]
+    weights, trainer = task.initial_weights(), trainer_of(task, kind)
+    whole = train(trainer, weights, clients, 2)
+    first = train(trainer, weights, clients, 2, end=1)
+    assert first.steps.tolist() == [1, 1, 1, 1]
+    works = [
+        replace(work, begin=1, weights=first.of_client(row))
+        for row, work in enumerate(trainer.work(weights, clients, 2))
+    ]
+    second = trainer.train(works, weights)
+    assert second.steps.tolist() == (whole.steps - 1).tolist()
+    for name, rows in whole.weights.items():
+        torch.testing.assert_close(second.weights[name], rows, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("J", ["J5", "J2e"])
-def test_probes(J: str):
-    task, pool = small_task(sizes=SIZES, J=J, momentum=0.9), np.array([5, 2, 10, 7])
+def test_probed_clients(J: str):
+    """Clients 10 and 5 of a pool continue from where their probes ended, with fresh momentum."""
+    task, pool = small_task(sizes=SIZES, J=J, momentum=0.9), [5, 2, 10, 7]
     weights, found = task.initial_weights(), []
     for kind in (SerialTrainer, BatchedTrainer):
-        probed = trainer(kind, task).probe(weights, pool, 2, 1)
-        found.append((probed, trainer(kind, task).train(weights, np.array([10, 5]), 2, probed)))
+        trainer = trainer_of(task, kind)
+        probes = train(trainer, weights, pool, 2, end=1)
+        works = [
+            replace(work, begin=1, weights=probes.of_client(pool.index(work.client)))
+            for work in trainer.work(weights, [10, 5], 2)
+        ]
+        found.append((probes, trainer.train(works, weights)))
     (first, serial), (second, batched) = found
-    assert_same(first.updates, second.updates)
+    assert_same(first, second)
     assert_same(serial, batched)
+    assert (serial.distances(weights) > first.distances(weights)[[2, 0]]).all()
 
 
 @pytest.mark.parametrize("name", ["lenet5", "aml-lenet", "vgg11"])
@@ -189,15 +228,15 @@ def test_convolutions_in_float32(name: str):
         assert_same(*both(task, [0, 1, 2]), rtol=rtol)
 
 
-def test_a_trainer_serves_rounds_and_cohorts_of_any_size():
+def test_one_trainer_serves_rounds_and_cohorts_of_any_size():
     task = small_task(sizes=SIZES, J="J2e", momentum=0.9)
-    weights, lasting = task.initial_weights(), trainer(BatchedTrainer, task)
+    weights, lasting = task.initial_weights(), trainer_of(task, BatchedTrainer)
     for round, cohort in enumerate([[3, 5], [9, 0, 1, 6, 10, 2], [7], [0, 1, 2]], start=1):
-        serial = trainer(SerialTrainer, task).train(weights, np.array(cohort), round)
-        assert_same(serial, lasting.train(weights, np.array(cohort), round))
+        serial = train(trainer_of(task), weights, cohort, round)
+        assert_same(serial, train(lasting, weights, cohort, round))
 
 
-def test_what_does_not_fit():
+def test_networks_and_settings_that_do_not_fit():
     def fits(model: nn.Module, **settings: Any) -> bool:
         return BatchedTrainer.fits(model, small_task(**settings).settings)
 
@@ -210,35 +249,42 @@ def test_what_does_not_fit():
     assert not fits(MODELS["char-lstm"]().build((20,), 30))
     assert not fits(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 3)))
     assert not fits(MODELS["lenet5"]().build(shape, 10), optimizer="adam")
-    assert not fits(MODELS["lenet5"]().build(shape, 10), procedure="concat-2")
 
 
-def test_auto_is_batched_on_a_gpu_and_chained_on_a_processor_where_they_fit():
-    settings, (lenet, normalized) = (
-        small_task().settings,
-        (MODELS[name]().build((3, 32, 32), 10) for name in ("lenet5", "vgg11-bn")),
-    )
-    card, processor = torch.device("cuda"), torch.device("cpu")
-    assert (
-        trainer_for("auto", card, lenet, settings)
-        == trainer_for("batched", processor, lenet, settings)
-        == "batched"
-    )
-    assert (
-        trainer_for("auto", processor, lenet, settings)
-        == trainer_for("chained", card, lenet, settings)
-        == "chained"
-    )
-    assert (
-        trainer_for("serial", card, lenet, settings)
-        == trainer_for("auto", processor, normalized, settings)
-        == "serial"
-    )
-    assert (
-        trainer_for("auto", card, normalized, settings)
-        == trainer_for("batched", processor, normalized, settings)
-        == "serial"
-    )
+GPU, CPU = torch.device("cuda"), torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("wish", "device", "model", "chosen"),
+    [
+        ("auto", GPU, "lenet5", "batched"),
+        ("auto", GPU, "vgg11-bn", "serial"),
+        ("auto", CPU, "lenet5", "fused"),
+        ("auto", CPU, "vgg11-bn", "serial"),
+        ("batched", CPU, "lenet5", "batched"),
+        ("batched", CPU, "vgg11-bn", "serial"),
+        ("fused", GPU, "lenet5", "fused"),
+        ("serial", GPU, "lenet5", "serial"),
+    ],
+)
+def test_which_trainer_is_chosen(wish: str, device: torch.device, model: str, chosen: str):
+    network = MODELS[model]().build((3, 32, 32), 10)
+    assert choose_trainer(wish, device, network, small_task().settings) == chosen
+
+
+def test_checkpoints_of_earlier_versions_name_the_fused_trainer_chained():
+    network = MODELS["lenet5"]().build((3, 32, 32), 10)
+    assert choose_trainer("chained", CPU, network, small_task().settings) == "fused"
+
+
+@pytest.mark.parametrize("procedure", ["concat-2", "centralized"])
+@pytest.mark.parametrize("wish", ["auto", "fused", "batched", "serial"])
+def test_procedures_that_allow_only_the_serial_trainer(wish: str, procedure: str):
+    network, settings = MODELS["lenet5"]().build((3, 32, 32), 10), small_task().settings
+    allowed = parse_procedure(procedure).trainers
+    for device in (GPU, CPU):
+        assert choose_trainer(wish, device, network, settings, allowed) == "serial"
+    assert parse_procedure("federated").trainers == tuple(TRAINERS)
 
 
 @pytest.mark.parametrize(
@@ -246,20 +292,13 @@ def test_auto_is_batched_on_a_gpu_and_chained_on_a_processor_where_they_fit():
 )
 def test_whole_runs(server: ServerRule):
     """Four rounds with selection, dropout of clients and evaluation."""
+    settings = {"cohort": 5, "rounds": 4, "J": "J2e", "momentum": 0.5}
     states = []
     for kind in ("serial", "batched"):
-        task = small_task(
-            server=server,
-            sizes=SIZES,
-            cohort=5,
-            rounds=4,
-            J="J2e",
-            momentum=0.5,
-            participation="dropout-0.3",
-        )
-        *_, state = Federated().rounds(replace(task, trainer=kind), Federated().begin(task))
-        states.append(state)
-    for name, tensor in states[0].weights.items():
-        torch.testing.assert_close(states[1].weights[name], tensor, rtol=1e-9, atol=1e-12)
+        task = small_task(server=server, sizes=SIZES, participation="dropout-0.3", **settings)
+        states.append(run(replace(task, trainer=kind)))
+    serial, batched = states
+    for name, tensor in serial.weights.items():
+        torch.testing.assert_close(batched.weights[name], tensor, rtol=1e-9, atol=1e-12)
     losses = [[value for _, value in state.history.metrics["test_loss"]] for state in states]
     assert losses[1] == pytest.approx(losses[0], rel=1e-9) and len(set(losses[0])) == 4

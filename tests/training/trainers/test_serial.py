@@ -1,4 +1,4 @@
-"""The serial trainer: one client's result is its own business, J counts what it says, every draw has its address."""
+"""The serial trainer: clients are independent, J counts steps or epochs, draws are addressed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,18 @@ from cohort.selection.random import Random
 from cohort.training.evaluation import fingerprint
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.procedures.federated import Federated
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import plain_samples, small_task
+from tests.training import small_task as small
+from tests.training.small_task import plain_samples, small_task, trainer_of
 
 
 def train(task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None) -> Updates:
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
-    return trainer.train(weights or task.initial_weights(), np.array(cohort), round)
+    return small.train(trainer_of(task), weights or task.initial_weights(), cohort, round)
 
 
 def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, float, int]]:
-    """Each client's model to the last bit, with its loss and its steps."""
+    """The fingerprint of each client's model, its loss and its steps."""
     found = {}
     for row, client in enumerate(cohort):
         found[client] = (
@@ -53,13 +49,13 @@ def network_with_dropout() -> nn.Module:
 
 
 def chance_task(**settings) -> Task:
-    """Batches, momentum and dropout: everything that could leak from one client to the next."""
+    """Batches, momentum and dropout: whatever could leak from one client to the next."""
     return small_task(model=network_with_dropout(), J="J2e", batch=2, momentum=0.9, **settings)
 
 
 @pytest.mark.parametrize("cohort", [[3, 1, 0, 2], [2, 0], [1], [3, 2]])
 def test_a_clients_model_does_not_depend_on_the_rest_of_the_cohort(cohort: list[int]):
-    """The order of the cohort and who else is in it change no bit."""
+    """Neither the order of the cohort nor who else is in it changes a bit."""
     everybody = local_models(train(chance_task(), [0, 1, 2, 3]), [0, 1, 2, 3])
     assert len({model for model, _, _ in everybody.values()}) == 4
     assert local_models(train(chance_task(), cohort), cohort) == {
@@ -67,7 +63,7 @@ def test_a_clients_model_does_not_depend_on_the_rest_of_the_cohort(cohort: list[
     }
 
 
-def test_global_weights_are_left_alone_and_the_global_generator_has_no_say():
+def test_neither_global_weights_nor_global_random_state_matter():
     task = chance_task()
     weights = task.initial_weights()
     before = fingerprint(weights)
@@ -87,7 +83,7 @@ def test_another_round_or_seed_trains_another_model(change: dict[str, int]):
     assert fingerprint(base.of_client(0)) != fingerprint(other.of_client(0))
 
 
-def test_dropout_is_on_and_drawn_anew_in_every_round():
+def test_dropout_is_on_and_drawn_anew_in_each_round():
     """One step on all samples: without dropout two rounds would agree but for rounding."""
     task = small_task(model=network_with_dropout(), batch=1000)
     weights = task.initial_weights()
@@ -97,7 +93,7 @@ def test_dropout_is_on_and_drawn_anew_in_every_round():
 
 @dataclass(frozen=True, kw_only=True)
 class Watch(Objective):
-    """Cross-entropy that writes down the labels of each batch; with one class per sample they name the samples."""
+    """Cross-entropy that notes the labels of each batch, which here name the samples."""
 
     name: ClassVar[str] = "watch"
     batches: list[list[int]] = field(default_factory=list)
@@ -111,7 +107,7 @@ SIZES = (10, 7, 4, 12)
 
 
 def named_samples_task(**changes) -> Task:
-    """Every sample is a class of its own. Client 0 holds 10 samples, client 1 seven, client 2 four, client 3 twelve."""
+    """A task in which every sample is a class of its own."""
     total = sum(SIZES)
     samples = plain_samples(
         torch.arange(total, dtype=torch.float64).view(-1, 1, 1, 1).expand(-1, 1, 8, 8) / total,
@@ -159,14 +155,14 @@ def test_epochs_cover_every_sample_once_and_keep_the_last_partial_batch(
     for epoch in epochs:
         assert sorted(chain(*epoch)) == own
     if client != 2:
-        assert epochs[0] != epochs[1]  # each epoch is shuffled anew
+        assert epochs[0] != epochs[1]  # each epoch has its own order
 
 
 @pytest.mark.parametrize(
     ("J", "sizes"),
     [("J1", [4]), ("J2", [4, 4]), ("J3", [4, 4, 2]), ("J8", [4, 4, 2, 4, 4, 2, 4, 4])],
 )
-def test_steps_go_on_from_epoch_to_epoch(J: str, sizes: list[int]):
+def test_steps_continue_from_epoch_to_epoch(J: str, sizes: list[int]):
     task = named_samples_task(J=J)
     batches = seen(task, 0)
     assert [len(batch) for batch in batches] == sizes
@@ -186,7 +182,8 @@ def test_a_batch_larger_than_the_data_holds_all_of_it():
 
 
 def test_every_order_of_a_small_client_is_equally_likely():
-    """Client 2 holds four samples, in batches of one: each is first in a quarter of 400 rounds, give or take 8.7."""
+    """Client 2 holds four samples, in batches of one: each comes first in about 100 of 400 rounds,
+    with a standard deviation of 8.7."""
     firsts = [seen(named_samples_task(J="J1", batch=1), 2, round)[0][0] for round in range(1, 401)]
     counts = np.unique(firsts, return_counts=True)[1]
     assert len(counts) == 4
@@ -208,7 +205,7 @@ def test_batches_differ_between_rounds_clients_and_seeds():
 
 
 def test_batches_agree_between_strategies():
-    """Two selectors on one seed: wherever both choose a client in a round, it sees the same batches."""
+    """Where two selectors choose the same client in a round, it sees the same batches."""
     seen_by = []
     for selector in (Random(), HighestLoss()):
         seen_by.append(batches_of_a_run(selector))
@@ -227,7 +224,7 @@ def batches_of_a_run(selector: Selector) -> dict[tuple[int, int], list[list[int]
         for sample in indices.tolist()
     }
     found = defaultdict(list)
-    for state in Federated().rounds(task, Federated().begin(task)):
+    for state in task.procedure.rounds(task, task.procedure.begin(task)):
         for batch in task.objective.batches:
             found[state.round, owner[batch[0]]].append(batch)
         task.objective.batches.clear()
@@ -236,7 +233,7 @@ def batches_of_a_run(selector: Selector) -> dict[tuple[int, int], list[list[int]
 
 @dataclass(frozen=True, kw_only=True)
 class Slope(Objective):
-    """The mean output: with one weight and an input of 1 its gradient is 1 everywhere."""
+    """The mean output: with one weight and an input of 1 the gradient is always 1."""
 
     name: ClassVar[str] = "slope"
 
@@ -246,7 +243,7 @@ class Slope(Objective):
 
 @pytest.mark.parametrize("round", [1, 2, 5, 40])
 def test_learning_rate_decays_from_round_to_round(round: int):
-    """Three steps of gradient 1 from weight 0 end at -3 lr decay^(round - 1)."""
+    """Three steps with gradient 1 from weight 0 end at -3 lr decay^(round - 1)."""
     samples = plain_samples(
         torch.ones(6, 1, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
     )
@@ -264,7 +261,7 @@ def test_learning_rate_decays_from_round_to_round(round: int):
 
 
 def test_the_loss_reported_is_the_mean_over_the_batches():
-    """Weight 0, gradient 1, rate 1/4, three steps: losses 0, -1/4, -1/2 before each step; their mean is -1/4."""
+    """Weight 0, gradient 1, lr 1/4, three steps: losses 0, -1/4 and -1/2, whose mean is -1/4."""
     samples = plain_samples(
         torch.ones(6, 1, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
     )

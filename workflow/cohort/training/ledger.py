@@ -30,6 +30,7 @@ class Ledger:
         self.cohort = np.empty(0, dtype=np.int64)
         self.probe: tuple[np.ndarray, np.ndarray] | None = None
         self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
+        self._timed_since: dict[str, float] = {}  # blocks of `timed` that are not over
         self._started = time.perf_counter()
 
     def sent(
@@ -56,16 +57,18 @@ class Ledger:
     @contextlib.contextmanager
     def timed(self, purpose: Purpose) -> Iterator[None]:
         """Count the time that the block takes."""
-        started = time.perf_counter()
+        self._timed_since[purpose] = time.perf_counter()
         try:
             yield
         finally:
-            self._seconds[purpose] += time.perf_counter() - started
+            self._seconds[purpose] += time.perf_counter() - self._timed_since.pop(purpose)
 
     def seconds(self) -> dict[str, float]:
         """Seconds so far, by purpose; `total` is the whole round's."""
-        total = self._seconds["total"] + time.perf_counter() - self._started
-        return dict(self._seconds) | {"total": total}
+        now, found = time.perf_counter(), self._seconds.copy()
+        for purpose, since in [*self._timed_since.items(), ("total", self._started)]:
+            found[purpose] += now - since
+        return dict(found)
 
     def close(self, history: History, round: int) -> None:
         """Enter the round into the history."""

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.training.cursor import Work
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import local_steps
 from cohort.training.optimizers import load_optimizer_state, optimizer_state, torch_optimizer
@@ -42,8 +41,9 @@ class CentralizedRounds(Rounds):
         model, resumable = self.task.model, self.cursor.next_work()
         model.load_state_dict(state.weights)
         load_optimizer_state(self.optimizer, model, state.server)
-        self._advance_schedule(state, resumable)
+        self._advance_schedule(state)
         ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
+        self._advance_schedule(state, len(resumable.current.get("losses", ())))
         (work,) = self.trainer.work(state.weights, [0], round)
         with ledger.timed("training"):
             losses = self.trainer.run(work, self.optimizer, (), self._after_step, resumable)
@@ -58,12 +58,12 @@ class CentralizedRounds(Rounds):
             self.schedule.step()
             self.scheduled += 1
 
-    def _advance_schedule(self, state: RunState, resumable: Work) -> None:
-        """Bring the schedule to where the state stands. It has no state of its own to save: it is
-        called again as often as before, with the validation losses of the history."""
+    def _advance_schedule(self, state: RunState, steps: int = 0) -> None:
+        """Bring the schedule to where the state stands, or so many steps further. It has no state of
+        its own to save: it is called again as often as before, with the validation losses of the
+        history."""
         schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])
-        epochs, taken = state.round, len(resumable.current.get("losses", ()))
-        target = epochs * self.batches + taken if schedule.by_batch else epochs
+        target = state.round * self.batches + steps if schedule.by_batch else state.round
         with warnings.catch_warnings():
             # torch warns of a schedule that steps before the optimizer, as it does in a new process
             warnings.simplefilter("ignore", UserWarning)

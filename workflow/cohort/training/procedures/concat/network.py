@@ -98,7 +98,7 @@ def train_classifier(
     one pass over its samples. All clients have size 1, since all take about as many steps."""
     settings, start = trainer.settings, part(weights, CLASSIFIER)
     network.load_state_dict(weights)
-    anchor = [*network.networks.parameters(), *start.values()]
+    anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
     for work in trainer.work(weights, clients, round):
         resumable = cursor.next_work()

@@ -64,7 +64,9 @@ class BatchedTrainer(Trainer):
         counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
         ordered = [works[row] for row in rows]
-        self._fill_stack(ordered, anchor)
+        interrupted = resumable.current.get("losses")  # of a stack that earlier rounds made higher
+        height = len(works) if interrupted is None else interrupted.shape[1]
+        self._fill_stack(ordered, anchor, height)
         samples, shares, draws = self._lay_out(ordered, [steps[row] for row in rows])
         losses = torch.zeros_like(shares[:, :, 0])
         for step in range(self._load_current(resumable, losses), len(samples)):
@@ -96,10 +98,10 @@ class BatchedTrainer(Trainer):
             sums += vmap(loss)(updates.weights)
         return (sums / len(indices)).cpu().numpy()
 
-    def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights) -> None:
+    def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights, height: int) -> None:
         """Begin a round: each client with its own weights, correction and label counts."""
-        if len(works) > self.stack.height:
-            self.stack = Stack(self.model, self.settings, self.objective, len(works))
+        if height > self.stack.height:
+            self.stack = Stack(self.model, self.settings, self.objective, height)
         counts = [
             self.labels[work.samples].bincount(minlength=self.stack.classes) for work in works
         ]

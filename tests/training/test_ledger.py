@@ -1,0 +1,185 @@
+"""The ledger of a round: bytes, steps and seconds, worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cohort.records.history import History
+from cohort.selection.probe import Probe
+from cohort.training import ledger as module
+from cohort.training.cursor import Cursor
+from cohort.training.ledger import Ledger
+from cohort.training.rounds import Rounds
+from cohort.training.updates import size_in_bytes
+from tests.training.small_task import run, small_task
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> History:
+    history = history or History()
+    ledger.close(history, round)
+    return history
+
+
+def test_bytes_by_what_and_direction():
+    ledger = Ledger()
+    ledger.sent("model", 100, to="clients", copies=3)
+    ledger.sent("model", 100, to="server", copies=2)
+    ledger.sent("losses", 4, to="server", copies=3)
+    ledger.sent("model", 100, to="client")
+    ledger.sent("model", 1, to="client", copies=5)
+    assert ledger.traffic == {
+        "model": {"server": 200, "clients": 300, "client": 105},
+        "losses": {"server": 12, "clients": 0, "client": 0},
+    }
+    assert ledger.costs == {"bytes_down": 300, "bytes_up": 212, "bytes_between": 105}
+    history = closed(ledger, round=7)
+    assert history.cost["bytes_down"] == [(7, 300)] and history.cost["bytes_up"] == [(7, 212)]
+    assert history.cost["bytes_between"] == [(7, 105)]
+    assert history.traffic["model"].tolist() == [200, 300, 105]
+    assert history.traffic["losses"].tolist() == [12, 0, 0]
+
+
+def test_no_copies_are_no_bytes():
+    """Traffic of zero bytes is recorded too."""
+    ledger = Ledger()
+    ledger.sent("encoders", 100, to="clients", copies=0)
+    assert ledger.costs == {"bytes_down": 0}
+    assert closed(ledger).traffic["encoders"].tolist() == [0, 0, 0]
+
+
+def test_traffic_adds_up_over_rounds_and_costs_do_not():
+    history = History()
+    for round in (1, 2, 3):
+        ledger = Ledger()
+        ledger.sent("model", round, to="server")
+        closed(ledger, round, history)
+    assert history.traffic["model"].tolist() == [6, 0, 0]
+    assert history.cost["bytes_up"] == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_steps_and_samples_add_up():
+    ledger = Ledger()
+    for amount in (3, 4):
+        ledger.stepped(amount)
+        ledger.evaluated(10 * amount)
+    assert ledger.costs == {"client_steps": 7, "selection_samples": 70}
+
+
+def test_declared_costs_are_recorded_even_if_they_are_zero():
+    history = closed(Ledger(Rounds.costs), round=4)
+    for name in ("bytes_down", "bytes_up", "client_steps", "selection_samples"):
+        assert history.cost[name] == [(4, 0)]
+    assert "client_steps" not in closed(Ledger()).cost
+
+
+def test_later_metrics_replace_earlier_ones_of_the_same_name():
+    ledger = Ledger()
+    ledger.measured(train_loss=1.0, update_norm=2.0)
+    ledger.measured(train_loss=3.0)
+    history = closed(ledger, round=2)
+    assert history.metrics == {"train_loss": [(2, 3.0)], "update_norm": [(2, 2.0)]}
+
+
+def test_nothing_enters_the_history_before_the_round_is_closed():
+    history, ledger = History(), Ledger(("client_steps",))
+    ledger.measured(train_loss=1.0)
+    ledger.cohort = np.array([3, 1])
+    ledger.probe = np.array([3, 1, 2]), np.array([0.5, 0.25, 1.0])
+    assert history == History()
+    closed(ledger, 1, history)
+    assert history.cohorts[0].tolist() == [3, 1]
+    assert history.pools[0].tolist() == [3, 1, 2] and history.norms[0].tolist() == [0.5, 0.25, 1]
+    closed(Ledger(), 2, history)
+    assert len(history.cohorts) == 2 and len(history.pools) == 1
+
+
+def test_seconds_by_purpose(clock: Clock):
+    """Ten seconds, of which training takes 2 + 4 and selecting 1; nothing accounts for the rest."""
+    ledger = Ledger()
+    for purpose, seconds in (("training", 2), ("selecting", 1), ("training", 4)):
+        with ledger.timed(purpose):
+            clock.now += seconds
+    clock.now += 3
+    assert ledger.seconds() == {"training": 6, "selecting": 1, "total": 10}
+    history = closed(ledger, round=5)
+    assert history.cost["seconds"] == [(5, 10)]
+    assert history.cost["seconds_training"] == [(5, 6)]
+    assert history.cost["seconds_selecting"] == [(5, 1)]
+    assert "seconds_evaluating" not in history.cost and "seconds_total" not in history.cost
+
+
+def test_seconds_count_although_a_block_raises(clock: Clock):
+    ledger = Ledger()
+    with pytest.raises(KeyError), ledger.timed("evaluating"):
+        clock.now += 2
+        raise KeyError
+    clock.now += 1
+    assert ledger.seconds() == {"evaluating": 2, "total": 3}
+
+
+def test_seconds_of_a_block_that_is_not_over_count(clock: Clock):
+    """A checkpoint inside a round is written while it trains. Looking changes nothing."""
+    ledger = Ledger()
+    with ledger.timed("training"):
+        clock.now += 3
+        assert ledger.seconds() == ledger.seconds() == {"training": 3, "total": 3}
+        clock.now += 1
+    assert ledger.seconds() == {"training": 4, "total": 4}
+
+
+def test_a_resumed_round_adds_the_seconds_before_the_interruption(clock: Clock):
+    """Five seconds before, of which 4 in training; three after, of which 2 in training."""
+    saved: list = []
+    cursor = Cursor(write=saved.append)
+    ledger = cursor.begin_round(())
+    clock.now += 1
+    with ledger.timed("training"):
+        clock.now += 4
+        cursor.save()
+    clock.now += 1000  # between two processes
+    resumed = Cursor(saved[0])
+    ledger = resumed.begin_round(())
+    clock.now += 1
+    with ledger.timed("training"):
+        clock.now += 2
+    assert ledger.seconds() == {"training": 6, "total": 8}
+    resumed.end_round()
+    assert resumed.begin_round(()).seconds() == {"total": 0}
+
+
+def test_seconds_of_a_run_add_up():
+    history = run(small_task(rounds=3, J="J3")).history
+    for place in range(3):
+        purposes = ("seconds_training", "seconds_selecting", "seconds_evaluating")
+        parts = [history.cost[name][place][1] for name in purposes]
+        assert min(parts) > 0 and sum(parts) <= history.cost["seconds"][place][1]
+
+
+def test_traffic_of_a_run_with_probes():
+    """Each of two rounds sends the model to a pool of four, one number of 8 bytes back, and the
+    model back from two clients."""
+    task = small_task(selector=Probe(pool=2.0, batches=1), cohort=2, rounds=2, J="J2")
+    size, history = size_in_bytes(task.initial_weights()), run(task).history
+    assert history.cost["bytes_down"] == [(1, 4 * size), (2, 4 * size)]
+    assert history.cost["bytes_up"] == [(1, 2 * size + 32), (2, 2 * size + 32)]
+    assert history.traffic["model"].tolist() == [4 * size, 8 * size, 0]
+    assert history.traffic["probe_norm"].tolist() == [64, 0, 0]
+    assert history.cost["client_steps"] == [(1, 4 + 2), (2, 4 + 2)]

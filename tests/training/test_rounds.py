@@ -1,0 +1,312 @@
+"""The loop over rounds: states, divergence, evaluations, and cohorts of changing size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
+from cohort.data.samples import Samples
+from cohort.records.history import History
+from cohort.records.record import FORMAT, Record, read, write
+from cohort.selection import Selector
+from cohort.selection.abilities import Probing
+from cohort.selection.probe import Probe
+from cohort.selection.selector import Reports, State, View
+from cohort.training.evaluation import fingerprint
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.job import checkpoint
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.updates import Weights
+from tests.training.small_task import run, small_task, train, trainer_of
+
+CPU = torch.device("cpu")
+
+
+def states(task: Task) -> list[RunState]:
+    """The state after each round."""
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
+
+
+def rounds_of(state: RunState, metric: str) -> list[int]:
+    """The rounds in which a metric was recorded."""
+    return [round for round, _ in state.history.metrics[metric]]
+
+
+def test_a_round_does_not_change_the_state_before_it():
+    task = small_task(rounds=3, selector=Probe(batches=1, pool=2.0), cohort=2, J="J2")
+    begun = task.procedure.begin(task)
+    seen = [begun, *task.procedure.rounds(task, begun)]
+    assert [state.round for state in seen] == [0, 1, 2, 3]
+    assert len({fingerprint(state.weights) for state in seen}) == 4
+    assert [int(state.selector["round"][0]) for state in seen] == [0, 1, 2, 3]
+    assert len({id(state) for state in seen}) == 4
+
+
+def test_rounds_continue_from_a_given_state():
+    """The last of four rounds, played from the state after the third."""
+    *_, third, fourth = states(small_task(rounds=4))
+    task = small_task(rounds=4)
+    copy = replace(third, history=History())
+    (last,) = task.procedure.rounds(task, copy)
+    assert last.round == 4 and fingerprint(last.weights) == fingerprint(fourth.weights)
+    assert rounds_of(last, "test_loss") == [4]
+    assert list(task.procedure.rounds(task, last)) == []
+
+
+def test_local_models_are_dropped_after_a_round():
+    task = small_task(rounds=2, evaluate_local=1)
+    rounds = task.procedure.rounds_of(task)
+    for _ in rounds.run(rounds.begin()):
+        assert rounds.local_models is None
+
+
+@pytest.mark.parametrize("procedure", ["federated", "centralized", "concat-2"])
+def test_divergence_ends_the_run(procedure: str):
+    """The weights overflow in round 1. That round is evaluated although it is not its turn."""
+    sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
+    settings = {"lr": 1e300, "J": "J5", "weight_decay": 0.9, "evaluate_every": 3}
+    task = small_task(sizes=sizes, rounds=6, procedure=procedure, **settings)
+    found = states(task)
+    assert [state.diverged for state in found] == [False] * (len(found) - 1) + [True]
+    assert found[-1].round == len(found) < 3
+    assert rounds_of(found[-1], "test_accuracy") == [len(found)]
+    assert len(found[-1].history.cohorts) == len(found)
+
+
+PLANS = {
+    "test_loss": {"evaluate_every": 2},
+    "validation_loss": {"evaluate_every": 2},
+    "holdout_loss": {"evaluate_holdout": 3},
+    "local_loss": {"evaluate_local": "1 until 2, 2"},
+}
+EXPECTED = {
+    "test_loss": [2, 4, 5],
+    "validation_loss": [2, 4, 5],
+    "holdout_loss": [3, 5],
+    "local_loss": [1, 2, 4, 5],
+}
+
+
+def evaluated_task(holdouts: tuple[tuple[int, ...], ...] = ((0, 1), (2,)), **settings: Any) -> Task:
+    """Samples 0 to 4 are validation samples, some of which clients hold out."""
+    task = small_task(**({"rounds": 5, "validation": (0, 1, 2, 3, 4)} | settings))
+    parts = [np.array(part, dtype=np.int64) for part in holdouts]
+    return replace(task, shards=replace(task.shards, holdouts=parts))
+
+
+def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
+    plans = PLANS["test_loss"] | PLANS["holdout_loss"] | PLANS["local_loss"]
+    state = run(evaluated_task(**plans))
+    assert {metric: rounds_of(state, metric) for metric in EXPECTED} == EXPECTED
+
+
+def test_every_evaluator_is_tested():
+    assert {metric.removesuffix("_loss") for metric in PLANS} == set(EVALUATORS)
+
+
+def test_evaluators_without_a_plan_never_evaluate():
+    """Not even in the last round, nor after divergence."""
+    for lr in (0.1, 1e300):
+        state = run(evaluated_task(lr=lr, J="J5", weight_decay=0.9))
+        assert not [name for name in state.history.metrics if name.startswith(("local", "holdout"))]
+        assert state.history.metrics["test_loss"]
+
+
+@pytest.mark.parametrize("procedure", ["centralized", "concat-2"])
+def test_procedures_without_local_models_skip_their_evaluation(procedure: str):
+    sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
+    state = run(small_task(sizes=sizes, rounds=2, procedure=procedure, evaluate_local=1))
+    assert "local_loss" not in state.history.metrics
+    assert rounds_of(state, "test_loss") == [1, 2]
+
+
+def by_hand(task: Task, weights: Weights, samples: Samples, indices: Any) -> tuple[float, float]:
+    """The loss and accuracy of a model on some samples."""
+    chosen = torch.as_tensor(indices)
+    outputs, labels = (
+        functional_call(task.model, weights, samples.inputs(chosen)),
+        samples.labels[chosen],
+    )
+    right = (outputs.argmax(dim=1) == labels).double().mean()
+    return float(cross_entropy(outputs, labels)), float(right)
+
+
+def test_held_out_samples_by_hand():
+    """Clients hold out three samples, one and none: the mean weighs samples, not clients."""
+    task = evaluated_task(((0, 1, 4), (3,), (), ()), evaluate_holdout=1, lr=0.5)
+    found = states(task)
+    metrics = found[-1].history.metrics
+    differs = False
+    for state in found:
+        place = state.round - 1
+        first, second = (
+            by_hand(task, state.weights, task.train_samples, part) for part in ([0, 1, 4], [3])
+        )
+        loss, accuracy = ((3 * one + other) / 4 for one, other in zip(first, second, strict=True))
+        assert metrics["holdout_loss"][place][1] == pytest.approx(loss, rel=1e-12)
+        assert metrics["holdout_accuracy"][place][1] == pytest.approx(accuracy, rel=1e-12)
+        worst = metrics["holdout_worst_accuracy"][place][1]
+        assert worst == pytest.approx(min(first[1], second[1]), rel=1e-12)
+        differs |= abs(accuracy - (first[1] + second[1]) / 2) > 0.01 and worst < accuracy
+    assert differs  # there was something to get wrong
+
+
+def test_without_held_out_samples_nothing_is_evaluated_on_them():
+    state = run(evaluated_task(((), ()), evaluate_holdout=1))
+    assert not [name for name in state.history.metrics if name.startswith("holdout")]
+
+
+def test_shards_of_an_earlier_version_cannot_be_evaluated_on_held_out_samples():
+    task = evaluated_task((), holdout=0.2, evaluate_holdout=1)
+    with pytest.raises(UserError, match="delete the file under results/shards"):
+        run(task)
+    assert run(evaluated_task((), holdout=0.2)).round == 5  # without a plan they are not used
+
+
+def test_local_models_by_hand():
+    """In each round the mean over the three clients that answer, each counting the same."""
+    settings = {"rounds": 2, "evaluate_local": 1, "J": "J2e", "lr": 0.3}
+    task = small_task(participation="dropout-0.25", **settings)
+    weights = task.initial_weights()
+    found = states(task)
+    metrics = found[-1].history.metrics
+    for state in found:
+        answered = train(trainer_of(task), weights, range(4), state.round)
+        place, cohort = state.round - 1, state.history.cohorts[state.round - 1]
+        rows = _answered(task, cohort, state.round)
+        assert len(rows) == 3
+        each = [
+            by_hand(task, answered.of_client(row), task.test_samples, task.test) for row in rows
+        ]
+        losses, accuracies = zip(*each, strict=True)
+        assert metrics["local_loss"][place][1] == pytest.approx(np.mean(losses), rel=1e-12)
+        assert metrics["local_accuracy"][place][1] == pytest.approx(np.mean(accuracies), rel=1e-12)
+        assert len(set(losses)) == 3
+        assert metrics["local_loss"][place][1] != metrics["test_loss"][place][1]
+        weights = state.weights
+
+
+def _answered(task: Task, cohort: np.ndarray, round: int) -> list[int]:
+    """The clients that do not drop out in a round."""
+    rng = generator(task.settings.seed, "answers", round=round)
+    return cohort[task.participation.answers(cohort, rng)].tolist()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shrinking(Selector):
+    """Chooses three clients, then one, then two."""
+
+    name: ClassVar[str] = "shrinking"
+    sizes: ClassVar[tuple[int, ...]] = (3, 1, 2)
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {"round": np.zeros(1, dtype=np.int64)}
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        return rng.choice(candidates, self.sizes[int(state["round"][0])], replace=False)
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        return {"round": state["round"] + 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkingProbe(Shrinking, Probing):
+    """Also probes pools of changing size."""
+
+    name: ClassVar[str] = "shrinking-probe"
+    batches: ClassVar[int] = 1  # type: ignore[misc]
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
+
+
+@pytest.mark.parametrize("trainer", ["serial", "fused", "batched"])
+@pytest.mark.parametrize("selector", [Shrinking(), ShrinkingProbe()], ids=lambda each: each.name)
+def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str, tmp_path: Path):
+    """The history survives a record and a checkpoint."""
+    settings = {"rounds": 3, "cohort": 3, "J": "J2", "seed": 3}
+    task = replace(small_task(selector=selector, **settings), trainer=trainer)
+    state = run(task)
+    cohorts = [cohort.tolist() for cohort in state.history.cohorts]
+    assert [len(cohort) for cohort in cohorts] == [3, 1, 2]
+    header = {
+        "format": FORMAT,
+        "digest": "k" + 12 * "0",
+        "status": "done",
+        "settings": {"clients": 4, "rounds": 3},
+        "science": {},
+        "weights_sha256": fingerprint(state.weights),
+        "provenance": {
+            "versions": {},
+            "commit": "",
+            "trainer": trainer,
+            "devices": ["cpu"],
+            "sessions": [{}],
+            "peak_memory_mb": 1.0,
+        },
+    }
+    clients = {name: np.zeros(4) for name in ("size", "selected", "loss", "accuracy")}
+    clients["label_counts"] = np.zeros((4, 3))
+    write(tmp_path / "record.h5", Record(header, state.history, clients))
+    checkpoint.save(tmp_path / "checkpoint", state, "k0")
+    found = checkpoint.load(tmp_path / "checkpoint", "k0", task.procedure.begin(task), CPU)
+    assert found is not None
+    for history in (read(tmp_path / "record.h5").history, found[0].history):
+        assert [cohort.tolist() for cohort in history.cohorts] == cohorts
+        for mine, other in (
+            (history.pools, state.history.pools),
+            (history.norms, state.history.norms),
+        ):
+            assert len(mine) == len(other) == (3 if isinstance(selector, Probing) else 0)
+            for row, expected in zip(mine, other, strict=True):
+                np.testing.assert_array_equal(row, expected)
+        assert history.metrics == state.history.metrics and history.cost == state.history.cost
+    if isinstance(selector, Probing):
+        assert {len(pool) for pool in state.history.pools} == {3, 4}
+
+
+@pytest.mark.parametrize("trainer", ["serial", "fused", "batched"])
+def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
+    """At J1e with full batches the probe is all of a client's work. The training loss is the mean
+    loss of the probes of the cohort, and the update is what the probes did."""
+    settings = {"rounds": 1, "cohort": 2, "J": "J1e", "batch": 100, "lr": 0.3}
+    task = small_task(selector=Probe(pool=2.0, batches=1), **settings)
+    start = task.initial_weights()
+    state = run(replace(task, trainer=trainer))
+    (cohort,) = state.history.cohorts
+    losses = [
+        by_hand(task, start, task.train_samples, task.shards.indices[client])[0]
+        for client in cohort
+    ]
+    assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-9))]
+    assert state.history.cost["client_steps"] == [(1, 4)]  # one of each client in the pool
+    plain = small_task(**settings)
+    updates = train(trainer_of(plain), plain.initial_weights(), cohort)
+    for name, tensor in updates.mean(updates.shares()).items():
+        torch.testing.assert_close(state.weights[name], tensor, rtol=1e-10, atol=1e-12)
+
+
+def test_a_probe_that_leaves_steps_gives_the_loss_of_these_steps():
+    """Of two epochs in full batches the probe takes the first; the loss is that of the second."""
+    settings = {"rounds": 1, "cohort": 2, "J": "J2e", "batch": 100, "lr": 0.3}
+    task = small_task(selector=Probe(pool=2.0, batches=1), **settings)
+    start, state = task.initial_weights(), run(task)
+    (cohort,) = state.history.cohorts
+    first = train(trainer_of(task), start, cohort, end=1)
+    losses = [
+        by_hand(task, first.of_client(row), task.train_samples, task.shards.indices[client])[0]
+        for row, client in enumerate(cohort)
+    ]
+    assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-12))]
