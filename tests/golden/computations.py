@@ -7,7 +7,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,13 +28,15 @@ from cohort.data.parsers import table as covertype
 from cohort.data.samples import Samples
 from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
+from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.deal import Shards
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
+from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
 from cohort.selection.selector import State, View
-from cohort.training.needs import NEEDS
+from cohort.training.gathering import scattered
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure
@@ -121,28 +123,37 @@ def of_partition(scheme: Scheme) -> list[Number]:
 
 
 def of_selector(selector: Selector) -> list[Number]:
-    """Twelve cohorts of four of twenty clients, with invented label counts and reports."""
+    """Twelve cohorts of four of twenty clients, with invented label counts and reports. What is
+    gathered before choosing, each client's probe included, is invented for the pool alone."""
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, rounds=12, sizes=counts.sum(axis=1), label_counts=shown)
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(12):
-        if selector.probing():
-            pool = selector.draw_pool(np.arange(20), view, np.random.default_rng([12, round]))
-            state = selector.look(
-                state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool))
-            )
-        cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
-        measured = {
-            need: _invented(need, round)
-            for need in selector.needs
-            if NEEDS[need].report is not None
-        }
-        cohorts.append(cohort[selector.keep(measured, view.sizes[cohort])])
-        if (quotas := selector.quotas(cohort, view)) is not None:
-            cohorts.append(quotas.flatten())
-        state = selector.observe(state, cohort, measured, view)
+        pool = np.arange(20)
+        if isinstance(selector, Screening):
+            pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
+        seen = replace(view, reports=_invented_before(selector, pool, round))
+        cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
+        after = (need for need in selector.needs if NEEDS[need].gathered == "after")
+        measured = {need: _invented(need, round) for need in after}
+        kept = np.full(len(cohort), True)
+        if isinstance(selector, Filtering):
+            kept = selector.keep(measured, view.sizes[cohort])
+        cohorts.append(cohort[kept])
+        if isinstance(selector, Allocating):
+            cohorts.append(selector.quotas(cohort, seen).flatten())
+        state = selector.observe(state, cohort, measured, seen)
     return np.concatenate(cohorts).tolist()
+
+
+def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[str, np.ndarray]:
+    """A number for each client of the pool, NaN for the others, by what was asked of it."""
+    asked = sorted(need for need in selector.needs if NEEDS[need].gathered == "before")
+    if isinstance(selector, Probing):
+        asked.append("probe_norm")
+    values = np.random.default_rng([13, round]).lognormal(size=len(pool))
+    return {name: scattered(values, pool, 20) for name in asked}
 
 
 def _invented(need: str, round: int) -> np.ndarray:
@@ -160,8 +171,10 @@ def of_objective(objective: Objective) -> list[Number]:
     loss = objective.losses(
         outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias
     ).mean()
-    if objective.pulls:
-        loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
+    if objective.is_proximal:
+        loss = loss + objective.proximal_term(
+            [outputs], [torch.from_numpy(rng.normal(size=(6, 4)))]
+        )
     loss.backward()
     return [loss.item(), *outputs.grad.flatten().tolist()]
 
@@ -258,8 +271,9 @@ def of_procedure(procedure: Procedure) -> list[Number]:
     *_, state = procedure.rounds(task, procedure.begin(task))
     numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
     for series in (state.history.metrics, state.history.cost):
-        for name in sorted(set(series) - {"seconds"} - LATER):
-            numbers += [value for _, value in series[name]]
+        for name in sorted(set(series) - LATER):
+            if not name.startswith("seconds"):
+                numbers += [value for _, value in series[name]]
     return [*numbers, *_sums(state.weights)]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cohort.privacy.label_report import LabelReport
 from cohort.selection.entropy import Entropy, entropy_bits
 from cohort.selection.selector import State, View
 
@@ -237,26 +238,10 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
         assert state["buffer"].tolist() == list(buffer)
 
 
-def test_liars_claim_their_size_of_every_class_alike():
-    counts = np.random.default_rng(1).integers(0, 9, (10, 4))
-    uploaded = Entropy(liars=0.3).begin(view(counts, 3), np.random.default_rng(0))["uploaded"]
-    lying = np.flatnonzero((uploaded != counts).any(axis=1))
-    assert len(lying) == 3
-    np.testing.assert_array_equal(
-        uploaded[lying], np.repeat(counts[lying].sum(axis=1) / 4, 4).reshape(3, 4)
-    )
-
-
-def test_noise_is_drawn_once_and_the_same_for_the_same_generator():
-    counts = np.random.default_rng(1).integers(0, 9, (10, 4))
-    selector = Entropy(epsilon=0.5)
-    one, two, other = (
-        selector.begin(view(counts, 3), np.random.default_rng(seed)) for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(one["uploaded"], two["uploaded"])
-    assert (one["uploaded"] != other["uploaded"]).all() and (one["uploaded"] != counts).all()
-    later = selector.observe(one, np.array([1, 2, 3]), {}, view(counts, 3))
-    np.testing.assert_array_equal(later["uploaded"], one["uploaded"])
+def test_its_parameters_say_how_clients_report_their_labels():
+    assert Entropy().label_report == LabelReport()
+    selector = Entropy(epsilon=0.5, noise="opendp", liars=0.3)
+    assert selector.label_report == LabelReport(epsilon=0.5, noise="opendp", liars=0.3)
 
 
 def test_negative_counts_count_as_none():
@@ -347,5 +332,5 @@ def test_entropy_is_scipys():
     assert entropy_bits(np.zeros(4)) == 0
 
 
-def test_it_declares_what_it_looks_at():
+def test_its_needs():
     assert Entropy.needs == {"label_counts"}

@@ -99,5 +99,5 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
         state = SELECTOR.observe(state, np.array(cohort), {"reserved_loss": losses}, view(10, 3))
 
 
-def test_it_declares_what_it_looks_at():
+def test_its_needs():
     assert HighestLoss.needs == {"reserved_loss"}

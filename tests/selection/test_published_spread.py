@@ -49,8 +49,9 @@ def label_counts(dataset: str, partition: str, seed: int) -> np.ndarray:
 
 
 def rounds(selector: Entropy, counts: np.ndarray, seed: int, count: int) -> Iterator[np.ndarray]:
-    """The cohorts, ten clients each."""
-    view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=counts)
+    """Cohorts of ten clients, chosen by the label counts that the clients report."""
+    reported = selector.label_report.of(counts, generator(seed, "selection"))
+    view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=reported)
     state = selector.begin(view, generator(seed, "selection"))
     for round in range(1, count + 1):
         cohort = selector.select(
