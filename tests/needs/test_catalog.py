@@ -121,7 +121,7 @@ def test_components_may_share_a_metric(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch):
     other = {"pool_loss": Metric("Something else")}
-    with pytest.raises(ValueError, match="Selector1 .*pool_loss"):
+    with pytest.raises(ValueError, match=r"Selector1 .*pool_loss"):
         declared_with(monkeypatch, POOL_LOSS, other)
 
 
