@@ -1,1 +1,1 @@
-"""From a frozen plan file to a record: procedures, trainers, objectives, server rules, checkpoints."""
+"""Training, from a planned cell to its record: procedures, trainers, objectives, server rules."""

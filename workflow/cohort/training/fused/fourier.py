@@ -1,7 +1,7 @@
 """Convolutions in the frequency domain, as products of real matrices.
 
-A convolution is a product of discrete Fourier transforms (DFTs). For small images with many channels
-this takes far fewer multiplications than a direct convolution.
+A convolution is a product of discrete Fourier transforms (DFTs). For small images with many
+channels this takes far fewer multiplications than a direct convolution.
 
 - Images are treated as periodic, with a period longer than the image by the padding, so that only
   zeros wrap around.
@@ -28,8 +28,8 @@ Sides = tuple[int, ...]
 Factors = tuple[tuple[int, int], ...]
 RELATIVE_COST = 2.2  # of a multiplication here to one of a direct convolution, as measured
 
-# Rows are linear combinations of (real part, imaginary part). With inputs a + bi and weights c + di,
-# the three products are p = (a + b) c, q = a (d - c), r = b (c + d), and the result is
+# Rows are linear combinations of (real part, imaginary part). With inputs a + bi and weights
+# c + di, the three products are p = (a + b) c, q = a (d - c), r = b (c + d), and the result is
 # (p - r) + (p + q) i. OF_OUTPUTS says to which part of the result each product is added.
 PARTS = ((1, 0), (0, 1))
 OF_INPUTS, OF_WEIGHTS, OF_OUTPUTS = (
@@ -155,8 +155,8 @@ def _transforms(
 ) -> tuple[Transform, Transform, Transform]:
     """The transforms of inputs, weights and outputs, for a kernel and images of these sides.
 
-    The adjoint of the last one is the inverse DFT. Kernels are reflected and shifted by the padding,
-    because layers compute cross-correlations.
+    The adjoint of the last one is the inverse DFT. Kernels are reflected, because layers compute
+    cross-correlations, and shifted by the padding.
     """
     periods = tuple(side + pad for side, pad in zip(sides, padding, strict=True))
     shifts = [range(pad, pad - side, -1) for pad, side in zip(padding, kernel, strict=True)]

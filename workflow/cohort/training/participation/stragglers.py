@@ -13,8 +13,8 @@ from cohort.training.participation.participation import Participation
 
 @dataclass(frozen=True, kw_only=True)
 class Stragglers(Participation):
-    """A fixed share of all clients manages only some epochs (or steps) of J: a uniform draw from 1 to
-    all of them, made once, or in every round with `redrawn1`. Their updates count like others.
+    """A fixed share of all clients manages only some epochs (or steps) of J: uniformly drawn from 1
+    to all, once, or in every round with `redrawn1`. Their updates count like any other.
     """
 
     name: ClassVar[str] = "stragglers"
