@@ -65,7 +65,7 @@ def files() -> list[Path]:
 
 
 def imported(node: ast.AST) -> list[str]:
-    """The modules, and perhaps names in them, that a statement imports; also of `lazy("module")`."""
+    """The modules, or names in them, that a statement or `lazy("module")` imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):

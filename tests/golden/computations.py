@@ -1,4 +1,5 @@
-"""One small computation for each component, alone: what it does on fixed input, as a list of numbers (a text is a hash)."""
+"""A small computation for each component: its results on fixed inputs, as a list of numbers and
+hashes."""
 
 from __future__ import annotations
 
@@ -65,9 +66,9 @@ def _small_value(schema: Mapping[str, Any]) -> Any:
 
 
 def of_model(model: Model) -> list[Number]:
-    """The initial weights of seed 0 and what they make of fixed inputs, on the first shape that the model takes.
+    """The initial weights of seed 0 and the outputs for fixed inputs of the first supported shape.
 
-    The weights are drawn in float64: in float32 the last bit of a draw may differ between processors.
+    Weights are drawn in float64: in float32 the last bit may differ between processors.
     """
     text = "text" in model.kinds
     shape = (12,) if text else next(shape for shape in SHAPES if _takes(model, shape))
@@ -98,7 +99,7 @@ def _takes(model: Model, shape: tuple[int, ...]) -> bool:
 
 
 def of_augmentation(augmentation: Augmentation) -> list[Number]:
-    """Eight colored images with invented random numbers: each channel's sum, and its sum weighted by place."""
+    """Eight augmented images: the sum of each channel, and the sum weighted by position."""
     rng = np.random.default_rng(10)
     images = torch.from_numpy(rng.random((8, 3, 6, 6)))
     changed = augmentation.apply(
@@ -111,7 +112,8 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
-    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of who holds what."""
+    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of all
+    parts."""
     labels = np.random.default_rng(1).permutation(
         np.repeat(np.arange(5), [200, 150, 150, 100, 100])
     )
@@ -162,7 +164,8 @@ def _invented(need: str, round: int) -> np.ndarray:
 
 
 def of_objective(objective: Objective) -> list[Number]:
-    """The loss of one batch and its gradient by the outputs, which stand for the weights where the way to them counts."""
+    """The loss of one batch and its gradient with respect to the outputs, which also stand for the
+    parameters of a proximal term."""
     rng = np.random.default_rng(6)
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     head = nn.Linear(3, 4).double().requires_grad_(False)
@@ -218,7 +221,8 @@ def of_participation(participation: Participation) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled(Selector):
-    """The first of the shuffled clients, so that a procedure's numbers hang on no selector, but on the generator that it is given."""
+    """Chooses the first of the shuffled clients, so that a procedure's numbers depend on the random
+    generator that it passes, but on no real selector."""
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
@@ -245,7 +249,7 @@ class PlainMean(ServerRule):
 
 
 def of_schedule(schedule: Schedule) -> list[Number]:
-    """Learning rate and momentum of 18 steps, three to an epoch; the validation loss falls, then rises."""
+    """Learning rate and momentum in 18 steps of six epochs; the validation loss rises at last."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
     built, numbers = schedule.build(optimizer, 6, 3), []
     for epoch in range(6):
@@ -266,7 +270,8 @@ LATER = {
 
 
 def of_procedure(procedure: Procedure) -> list[Number]:
-    """Three rounds of a linear model on 120 digits: everything that is written down but times, and the final weights."""
+    """Three rounds of a linear model on 120 digits: everything recorded except times, and the final
+    weights."""
     task = _digits_task()
     *_, state = procedure.rounds(task, procedure.begin(task))
     numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
@@ -323,8 +328,8 @@ def _digits_task() -> Task:
 
 
 def of_dataset(parser: Parser) -> list[Number]:
-    """Both splits of the publisher's files, or of generated ones where they would have to be downloaded: samples per class, pixel sum,
-    and a hash of every byte."""
+    """Both splits of bundled files, or of generated files in the publisher's format: samples per
+    class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder, small_forest():
         if parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
@@ -380,7 +385,8 @@ def _hash(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-# As the science versions of a plan are named. Every catalog of the package is here, so that a new component is asked for its golden run.
+# By the names that science versions have in a plan. Every catalog of the package that can change
+# numbers is here, so that a new component fails a test until its golden run is recorded.
 CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "model": (MODELS, of_model),
     "augmentation": (AUGMENTATIONS, of_augmentation),

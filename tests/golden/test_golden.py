@@ -186,7 +186,10 @@ def test_a_new_science_version_asks_for_a_new_golden_run(key: str, monkeypatch: 
     found = read()
     was, now = found[key]["science"], found[key]["science"] + 1
     monkeypatch.setattr(component(key), "science", now)
-    expected = f"{key} is at science {now} but its golden run is of science {was}; record it with `pytest tests/golden --record`"
+    expected = (
+        f"{key} is at science {now} but its golden run is of science {was}; "
+        "record it with `pytest tests/golden --record`"
+    )
     assert complaint(key, found) == expected
 
 

@@ -1,4 +1,5 @@
-"""Probing: its choices replayed from recorded norms by other code, fairness and starvation, and what the probes themselves do."""
+"""Probing: choices replayed from recorded norms by other code, fairness and starvation, and the
+probes themselves."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ def simulate(
     state = selector.begin(seen, np.random.default_rng(0))
     for round in range(rounds):
         pool = selector.draw_pool(np.arange(clients), seen, np.random.default_rng([1, round]))
-        told = probed(seen, pool, norms[round, pool])
-        chosen = selector.select(state, pool, told, np.random.default_rng([2, round]))
+        view_of_pool = probed(seen, pool, norms[round, pool])
+        chosen = selector.select(state, pool, view_of_pool, np.random.default_rng([2, round]))
         state = selector.observe(state, chosen, {}, seen)
         pools.append(pool)
         cohorts.append(chosen.tolist())
@@ -112,7 +113,7 @@ def test_choices_replayed_from_the_norms(beta: float, epsilon: float):
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(0.05, 1), (0.1, 2), (0.2, 4), (1.0, 19)])
 def test_how_many_explore(epsilon: float, expected: int):
-    """Of a cohort of 20; the others are the highest norms where fairness and patience have no say."""
+    """Of a cohort of 20; the others have the highest norms, without fairness and patience."""
     selector = Probe(beta=0.0, epsilon=epsilon, patience=1.0)
     norms = np.arange(40.0)[::-1]
     state = selector.begin(view(40, 20, 100), np.random.default_rng(0)) | {
@@ -125,15 +126,18 @@ def test_how_many_explore(epsilon: float, expected: int):
 
 
 def test_explorers_are_drawn_by_the_exponential_of_their_score():
-    """One of two exploits, the other is one of three with scores 1/2, 1/4, 0 at temperature 0.5: e^1, e^0.5, e^0."""
+    """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
+    weights e^1, e^0.5, e^0."""
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
     state = selector.begin(view(4, 2, 10), np.random.default_rng(0)) | {
         "last": np.zeros(4, dtype=np.int64)
     }
-    told = probed(view(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
+    view_of_pool = probed(view(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
     seen = np.zeros(4)
     for seed in range(20_000):
-        first, second = selector.select(state, np.arange(4), told, np.random.default_rng(seed))
+        first, second = selector.select(
+            state, np.arange(4), view_of_pool, np.random.default_rng(seed)
+        )
         assert first == 0
         seen[second] += 1
     weights = np.exp([1.0, 0.5, 0.0])
@@ -158,7 +162,7 @@ def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
 
 
 def test_without_fairness_clients_starve():
-    """Clients that always move least are never chosen once everybody is in the pool and patience has no end."""
+    """Clients with the smallest norms are never chosen if all are probed and no one is overdue."""
     norms = np.random.default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
     cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=1.0), 100, 20, 500, norms)[1]
     counts = np.bincount(np.concatenate(cohorts), minlength=100)
@@ -177,9 +181,9 @@ def test_all_alike_is_a_draw():
     state = selector.begin(view(8, 2, 100), np.random.default_rng(0)) | {
         "last": np.zeros(8, dtype=np.int64)
     }
-    told = probed(view(8, 2, 100), np.arange(8), np.ones(8))
+    view_of_pool = probed(view(8, 2, 100), np.arange(8), np.ones(8))
     for seed in range(4000):
-        seen[selector.select(state, np.arange(8), told, np.random.default_rng(seed))] += 1
+        seen[selector.select(state, np.arange(8), view_of_pool, np.random.default_rng(seed))] += 1
     assert chisquare(seen).pvalue > 1e-3
 
 
@@ -275,7 +279,8 @@ def test_only_the_pool_is_probed():
 
 
 def test_what_a_probe_costs_is_recorded():
-    """Four clients of 4, 9, 2 and 6 samples, two chosen: four are sent the model and answer with a number, two send it back."""
+    """Four clients of 4, 9, 2 and 6 samples, two chosen: four receive the model and answer with a
+    number, two send it back."""
     task = small_task(
         selector=Probe(pool=2.0, batches=2, epsilon=0.0), cohort=2, J="J3e", batch=2, rounds=3
     )
@@ -293,7 +298,7 @@ def test_what_a_probe_costs_is_recorded():
 
 
 def test_what_a_run_records_is_enough_to_replay_it():
-    """Pools and norms of the record, as they come back from its arrays, lead other code to the recorded cohorts."""
+    """From the recorded pools and norms alone, other code finds the recorded cohorts."""
     selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
     task = small_task(
         selector=selector, cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3)
@@ -310,7 +315,8 @@ def test_what_a_run_records_is_enough_to_replay_it():
 
 
 def test_what_probing_is_estimated_to_cost():
-    """Clients of four batches: 40 probes of two batches, and 20 clients with three further epochs, in each of 400 rounds."""
+    """Clients of four batches: 40 probes of two batches, and 20 clients with three more epochs, in
+    each of 400 rounds."""
     settings = {
         "J": "J4e",
         "samples": 1,
