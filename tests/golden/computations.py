@@ -1,4 +1,5 @@
-"""One small computation for each component, alone: what it does on fixed input, as a list of numbers (a text is a hash)."""
+"""A small computation for each component: its results on fixed inputs, as a list of numbers and
+hashes."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +16,6 @@ from unittest.mock import patch
 import numpy as np
 import torch
 import yaml
-from cohort.training.needs import NEEDS
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
@@ -30,11 +30,14 @@ from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
+from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
+from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
 from cohort.selection.selector import State, View
+from cohort.training.gathering import scattered
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure
@@ -63,9 +66,9 @@ def _small_value(schema: Mapping[str, Any]) -> Any:
 
 
 def of_model(model: Model) -> list[Number]:
-    """The initial weights of seed 0 and what they make of fixed inputs, on the first shape that the model takes.
+    """The initial weights of seed 0 and the outputs for fixed inputs of the first supported shape.
 
-    The weights are drawn in float64: in float32 the last bit of a draw may differ between processors.
+    Weights are drawn in float64: in float32 the last bit may differ between processors.
     """
     text = "text" in model.kinds
     shape = (12,) if text else next(shape for shape in SHAPES if _takes(model, shape))
@@ -96,7 +99,7 @@ def _takes(model: Model, shape: tuple[int, ...]) -> bool:
 
 
 def of_augmentation(augmentation: Augmentation) -> list[Number]:
-    """Eight colored images with invented random numbers: each channel's sum, and its sum weighted by place."""
+    """Eight augmented images: the sum of each channel, and the sum weighted by position."""
     rng = np.random.default_rng(10)
     images = torch.from_numpy(rng.random((8, 3, 6, 6)))
     changed = augmentation.apply(
@@ -109,7 +112,8 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
-    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of who holds what."""
+    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of all
+    parts."""
     labels = np.random.default_rng(1).permutation(
         np.repeat(np.arange(5), [200, 150, 150, 100, 100])
     )
@@ -121,28 +125,37 @@ def of_partition(scheme: Scheme) -> list[Number]:
 
 
 def of_selector(selector: Selector) -> list[Number]:
-    """Twelve cohorts of four of twenty clients, with invented label counts and reports."""
+    """Twelve cohorts of four of twenty clients, with invented label counts and reports. What is
+    gathered before choosing, each client's probe included, is invented for the pool alone."""
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, rounds=12, sizes=counts.sum(axis=1), label_counts=shown)
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(12):
-        if selector.probing():
-            pool = selector.draw_pool(np.arange(20), view, np.random.default_rng([12, round]))
-            state = selector.look(
-                state, pool, np.random.default_rng([13, round]).lognormal(size=len(pool))
-            )
-        cohort = selector.select(state, np.arange(20), view, np.random.default_rng([4, round]))
-        measured = {
-            need: _invented(need, round)
-            for need in selector.needs
-            if NEEDS[need].report is not None
-        }
-        cohorts.append(cohort[selector.keep(measured, view.sizes[cohort])])
-        if (quotas := selector.quotas(cohort, view)) is not None:
-            cohorts.append(quotas.flatten())
-        state = selector.observe(state, cohort, measured, view)
+        pool = np.arange(20)
+        if isinstance(selector, Screening):
+            pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
+        seen = replace(view, reports=_invented_before(selector, pool, round))
+        cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
+        after = (need for need in selector.needs if NEEDS[need].gathered == "after")
+        measured = {need: _invented(need, round) for need in after}
+        kept = np.full(len(cohort), True)
+        if isinstance(selector, Filtering):
+            kept = selector.keep(measured, view.sizes[cohort])
+        cohorts.append(cohort[kept])
+        if isinstance(selector, Allocating):
+            cohorts.append(selector.quotas(cohort, seen).flatten())
+        state = selector.observe(state, cohort, measured, seen)
     return np.concatenate(cohorts).tolist()
+
+
+def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[str, np.ndarray]:
+    """A number for each client of the pool, NaN for the others, by what was asked of it."""
+    asked = sorted(need for need in selector.needs if NEEDS[need].gathered == "before")
+    if isinstance(selector, Probing):
+        asked.append("probe_norm")
+    values = np.random.default_rng([13, round]).lognormal(size=len(pool))
+    return {name: scattered(values, pool, 20) for name in asked}
 
 
 def _invented(need: str, round: int) -> np.ndarray:
@@ -151,7 +164,8 @@ def _invented(need: str, round: int) -> np.ndarray:
 
 
 def of_objective(objective: Objective) -> list[Number]:
-    """The loss of one batch and its gradient by the outputs, which stand for the weights where the way to them counts."""
+    """The loss of one batch and its gradient with respect to the outputs, which also stand for the
+    parameters of a proximal term."""
     rng = np.random.default_rng(6)
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     head = nn.Linear(3, 4).double().requires_grad_(False)
@@ -160,8 +174,10 @@ def of_objective(objective: Objective) -> list[Number]:
     loss = objective.losses(
         outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias
     ).mean()
-    if objective.pulls:
-        loss = loss + objective.pull([outputs], [torch.from_numpy(rng.normal(size=(6, 4)))])
+    if objective.is_proximal:
+        loss = loss + objective.proximal_term(
+            [outputs], [torch.from_numpy(rng.normal(size=(6, 4)))]
+        )
     loss.backward()
     return [loss.item(), *outputs.grad.flatten().tolist()]
 
@@ -205,7 +221,8 @@ def of_participation(participation: Participation) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled(Selector):
-    """The first of the shuffled clients, so that a procedure's numbers hang on no selector, but on the generator that it is given."""
+    """Chooses the first of the shuffled clients, so that a procedure's numbers depend on the random
+    generator that it passes, but on no real selector."""
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
@@ -232,7 +249,7 @@ class PlainMean(ServerRule):
 
 
 def of_schedule(schedule: Schedule) -> list[Number]:
-    """Learning rate and momentum of 18 steps, three to an epoch; the validation loss falls, then rises."""
+    """Learning rate and momentum in 18 steps of six epochs; the validation loss rises at last."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
     built, numbers = schedule.build(optimizer, 6, 3), []
     for epoch in range(6):
@@ -253,13 +270,15 @@ LATER = {
 
 
 def of_procedure(procedure: Procedure) -> list[Number]:
-    """Three rounds of a linear model on 120 digits: everything that is written down but times, and the final weights."""
+    """Three rounds of a linear model on 120 digits: everything recorded except times, and the final
+    weights."""
     task = _digits_task()
     *_, state = procedure.rounds(task, procedure.begin(task))
     numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
     for series in (state.history.metrics, state.history.cost):
-        for name in sorted(set(series) - {"seconds"} - LATER):
-            numbers += [value for _, value in series[name]]
+        for name in sorted(set(series) - LATER):
+            if not name.startswith("seconds"):
+                numbers += [value for _, value in series[name]]
     return [*numbers, *_sums(state.weights)]
 
 
@@ -309,8 +328,8 @@ def _digits_task() -> Task:
 
 
 def of_dataset(parser: Parser) -> list[Number]:
-    """Both splits of the publisher's files, or of generated ones where they would have to be downloaded: samples per class, pixel sum,
-    and a hash of every byte."""
+    """Both splits of bundled files, or of generated files in the publisher's format: samples per
+    class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder, small_forest():
         if parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
@@ -366,7 +385,8 @@ def _hash(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-# As the science versions of a plan are named. Every catalog of the package is here, so that a new component is asked for its golden run.
+# By the names that science versions have in a plan. Every catalog of the package that can change
+# numbers is here, so that a new component fails a test until its golden run is recorded.
 CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "model": (MODELS, of_model),
     "augmentation": (AUGMENTATIONS, of_augmentation),

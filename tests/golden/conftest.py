@@ -1,4 +1,4 @@
-"""`pytest tests/golden --record` writes the golden runs of components that have none, or one of another science version."""
+"""`pytest tests/golden --record` records golden runs that are missing or outdated."""
 
 from __future__ import annotations
 

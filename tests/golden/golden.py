@@ -32,9 +32,11 @@ def complaint(key: str, golden: Golden) -> str | None:
     if key not in golden:
         return f"{key} has no golden run; record it with {COMMAND}"
     if golden[key]["science"] != science:
-        return f"{key} is at science {science} but its golden run is of science {golden[key]['science']}; record it with {COMMAND}"
+        recorded = f"its golden run is of science {golden[key]['science']}"
+        return f"{key} is at science {science} but {recorded}; record it with {COMMAND}"
     if not same(numbers_of(key), golden[key]["numbers"]):
-        return f"the numbers of {key} moved without a new science version; bump its `science` or undo the change"
+        moved = f"the numbers of {key} moved without a new science version"
+        return f"{moved}; bump its `science` or undo the change"
     return None
 
 
@@ -50,8 +52,9 @@ def _same_number(found: Number, recorded: Number) -> bool:
 
 
 def record() -> None:
-    """Record what is missing or of another science version, and forget what no longer exists. Numbers that moved are not recorded:
-    only a new science version, which trains the cells again, may do that."""
+    """Record golden runs that are missing or of another science version, and remove those of
+    components that no longer exist. Numbers that moved are not recorded: that takes a new science
+    version, which also trains the cells again."""
     golden = read()
     kept = {
         key: golden[key]

@@ -45,8 +45,9 @@ def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float)
 
 
 def test_scores_by_hand():
-    """Two clients with a class of their own each: Jensen-Shannon divergence ln 2, the mean with the zero to oneself ln 2 / 2, over its
-    maximum 1. A class of two is held and the entropy is 0: own diversity 1/4 at mix 1/2."""
+    """Two clients with one class each: their divergence is ln 2, the mean over both is ln 2 / 2,
+    and 1 after division by the maximum. They hold one of two classes with entropy 0: an
+    own diversity of 1/4 with a mix of 1/2."""
     counts = np.array([[3, 0], [0, 8]])
     np.testing.assert_allclose(Diversity(alpha=0.2).scores(counts), [0.2 * 0.25 + 0.8] * 2)
     np.testing.assert_allclose(
@@ -64,7 +65,7 @@ def test_clients_that_are_all_alike_have_no_distance():
 
 
 def test_chosen_as_often_as_the_scores_say():
-    """Cohorts of one: the probabilities are the scores from least to highest, plus a hundredth, over their sum."""
+    """Cohorts of one: probabilities are proportional to the min-max scaled scores plus 0.01."""
     selector, seen = Diversity(alpha=0.5), np.zeros(6)
     state = selector.begin(view(COUNTS, 1), np.random.default_rng(0))
     for seed in range(20_000):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cohort.privacy.label_report import LabelReport
 from cohort.selection.entropy import Entropy, entropy_bits
 from cohort.selection.selector import State, View
 
@@ -47,7 +48,8 @@ def exact_entropy(counts: list[int]) -> Decimal:
 
 
 def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[list[int], bool]:
-    """The greedy cohort from its first client on, equal entropies to the lowest index; and whether there was such a tie."""
+    """The greedy cohort after its first client, ties to the lowest index; and whether there was a
+    tie."""
     rows = label_counts.tolist()
     chosen, tied = [first], False
     with localcontext() as context:
@@ -74,7 +76,8 @@ def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[lis
 
 
 def pools() -> list[np.ndarray]:
-    """Count matrices of 3 to 8 clients and 2 to 4 classes: small numbers (ties, zeros, empty clients) and large ones."""
+    """Label counts of 3 to 8 clients and 2 to 4 classes, small (ties, zeros, empty clients) and
+    large."""
     found = []
     for seed in range(400):
         rng = np.random.default_rng(seed)
@@ -120,8 +123,9 @@ def raw_greedy(label_counts: np.ndarray, first: int, cohort: int) -> list[int]:
 
 
 def test_a_cohort_by_hand():
-    """Client 0 holds (4, 0, 0). With 1 the pool is (6, 2, 0), with 2 it is (4, 4, 0), with 3 it is (4, 1, 1): .811, 1 and 1.252 bits.
-    Then (4, 1, 1) becomes (6, 3, 1) or (4, 5, 1): 1.295 and 1.361 bits."""
+    """Client 0 holds (4, 0, 0). With 1 the pool is (6, 2, 0), with 2 it is (4, 4, 0), with 3 it is
+    (4, 1, 1): 0.811, 1 and 1.252 bits. Then (4, 1, 1) becomes (6, 3, 1) or (4, 5, 1): 1.295 and
+    1.361 bits."""
     counts = np.array([[4, 0, 0], [2, 2, 0], [0, 4, 0], [0, 1, 1]])
     seed = next(seed for seed in range(100) if select(counts, 1, seed) == [0])
     assert select(counts, 4, seed) == [0, 3, 2, 1]
@@ -129,7 +133,8 @@ def test_a_cohort_by_hand():
 
 @pytest.mark.parametrize(("deficit", "second"), [(5e-13, 0), (9e-13, 0), (1.1e-12, 1), (5e-12, 1)])
 def test_tie_tolerance(deficit: float, second: int):
-    """Client 2 is empty. Client 1 has exactly one bit; client 0 with shares 1/2 +- e/2 has e^2 / (2 ln 2) bits less."""
+    """Client 2 is empty. Client 1 has exactly one bit; client 0 with shares 1/2 +- e/2 has
+    e^2 / (2 ln 2) bits less."""
     e = np.sqrt(deficit * 2 * np.log(2))
     counts = np.array([[1 + e, 1 - e], [1.0, 1.0], [0.0, 0.0]])
     seed = next(seed for seed in range(100) if select(counts, 1, seed) == [2])
@@ -182,7 +187,8 @@ def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
 
 
 def test_no_eviction_inside_the_round():
-    """Client 0 rests and would complete the pool of every cohort; Algorithm 1 as printed evicts it after the first pick and takes it."""
+    """Client 0 rests, but it would complement every cohort; Algorithm 1 as printed evicts it after
+    the first pick and chooses it."""
     counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
     selector = Entropy(buffer=1 / 3)  # two of six rest
     for seed in range(50):
@@ -193,7 +199,7 @@ def test_no_eviction_inside_the_round():
 
 
 def test_eviction_after_each_pick_as_printed():
-    """The same clients: with the first pick client 0 leaves the buffer, and it is the one that the pool needs."""
+    """The same clients: client 0 leaves the buffer with the first pick and is chosen second."""
     counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
     selector = Entropy(buffer=1 / 3, evict="pick")
     for seed in range(50):
@@ -237,30 +243,14 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
         assert state["buffer"].tolist() == list(buffer)
 
 
-def test_liars_claim_their_size_of_every_class_alike():
-    counts = np.random.default_rng(1).integers(0, 9, (10, 4))
-    uploaded = Entropy(liars=0.3).begin(view(counts, 3), np.random.default_rng(0))["uploaded"]
-    lying = np.flatnonzero((uploaded != counts).any(axis=1))
-    assert len(lying) == 3
-    np.testing.assert_array_equal(
-        uploaded[lying], np.repeat(counts[lying].sum(axis=1) / 4, 4).reshape(3, 4)
-    )
-
-
-def test_noise_is_drawn_once_and_the_same_for_the_same_generator():
-    counts = np.random.default_rng(1).integers(0, 9, (10, 4))
-    selector = Entropy(epsilon=0.5)
-    one, two, other = (
-        selector.begin(view(counts, 3), np.random.default_rng(seed)) for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(one["uploaded"], two["uploaded"])
-    assert (one["uploaded"] != other["uploaded"]).all() and (one["uploaded"] != counts).all()
-    later = selector.observe(one, np.array([1, 2, 3]), {}, view(counts, 3))
-    np.testing.assert_array_equal(later["uploaded"], one["uploaded"])
+def test_its_parameters_say_how_clients_report_their_labels():
+    assert Entropy().label_report == LabelReport()
+    selector = Entropy(epsilon=0.5, noise="opendp", liars=0.3)
+    assert selector.label_report == LabelReport(epsilon=0.5, noise="opendp", liars=0.3)
 
 
 def test_negative_counts_count_as_none():
-    """Their sum is 10 bits of class 0 and as many of class 1, whatever is below zero in the others."""
+    """Ten samples of class 0 and of class 1 are one bit, whatever the negative counts."""
     assert entropy_bits(np.array([10.0, 10.0, -3.0, -0.1])) == pytest.approx(1, abs=1e-15)
     assert entropy_bits(np.array([[-1.0, -2.0]])).tolist() == [0]
     assert entropy_bits(np.array([[-5.0, 1.0]]), np.array([6.0, 0.0])).tolist() == [
@@ -347,5 +337,5 @@ def test_entropy_is_scipys():
     assert entropy_bits(np.zeros(4)) == 0
 
 
-def test_it_declares_what_it_looks_at():
+def test_its_needs():
     assert Entropy.needs == {"label_counts"}

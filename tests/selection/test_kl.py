@@ -26,9 +26,10 @@ BY_HAND = np.array([[4, 0, 5], [10, 2, 0], [0, 9, 0], [1, 1, 1]])
 
 
 def test_by_hand():
-    """Client 1 (12 samples) is whole: [10, 2, 0], so class 2 is wanted and at most 10 of each. Client 0 (9, before client 2 by its
-    number) has 5 of class 2 and gives them, and none of class 0: [10, 2, 5]. Client 2 has class 1, the rarest now: 8 of its 9 fit:
-    [10, 10, 5]. Client 3 gives its one of class 2, and has nothing that is wanted of the others: [10, 10, 6]."""
+    """Client 1 (12 samples) uses all: [10, 2, 0]. So class 2 is the rarest, and at most 10 of each
+    are used. Client 0 (9 samples, like client 2, but a lower number) adds its 5 of class 2 and none
+    of class 0: [10, 2, 5]. Now class 1 is the rarest, and 8 of client 2's 9 fit: [10, 10, 5].
+    Client 3 adds its one of class 2 and none of the others: [10, 10, 6]."""
     assert select(BY_HAND, 4) == ([1, 0, 2, 3], [[10, 2, 0], [0, 0, 5], [0, 8, 0], [0, 0, 1]])
     assert select(BY_HAND, 2) == ([1, 0], [[10, 2, 0], [0, 0, 5]])
 
@@ -42,7 +43,8 @@ def test_it_ends_when_the_labels_are_even_enough():
 
 
 def test_a_second_pass_takes_whom_the_first_one_passed_over():
-    """Client 1 has only class 1 and comes when class 2 is wanted; client 2 brings class 2, and then class 1 is wanted."""
+    """Client 1 has only class 1, but class 2 is the rarest; after client 2 has added that, class 1
+    is the rarest."""
     counts = np.array([[9, 1, 0], [0, 8, 0], [0, 0, 7]])
     assert select(counts, 3) == ([0, 2, 1], [[9, 1, 0], [0, 0, 7], [0, 8, 0]])
 

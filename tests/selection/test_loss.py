@@ -54,7 +54,8 @@ def test_no_client_left_out_has_a_higher_loss(seed: int):
 
 @pytest.mark.parametrize("tied", [np.inf, 2.5])
 def test_ties_are_broken_evenly(tied: float):
-    """Client 1 leads, six clients are tied for the other two places: over 3,000 draws each takes 1,000 of the 6,000 places."""
+    """Client 1 leads, six clients are tied for two places: in 3,000 draws each takes 1,000 of the
+    6,000 places."""
     losses = [tied, np.inf if tied < np.inf else tied, tied, tied, 0.1, tied, tied, tied, 0.2]
     equal = [client for client in range(9) if losses[client] == tied]
     lead = 0 if tied == np.inf else 1
@@ -99,5 +100,5 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
         state = SELECTOR.observe(state, np.array(cohort), {"reserved_loss": losses}, view(10, 3))
 
 
-def test_it_declares_what_it_looks_at():
+def test_its_needs():
     assert HighestLoss.needs == {"reserved_loss"}

@@ -1,9 +1,11 @@
-"""Probing: its choices replayed from recorded norms by other code, fairness and starvation, and what the probes themselves do."""
+"""Probing: choices replayed from recorded norms by other code, fairness and starvation, and the
+probes themselves."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +15,25 @@ from scipy.stats import chisquare
 from cohort.plan.cost import client_steps
 from cohort.records.history import History
 from cohort.selection.probe import Probe
+from cohort.selection.random import Random
 from cohort.selection.selector import View
+from cohort.training.gathering import scattered
+from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated.rounds import Asked, FederatedRounds
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import small_task
 
 
 def view(clients: int, cohort: int, rounds: int) -> View:
     return View(clients=clients, cohort=cohort, rounds=rounds, sizes=np.ones(clients))
+
+
+def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
+    """The view after a pool was probed: a norm for each of its clients, NaN for all others."""
+    return dataclasses.replace(
+        seen, reports={"probe_norm": scattered(norms, pool, len(seen.sizes))}
+    )
 
 
 def simulate(
@@ -31,8 +44,8 @@ def simulate(
     state = selector.begin(seen, np.random.default_rng(0))
     for round in range(rounds):
         pool = selector.draw_pool(np.arange(clients), seen, np.random.default_rng([1, round]))
-        state = selector.look(state, pool, norms[round, pool])
-        chosen = selector.select(state, np.arange(clients), seen, np.random.default_rng([2, round]))
+        view_of_pool = probed(seen, pool, norms[round, pool])
+        chosen = selector.select(state, pool, view_of_pool, np.random.default_rng([2, round]))
         state = selector.observe(state, chosen, {}, seen)
         pools.append(pool)
         cohorts.append(chosen.tolist())
@@ -100,32 +113,30 @@ def test_choices_replayed_from_the_norms(beta: float, epsilon: float):
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(0.05, 1), (0.1, 2), (0.2, 4), (1.0, 19)])
 def test_how_many_explore(epsilon: float, expected: int):
-    """Of a cohort of 20; the others are the highest norms where fairness and patience have no say."""
+    """Of a cohort of 20; the others have the highest norms, without fairness and patience."""
     selector = Probe(beta=0.0, epsilon=epsilon, patience=1.0)
     norms = np.arange(40.0)[::-1]
     state = selector.begin(view(40, 20, 100), np.random.default_rng(0)) | {
         "last": np.zeros(40, dtype=np.int64)
     }
-    chosen = selector.select(
-        selector.look(state, np.arange(40), norms),
-        np.arange(40),
-        view(40, 20, 100),
-        np.random.default_rng(3),
-    )
+    seen = probed(view(40, 20, 100), np.arange(40), norms)
+    chosen = selector.select(state, np.arange(40), seen, np.random.default_rng(3))
     assert chosen[: 20 - expected].tolist() == list(range(20 - expected))
     assert len(set(chosen)) == 20
 
 
 def test_explorers_are_drawn_by_the_exponential_of_their_score():
-    """One of two exploits, the other is one of three with scores 1/2, 1/4, 0 at temperature 0.5: e^1, e^0.5, e^0."""
+    """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
+    weights e^1, e^0.5, e^0."""
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
     state = selector.begin(view(4, 2, 10), np.random.default_rng(0)) | {
         "last": np.zeros(4, dtype=np.int64)
     }
-    state, seen = selector.look(state, np.arange(4), np.array([8.0, 4.0, 2.0, 0.0])), np.zeros(4)
+    view_of_pool = probed(view(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
+    seen = np.zeros(4)
     for seed in range(20_000):
         first, second = selector.select(
-            state, np.arange(4), view(4, 2, 10), np.random.default_rng(seed)
+            state, np.arange(4), view_of_pool, np.random.default_rng(seed)
         )
         assert first == 0
         seen[second] += 1
@@ -151,7 +162,7 @@ def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
 
 
 def test_without_fairness_clients_starve():
-    """Clients that always move least are never chosen once everybody is in the pool and patience has no end."""
+    """Clients with the smallest norms are never chosen if all are probed and no one is overdue."""
     norms = np.random.default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
     cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=1.0), 100, 20, 500, norms)[1]
     counts = np.bincount(np.concatenate(cohorts), minlength=100)
@@ -170,56 +181,106 @@ def test_all_alike_is_a_draw():
     state = selector.begin(view(8, 2, 100), np.random.default_rng(0)) | {
         "last": np.zeros(8, dtype=np.int64)
     }
-    state = selector.look(state, np.arange(8), np.ones(8))
+    view_of_pool = probed(view(8, 2, 100), np.arange(8), np.ones(8))
     for seed in range(4000):
-        seen[
-            selector.select(state, np.arange(8), view(8, 2, 100), np.random.default_rng(seed))
-        ] += 1
+        seen[selector.select(state, np.arange(8), view_of_pool, np.random.default_rng(seed))] += 1
     assert chisquare(seen).pvalue > 1e-3
 
 
-def trainer_of(**settings) -> tuple[SerialTrainer, dict[str, torch.Tensor]]:
-    task = small_task(J="J3e", batch=2, lr=0.2, momentum=0.9, **settings)
+def trainer_of(**settings: Any) -> tuple[SerialTrainer, dict[str, torch.Tensor]]:
+    task = small_task(**({"J": "J3e", "batch": 2} | settings))
     return SerialTrainer(
         task.model, task.settings, task.objective, task.train_samples, task.shards.indices
     ), task.initial_weights()
 
 
-def test_a_cohort_goes_on_where_its_probe_ended():
-    """A probe of as many batches as the first epoch has, and then the other epochs with a fresh optimizer: in one go without momentum."""
-    task = small_task(J="J3e", batch=2, lr=0.2, sizes=(8, 8))
-    trainer = SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+def test_a_cohort_continues_where_its_probe_ended():
+    """A probe of four batches, one epoch, then the other two with a new optimizer: without momentum
+    the same as three epochs at once."""
+    task = small_task(
+        selector=Probe(pool=1.0, batches=4, epsilon=0.0), J="J3e", batch=2, lr=0.2, sizes=(8, 8)
     )
-    start, both = task.initial_weights(), np.array([0, 1])
-    probed = trainer.probe(start, both, 1, 4)
-    found, whole = trainer.train(start, both, 1, probed), trainer.train(start, both, 1)
-    assert probed.updates.steps.tolist() == [4, 4]
-    assert found.steps.tolist() == [8, 8]
-    assert whole.steps.tolist() == [12, 12]
+    plain = dataclasses.replace(task, selector=Random())
+    (probed_first,), (whole,) = (Federated().rounds(one, Federated().begin(one))
+                                 for one in (task, plain))  # fmt: skip
+    assert sorted(probed_first.history.cohorts[0].tolist()) == [0, 1]
+    assert probed_first.history.cost["client_steps"] == [(1, 8 + 16)]
+    assert whole.history.cost["client_steps"] == [(1, 24)]
+    for name, tensor in whole.weights.items():
+        torch.testing.assert_close(probed_first.weights[name], tensor, rtol=1e-13, atol=1e-15)
+
+
+def test_a_cohort_continues_with_the_bits_of_its_probe():
+    """The work after a probe begins at its weights, at its second epoch, and ends as one run."""
+    trainer, start = trainer_of(lr=0.2, sizes=(8, 8))
+    whole = trainer.train(trainer.work(start, [0, 1], 1), start)
+    probes = trainer.train(
+        [dataclasses.replace(work, end=4) for work in trainer.work(start, [0, 1], 1)], start
+    )
+    rest = [
+        dataclasses.replace(work, weights=probes.of_client(row), begin=4)
+        for row, work in enumerate(trainer.work(start, [0, 1], 1))
+    ]
+    found = trainer.train(rest, start)
+    assert (probes.steps.tolist(), found.steps.tolist(), whole.steps.tolist()) == (
+        [4, 4],
+        [8, 8],
+        [12, 12],
+    )
     for name in start:
         assert torch.equal(found.weights[name], whole.weights[name])
 
 
+@pytest.mark.parametrize(("J", "begins"), [("J3e", [5, 1]), ("J7", [2, 2])])
+def test_where_a_cohort_continues_after_its_probe(J: str, begins: list[int]):
+    """In epochs the first counts as done, whatever the probe did of it; in steps the probe's."""
+    selector = Probe(pool=1.0, batches=2, epsilon=0.0)
+    task = small_task(selector=selector, J=J, batch=2)
+    rounds = FederatedRounds(Federated(), task)
+    state, everybody, ledger = rounds.begin(), np.arange(4), Ledger()
+    pool = rounds.screen(state, 1, ledger)
+    asked = Asked(everybody, np.array([False, True, True, False]), task.shards.label_counts)
+    works = rounds.local_work(state, asked, pool, 1)
+    assert [work.client for work in works] == [1, 2]
+    assert [work.begin for work in works] == begins
+    for work in works:
+        row = pool.probes.clients.index(work.client)
+        for name, tensor in work.weights.items():
+            assert torch.equal(tensor, pool.probes.weights[name][row])
+
+
 def test_a_probe_is_the_first_batches_of_a_client():
-    trainer, start = trainer_of()
-    probed = trainer.probe(start, np.array([3, 1]), 1, 2)
-    assert probed.updates.steps.tolist() == [2, 2]
-    shorter = small_task(J="J2", batch=2, lr=0.2, momentum=0.9)
-    plain = SerialTrainer(
-        shorter.model,
-        shorter.settings,
-        shorter.objective,
-        shorter.train_samples,
-        shorter.shards.indices,
-    )
-    for name, rows in plain.train(start, np.array([3, 1]), 1).weights.items():
-        assert torch.equal(probed.updates.weights[name], rows)
-    assert torch.equal(probed.of(1)["1.weight"], probed.updates.weights["1.weight"][1])
+    selector = Probe(pool=2.0, batches=2, epsilon=0.0)
+    task = small_task(selector=selector, cohort=2, J="J3e", batch=2, lr=0.2, momentum=0.9)
+    rounds = FederatedRounds(Federated(), task)
+    state = rounds.begin()
+    pool = rounds.screen(state, 1, Ledger())
+    assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
+    assert pool.probes.steps.tolist() == [2, 2, 2, 2]
+    trainer, start = trainer_of(J="J2", batch=2, lr=0.2, momentum=0.9)
+    plain = trainer.train(trainer.work(start, pool.clients, 1), start)
+    for name, rows in plain.weights.items():
+        assert torch.equal(pool.probes.weights[name], rows)
+    norms = pool.view.reports["probe_norm"]
+    for client, norm in enumerate(norms):
+        row = pool.probes.clients.index(client)
+        parts = [rows[row] - start[name] for name, rows in plain.weights.items()]
+        assert norm == pytest.approx(math.sqrt(sum(float((part**2).sum()) for part in parts)))
+
+
+def test_only_the_pool_is_probed():
+    """A cohort of one of four and a pool of two: the norms of the others are NaN."""
+    task = small_task(selector=Probe(pool=2.0, batches=1, epsilon=0.0), cohort=1)
+    rounds = FederatedRounds(Federated(), task)
+    pool = rounds.screen(rounds.begin(), 1, Ledger())
+    assert len(pool.clients) == 2
+    probed_clients = np.flatnonzero(~np.isnan(pool.view.reports["probe_norm"]))
+    assert probed_clients.tolist() == sorted(pool.clients.tolist())
 
 
 def test_what_a_probe_costs_is_recorded():
-    """Four clients of 4, 9, 2 and 6 samples, two chosen: four are sent the model and answer with a number, two send it back."""
+    """Four clients of 4, 9, 2 and 6 samples, two chosen: four receive the model and answer with a
+    number, two send it back."""
     task = small_task(
         selector=Probe(pool=2.0, batches=2, epsilon=0.0), cohort=2, J="J3e", batch=2, rounds=3
     )
@@ -237,7 +298,7 @@ def test_what_a_probe_costs_is_recorded():
 
 
 def test_what_a_run_records_is_enough_to_replay_it():
-    """Pools and norms of the record, as they come back from its arrays, lead other code to the recorded cohorts."""
+    """From the recorded pools and norms alone, other code finds the recorded cohorts."""
     selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
     task = small_task(
         selector=selector, cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3)
@@ -254,7 +315,8 @@ def test_what_a_run_records_is_enough_to_replay_it():
 
 
 def test_what_probing_is_estimated_to_cost():
-    """Clients of four batches: 40 probes of two batches, and 20 clients with three further epochs, in each of 400 rounds."""
+    """Clients of four batches: 40 probes of two batches, and 20 clients with three more epochs, in
+    each of 400 rounds."""
     settings = {
         "J": "J4e",
         "samples": 1,

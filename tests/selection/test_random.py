@@ -22,7 +22,7 @@ def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
 
 
 def test_every_subset_is_equally_likely():
-    """Two of six candidates: 15 subsets, 3,000 draws. Sizes differ between the candidates and must not matter."""
+    """Two of six candidates: 15 subsets, 3,000 draws. Sizes differ and must not matter."""
     candidates = np.array([0, 3, 4, 9, 11, 19])
     subsets = list(combinations(candidates.tolist(), 2))
     drawn = [tuple(sorted(cohort)) for cohort in cohorts(candidates, 2, 3000).tolist()]

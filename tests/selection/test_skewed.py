@@ -44,7 +44,7 @@ def test_probabilities_are_dirichlet_shares(gamma: float):
 
 
 def test_a_cohort_is_a_draw_without_replacement():
-    """With weights 4, 2, 1, 1 the pair (a, b) in this order has the probability p_a p_b / (1 - p_a)."""
+    """With weights 4, 2, 1, 1 the ordered pair (a, b) has the probability p_a p_b / (1 - p_a)."""
     weights, seen = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
     selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
     for seed in range(20_000):

@@ -1,3 +1,3 @@
-"""Cohort: which clients should train next? Experiments in federated learning, from a study in YAML to its figures."""
+"""Which clients should train next? Experiments in federated learning, from YAML to figures."""
 
 __version__ = "0.1.0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from cohort.cell.planned import Planned
@@ -61,8 +62,8 @@ def _drawn_from(plan: Plan, study: Study, experiment: str) -> list[str]:
     ]
     if experiment in study.claimed():
         names.append(CLAIMS_TABLE)
-    return [
-        name
-        for name in names
-        if all(Path(file).exists() for file in drawn_files(plan, study, name))
-    ]
+    return [name for name in names if _exist(drawn_files(plan, study, name))]
+
+
+def _exist(files: Iterable[str]) -> bool:
+    return all(Path(file).exists() for file in files)

@@ -1,4 +1,4 @@
-"""What things are called on paper: metrics with their units, labels and their values. Figures, tables and the report all read it here."""
+"""What figures, tables and reports call things: metrics with their units, labels, values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RECORDED = {
         "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
     ),
 }
-"""What every run records or what follows from its record; components declare metrics of their own."""
+"""What every run records, and what follows from records. Components declare the rest."""
 
 
 def _declared() -> dict[str, Metric]:
@@ -86,7 +86,7 @@ SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", SERIES)
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """How a study orders the values of its labels and what it calls them: `titles` by label and value."""
+    """How a study orders the values of each label, and what it calls them."""
 
     orders: dict[str, list[str]]
     titles: dict[str, dict[str, str]]
@@ -97,7 +97,8 @@ class Names:
         return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
 
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
-        """The distinct values in the study's order; values that it does not list come last, small numbers first."""
+        """The distinct values in the study's order. Values that it does not list come last, in
+        ascending order."""
         listed = {value: place for place, value in enumerate(self.orders.get(label, []))}
         return sorted(
             set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value))
@@ -109,18 +110,17 @@ class Names:
         return LABELS.get(label, last[:1].upper() + last[1:])
 
     def value(self, label: str, value: str) -> str:
-        """What a value is called where its label stands beside it: `FedEntOpt`, `16 local steps`, `0.5`."""
+        """The name of a value beside its label: `FedEntOpt`, `16 local steps`, `0.5`."""
         if self.has_title(label, value):
             return self.titles[label][value]
         work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
         if work:
-            return (
-                f"{work[1]} local {'epoch' if work[2] else 'step'}{'' if work[1] == '1' else 's'}"
-            )
+            unit, plural = "epoch" if work[2] else "step", "" if work[1] == "1" else "s"
+            return f"{work[1]} local {unit}{plural}"
         return value
 
     def phrase(self, label: str, value: str) -> str:
-        """What a value is called on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`, `dir-0.1`."""
+        """The name of a value on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`."""
         if label in SPEAK_FOR_THEMSELVES or self.has_title(label, value):
             return self.value(label, value)
         return f"{word(label)} = {self.value(label, value)}"
@@ -141,11 +141,9 @@ def listed(words: Sequence[str]) -> str:
 
 
 def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The orders of a `look` with every value as the text that it has in the metrics."""
-    return {
-        label: [label_text(value) for value in values]
-        for label, values in look.get("orders", {}).items()
-    }
+    """The orders of a `look`, with every value as the text that it has in the metrics."""
+    orders = look.get("orders", {})
+    return {label: list(map(label_text, values)) for label, values in orders.items()}
 
 
 def _by_number(text: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What selectors may ask of clients beyond their updates: one file each."""
+"""Needs, the information beyond updates that selectors may require: one file each."""
 
 from cohort.core.components import catalog
 from cohort.needs.need import EvaluationContext, Need

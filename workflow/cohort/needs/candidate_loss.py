@@ -1,4 +1,4 @@
-"""The loss of the global model on a candidate's own samples, known before the cohort is chosen."""
+"""The loss of the global model on a candidate's own samples, before the cohort is chosen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cohort.needs.need import EvaluationContext, Need
 @dataclass(frozen=True, kw_only=True)
 class CandidateLoss(Need):
     """Each client of the pool receives the global model, evaluates it on its own training samples
-    and sends the mean loss, as power-of-choice and Oort ask for."""
+    and sends the mean loss, as power-of-choice and Oort require."""
 
     name: ClassVar[str] = "candidate_loss"
     gathered = "before"

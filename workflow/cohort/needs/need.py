@@ -1,4 +1,4 @@
-"""The base of everything that a selector may ask for."""
+"""The base of all needs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cohort.core.components import Component
 
 
 class EvaluationContext(Protocol):
-    """Everything a need may look at. Each evaluated sample is entered in the round's ledger."""
+    """Everything a need may evaluate. Evaluated samples are counted in the round's ledger."""
 
     @property
     def clients(self) -> np.ndarray:
-        """The clients that are asked."""
+        """The clients from which the need is gathered, in the order of the answers."""
 
     def label_counts(self) -> np.ndarray:
-        """How many samples of each class each client reports to hold."""
+        """How many samples of each class each client reports: the truth, or with noise or lies."""
 
     def global_losses(self) -> np.ndarray:
         """The mean loss of the global model on each client's own training samples."""
@@ -27,7 +27,8 @@ class EvaluationContext(Protocol):
         """The mean loss of each client's local model on the reserved test samples."""
 
     def reserved_predictions(self) -> np.ndarray:
-        """Each local model's softmax outputs on the reserved test samples (client, sample, class)."""
+        """Each local model's softmax outputs on the reserved test samples: (client, sample,
+        class)."""
 
     def mean_soft_labels(self) -> np.ndarray:
         """Each local model's softmax outputs, averaged over its own client's samples."""
@@ -35,21 +36,21 @@ class EvaluationContext(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Need(Component):
-    """Something that a selector must be told, how it is measured, and what it costs to send.
+    """Information that a selector requires, how to measure it, and what it costs to send.
 
-    `gathered` says when, and from whom: `once` from all clients before the first round, `before`
-    from the pool before each choice (with the global model), `after` training from the clients of
-    the cohort that answered.
+    `gathered` says when and from whom: `once` from all clients before the first round; `before`
+    choosing each cohort, from the pool, which receives the global model; `after` training, from the
+    clients of the cohort that answered.
     """
 
     gathered: ClassVar[Literal["once", "before", "after"]]
     reserved: ClassVar[bool] = False
-    """Whether it evaluates models on reserved test samples, so that `reserve` must be at least 1."""
+    """Whether it evaluates models on reserved test samples, which requires a `reserve`."""
 
     def upload(self, classes: int) -> int:
-        """How many bytes a client sends to answer once."""
+        """The size of one client's answer in bytes."""
         return 0
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """The answers, one row for each client that is asked."""
+        """The answers, one row for each of the context's clients."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The loss of local models on test samples that the server keeps for this purpose."""
+"""The loss of local models on test samples that are reserved for selectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedLoss(Need):
-    """The server evaluates each local model on its reserved samples; nothing more is sent."""
+    """The server evaluates each local model on reserved test samples; clients send nothing more."""
 
     name: ClassVar[str] = "reserved_loss"
     gathered = "after"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.core.layout import Layout, experiment_plan_file
@@ -102,7 +102,7 @@ def _study_spec(plan: Plan, study: Study, layout: Layout) -> Spec:
     tables = [
         _entry(study, name, spec, layout)
         | {"files": layout.table(study.name, name)}
-        | {key: spec[key] for key in ("kind", "joined") if key in spec}
+        | _present(spec, "kind", "joined")
         for name, spec in study.tables.items()
     ]
     return {
@@ -124,3 +124,8 @@ def _entry(study: Study, name: str, spec: Spec, layout: Layout) -> Spec:
         "caption": spec.get("caption", ""),
         "metrics": layout.metrics(study.name, spec["experiment"]) if needs_runs else "",
     }
+
+
+def _present(spec: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Those of these keys that a spec has."""
+    return {key: spec[key] for key in keys if key in spec}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,15 @@ class Availability:
                     + self._reason(cell.settings["dataset"] for cell in missing.values())
                     + (f" ({', '.join(lost)} cannot be drawn)" if lost else "")
                 )
-        figures, tables = (
-            {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
-            for drawn in (study.figures, study.tables)
+        return (
+            replace(
+                study,
+                experiments=experiments,
+                figures=_drawn_from(experiments, study.figures),
+                tables=_drawn_from(experiments, study.tables),
+            ),
+            notes,
         )
-        return replace(study, experiments=experiments, figures=figures, tables=tables), notes
 
     def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Planned]:
         """The cells without data and without record, by digest."""
@@ -106,3 +110,8 @@ class Availability:
         names = dict.fromkeys(datasets)
         listed = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in names)
         return f"{listed}; set data_paths"
+
+
+def _drawn_from(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures or tables of these experiments."""
+    return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}

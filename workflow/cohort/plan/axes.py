@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
@@ -46,10 +46,13 @@ def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
 
 
+def _alone(key: str, values: Iterable[Any]) -> Group:
+    """An axis that moves by itself."""
+    return (key,), [(value,) for value in values]
+
+
 def _groups(experiment: Mapping[str, Any]) -> list[Group]:
-    groups: list[Group] = [
-        ((key,), [(value,) for value in values]) for key, values in experiment["axes"].items()
-    ]
+    groups = [_alone(key, values) for key, values in experiment["axes"].items()]
     groups += [_paired(paired) for paired in experiment.get("paired", [])]
     names = [key for keys, _ in groups for key in keys]
     for key in names:
@@ -96,15 +99,14 @@ def _included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[Group
                 f".include: an entry that gives one of {', '.join(keys)} must give them all, "
                 "for they are paired"
             )
-    return kept + [((key,), [(value,) for value in values]) for key, values in entry.items()]
+    return kept + [_alone(key, values) for key, values in entry.items()]
 
 
 def _check_excluded(entry: Mapping[str, list[Any]], groups: list[Group]) -> None:
-    axes = {
-        key: [row[position] for row in rows]
-        for keys, rows in groups
-        for position, key in enumerate(keys)
-    }
+    axes: dict[str, list[Any]] = {}
+    for keys, rows in groups:
+        for position, key in enumerate(keys):
+            axes[key] = [row[position] for row in rows]
     for key, values in entry.items():
         if key not in axes:
             raise UserError(f".exclude names '{key}', which is no axis here{suggest(key, axes)}")

@@ -86,11 +86,11 @@ class Plan:
         """
         studies = [self.study(name) for name in names]
         check_only(self._only, studies)
-        found = {
-            (study.name, name): [row for row in experiment.rows if is_wanted(row, self._only)]
-            for study in studies
-            for name, experiment in study.experiments.items()
-        }
+        found = {}
+        for study in studies:
+            for name, experiment in study.experiments.items():
+                wanted = [row for row in experiment.rows if is_wanted(row, self._only)]
+                found[study.name, name] = wanted
         return {key: rows for key, rows in found.items() if rows or not self._only}
 
     def digests(self, *names: str) -> list[str]:

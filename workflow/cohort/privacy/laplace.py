@@ -3,9 +3,6 @@ sample changes the probability of any upload by at most a factor of exp(epsilon)
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 
 from cohort.core.errors import UserError
@@ -20,7 +17,7 @@ def opendp_laplace(counts: np.ndarray, epsilon: float) -> np.ndarray:
     """Add OpenDP's noise, for real federations: it comes from the system's cryptographic source and
     resists attacks on floating-point arithmetic. Runs that use it cannot be reproduced."""
     try:
-        dp: Any = importlib.import_module("opendp.prelude")  # an optional dependency
+        import opendp.prelude as dp  # an optional dependency
     except ImportError:
         raise UserError(
             "noise 'opendp' needs the package opendp, which is not installed: pip install opendp"

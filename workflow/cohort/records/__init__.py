@@ -1,1 +1,1 @@
-"""What a finished cell leaves: one HDF5 file; and many of them collected into one tidy table."""
+"""Records, the HDF5 files of finished cells, and the history of a run that they contain."""

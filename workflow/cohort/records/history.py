@@ -10,15 +10,17 @@ import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
 WAYS = ("server", "clients", "client")
-"""Where something is sent: to the server, from the server to clients, from client to client."""
-NOBODY = -1  # fills up the cohorts of rounds that chose fewer clients than others
+"""The recipients of messages: the server, clients (from the server), a client (from a client)."""
+NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
 
 
 @dataclass
 class History:
-    """Metrics and costs as (round, value) pairs, the cohort of every round, the bytes sent in all
-    rounds by what was sent and where to, and for a probing selector the pool of every round with
-    the norm of each probe."""
+    """What happened in each round of a run: metrics and costs as (round, value) pairs, the cohort.
+
+    `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing
+    selector, `pools` and `norms` hold each round's probed clients and the norms of their probes.
+    """
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
     cost: Series = field(default_factory=lambda: defaultdict(list))
@@ -33,12 +35,12 @@ class History:
             self.metrics[name].append((round, float(value)))
 
     def add_cost(self, round: int, **values: float) -> None:
-        """Record what a round cost."""
+        """Record costs of a round."""
         for name, value in values.items():
             self.cost[name].append((round, float(value)))
 
     def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
-        """Add bytes that were sent, by what and where to."""
+        """Add the bytes of a round, by content and recipient."""
         for what, by_way in sent.items():
             before = self.traffic.get(what, np.zeros(len(WAYS), dtype=np.int64))
             self.traffic[what] = before + np.array([by_way.get(way, 0) for way in WAYS])
@@ -48,20 +50,20 @@ class History:
         return self.metrics[name][-1][1] if self.metrics.get(name) else float("nan")
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as plain arrays, by path: `metrics/test_accuracy/round`, `cohorts`, ..."""
+        """Everything as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`, ..."""
         found = {"cohorts": _stacked(self.cohorts)}
         if self.pools:
             found |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
-                rounds, values = ([pair[place] for pair in pairs] for place in (0, 1))
+                rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
                 found[f"{group}/{name}/round"] = np.array(rounds, dtype=np.int64)
                 found[f"{group}/{name}/value"] = np.array(values, dtype=np.float64)
         return found | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
-        """The history that `arrays` was made from."""
+        """The history from what `arrays` returned."""
         pools = _rows(arrays.get("probes/pools", ()))
         norms = [
             row[: len(pool)]
@@ -79,7 +81,7 @@ class History:
 
 
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Clients of every round as one array, shorter rows filled up with NOBODY."""
+    """The clients of every round as one array, shorter rows padded with NOBODY."""
     longest = max(map(len, rows), default=0)
     table = np.full((len(rows), longest) if rows else (0,), NOBODY, dtype=np.int64)
     for place, row in enumerate(rows):
@@ -88,7 +90,7 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers of every round as one array, shorter rows filled up with NaN."""
+    """The numbers of every round as one array, shorter rows padded with NaN."""
     table = np.full((len(rows), max(map(len, rows))), np.nan)
     for place, row in enumerate(rows):
         table[place, : len(row)] = row
@@ -96,4 +98,5 @@ def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(table: Sequence[np.ndarray] | np.ndarray) -> list[np.ndarray]:
+    """The rows of a padded array without their padding."""
     return [row[row != NOBODY] for row in table]

@@ -1,18 +1,24 @@
-"""The record's HDF5 file: written once, whole; validated whenever it is read. docs/records.md describes it in words."""
+"""The HDF5 file of a record: written atomically, validated on every read. See docs/records.md."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cohort.cell.planned import DIGEST, Planned
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
+from cohort.core.lazy import lazy
 from cohort.records.history import History
+
+if TYPE_CHECKING:
+    import jsonschema
+else:
+    jsonschema = lazy("jsonschema")  # slow to import, and needed only when a run ends
 
 FORMAT = 1
 TEXT = {"type": "string"}
@@ -56,8 +62,9 @@ PLAIN = ("clients", "classes")
 
 @dataclass(frozen=True)
 class Record:
-    """A record in memory: the header above, the history, one array per client quantity (`label_counts` has one row per client), and one per
-    quantity of a class. Records of early versions have none of the latter."""
+    """A record in memory: a header as HEADER describes, the history, arrays with one row per client
+    (`label_counts` and those of CLIENT_ARRAYS), and arrays with one value per class, which records
+    of early versions lack."""
 
     header: dict[str, Any]
     history: History
@@ -66,7 +73,7 @@ class Record:
 
 
 def write(path: str | Path, record: Record) -> None:
-    """Write a record, whole or not at all."""
+    """Write a record, completely or not at all."""
     _check_header(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
@@ -78,7 +85,7 @@ def write(path: str | Path, record: Record) -> None:
 
 
 def read(path: str | Path) -> Record:
-    """Read a record and check that it is whole and says what a record says."""
+    """Read and validate a record; raise UserError if it is damaged or incomplete."""
     try:
         with sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
@@ -87,16 +94,17 @@ def read(path: str | Path) -> Record:
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
         _check_shapes(record)
-    except Exception as error:  # a file that was not written here may raise anything
+    except Exception as error:  # a damaged or foreign file may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UserError(
-            f"{path} is not a valid record ({reason}); delete it and run snakemake again to train its cell anew"
+            f"{path} is not a valid record ({reason}); "
+            "delete it and run snakemake again to train its cell anew"
         ) from None
     return record
 
 
 def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
-    """Whether the file is a whole record, of the planned cell if one is given."""
+    """Whether the file is a valid record, and that of the planned cell if one is given."""
     try:
         record = read(path)
     except UserError:
@@ -105,13 +113,11 @@ def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
 
 
 def _check_header(header: Any) -> None:
-    from jsonschema import Draft202012Validator  # dear to import: a cell needs it only when it ends
-
-    Draft202012Validator(HEADER).validate(header)
+    jsonschema.Draft202012Validator(HEADER).validate(header)
 
 
 def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
-    """The arrays of a group, taken out."""
+    """Remove the arrays of a group from `arrays` and return them, by name within the group."""
     return {
         name.removeprefix(group): arrays.pop(name)
         for name in list(arrays)

@@ -1,4 +1,4 @@
-"""Who trains next: one file per selector."""
+"""Selectors, which choose the cohort of each round: one file each."""
 
 from cohort.core.components import catalog
 from cohort.selection.selector import Selector

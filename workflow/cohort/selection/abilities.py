@@ -1,4 +1,5 @@
-"""What some selectors can do beyond choosing: a class to inherit from beside `Selector` each."""
+"""What some selectors can do beyond choosing: a selector inherits from `Selector` and from the
+class of each of its abilities."""
 
 from __future__ import annotations
 
@@ -10,49 +11,53 @@ from cohort.selection.selector import Reports, State, View
 
 
 class Screening:
-    """Looks at a pool of clients before it chooses. What its needs gather before choosing is asked
-    of this pool, and `select` gets the pool as its candidates."""
+    """Chooses from a pool of clients instead of all of them.
+
+    The pool is the `candidates` that `select` receives. Needs that are gathered before choosing are
+    gathered from the pool only.
+    """
 
     def pool_size(self, clients: int, cohort: int) -> int:
-        """How many of so many clients are in the pool."""
+        """The size of the pool, given the numbers of clients in the federation and the cohort."""
         return clients
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """The clients of the pool."""
+        """Draw the pool from the candidates."""
         return candidates
 
 
 class Probing(Screening):
-    """Has each client of the pool train for its first local `batches` before it chooses.
+    """Has each client of the pool train on its first `batches` before it chooses.
 
-    `view.reports["probe_norm"]` then says how far each model moved. The clients that are chosen
-    continue from where their probe ended.
+    `view.reports["probe_norm"]` then holds the norm of each client's update. The clients that are
+    chosen continue training from the weights of their probe.
     """
 
     batches: int
 
 
 class Allocating(ABC):
-    """Decides how many samples of each class a client trains on."""
+    """Decides on how many samples of each class a client trains."""
 
     @abstractmethod
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
-        """How many samples of each class each client of the cohort uses, one row per client."""
+        """How many samples of each class to use: one row per client of the cohort."""
 
 
 class Filtering(ABC):
-    """Leaves some updates out of the aggregation."""
+    """Excludes some updates from the aggregation."""
 
     @abstractmethod
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether each update counts, given the reports and sizes of the clients that answered."""
+        """Whether to keep each update, given the reports and data sizes of the clients that sent
+        them."""
 
 
 class Measuring(ABC):
-    """Records numbers of its own round by round, which its `metrics` declare."""
+    """Records metrics of its own in every round; the selector declares them in `metrics`."""
 
     @abstractmethod
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
-        """The numbers of a round, from what `select` was given and what it chose."""
+        """The metrics of a round, from what `select` received and the cohort it chose."""

@@ -1,4 +1,4 @@
-"""AML's diversity score: clients whose labels are many and even, and unlike those of the others, are chosen more often."""
+"""AML's diversity score: clients with many, even and unusual labels are chosen more often."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.selection.selector import Selector, State, View
 
-ROUNDING = 1e-12  # nats between two mixes that are the same
+ROUNDING = 1e-12  # nats: a divergence below is rounding between equal distributions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diversity(Selector):
-    """A cohort is drawn with probabilities that follow a score of each client, which stays the same for the whole run: how diverse its own
-    labels are, and how far its mix of labels lies from those of the others in the mean.
+    """Draws the cohort with probabilities that follow a fixed score of each client: how diverse its
+    own labels are, and the mean distance of its label distribution to those of all clients.
 
-    The paper speaks of the Jensen-Shannon divergence; its code takes the distance, the square root of the divergence.
+    The paper names the Jensen-Shannon divergence; its code computes the distance, the square root
+    of the divergence.
     """
 
     name: ClassVar[str] = "diversity"
@@ -27,13 +28,13 @@ class Diversity(Selector):
         0.5,
         minimum=0,
         maximum=1,
-        help="lambda: the number of classes (1) against the entropy of labels (0)",
+        help="lambda: weight of the number of classes against the entropy of the labels",
     )
     alpha: float = parameter(
         0.5,
         minimum=0,
         maximum=1,
-        help="a client's own diversity (1) against its distance to the others (0)",
+        help="weight of a client's own diversity against its distance to the others",
     )
     measure: Literal["distance", "divergence"] = parameter(
         "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
@@ -64,12 +65,12 @@ class Diversity(Selector):
 
 
 def shares(counts: np.ndarray) -> np.ndarray:
-    """Each row divided by its sum; an empty row stays empty."""
+    """Divide each row by its sum; a row of zeros stays zero."""
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
 def mean_distance(mixes: np.ndarray, measure: str) -> np.ndarray:
-    """For each row the mean of its Jensen-Shannon distances to all rows, itself included (natural logarithm)."""
+    """The mean Jensen-Shannon distance (or divergence) of each row to all rows, itself included."""
     entropies = entropy(mixes)
     means = np.empty(len(mixes))
     for row, mix in enumerate(mixes):
@@ -80,5 +81,5 @@ def mean_distance(mixes: np.ndarray, measure: str) -> np.ndarray:
 
 
 def entropy(mixes: np.ndarray) -> np.ndarray:
-    """Shannon entropy of each row in nats, 0 log 0 = 0."""
+    """Shannon entropy of each row in nats, with 0 log 0 = 0."""
     return -(mixes * np.log(mixes, out=np.zeros_like(mixes), where=mixes > 0)).sum(axis=1)

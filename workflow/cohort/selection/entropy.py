@@ -11,19 +11,23 @@ from cohort.core.components import parameter
 from cohort.privacy.label_report import LabelReport
 from cohort.selection.selector import Reports, Selector, State, View
 
-TIE = 1e-12  # rounding decides many picks of the raw argmax; entropies this close are equal, and the lowest index wins
+# Ties are common, and rounding would break them: entropies this close are equal, and the lowest
+# index wins.
+TIE = 1e-12
 BLOCK = 512  # rows
-ROUGH = 1e-3  # bits by which an entropy may be wrong that is worked out in half the digits, and some more
-TINY, SOME = 1e-30, 1e-20  # what stands for a count of none, and what is less than any
+ROUGH = 1e-3  # bits: more than the rounding error of an entropy in float32
+TINY, SOME = 1e-30, 1e-20  # a count of zero is replaced by TINY; a total below SOME is empty
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entropy(Selector):
-    """The first client is drawn at random, each further one makes the entropy of the pooled label counts as large as it can be.
+    """Draws the first client at random, then greedily adds the client that maximizes the entropy of
+    the pooled label counts.
 
-    Clients chosen lately rest in a first-in-first-out buffer. Algorithm 1 of the paper prints the eviction inside the client loop; evicting
-    at the end of the round is what reproduces its Table VI. Clients can add Laplace noise to the counts that they upload, once; and some
-    can lie, which the paper names as a limit of the method.
+    Recently chosen clients rest in a first-in-first-out buffer. The paper's Algorithm 1 evicts
+    inside the client loop; evicting at the end of the round is what reproduces its Table VI.
+    Clients may add Laplace noise to the counts that they upload once, and some may lie, which the
+    paper names as a limitation.
     """
 
     name: ClassVar[str] = "entropy"
@@ -32,28 +36,29 @@ class Entropy(Selector):
         0.5,
         minimum=0,
         exclusiveMaximum=1,
-        help="share of all clients that rests after having been chosen",
+        help="capacity of the buffer of resting clients, as a share of all clients",
     )
     evict: Literal["round", "pick"] = parameter(
         "round",
-        help="when the buffer lets clients go: after the round, or after each pick, as printed",
+        help="when the buffer evicts: after the round, or after each pick, as in Algorithm 1",
     )
     epsilon: float = parameter(
         0.0,
         minimum=0,
-        help="differential privacy of the uploaded counts, 0 for none; the smaller, the more noise",
+        help="differential privacy of the uploaded counts; smaller is noisier, 0 adds no noise",
     )
     noise: Literal["addressed", "opendp"] = parameter(
-        "addressed", help="the same again for the same seed, or OpenDP's, never the same again"
+        "addressed", help="noise from the run's seed, or OpenDP's, which is not reproducible"
     )
     liars: float = parameter(
-        0.0, minimum=0, maximum=1, help="share of clients that claim to hold as much of every class"
+        0.0, minimum=0, maximum=1, help="share of clients that report a uniform distribution"
     )
 
     def check(self, clients: int, cohort: int) -> None:
         if round(self.buffer * clients) + cohort > clients:
             raise ValueError(
-                f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} of a cohort"
+                f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} "
+                "of a cohort"
             )
 
     @property
@@ -89,15 +94,16 @@ class Entropy(Selector):
         return state | {"buffer": self._rest(state["buffer"], cohort, view)}
 
     def _rest(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
-        """Who is in the buffer after `chosen` came in and the first had to go."""
+        """The buffer after the chosen clients entered and the oldest were evicted."""
         queue = np.concatenate([buffer, chosen])
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
 
 
 def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:
-    """Shannon entropy in bits of each row of counts, with as many more as `added` says: 0 log 0 = 0; an empty row has none.
+    """Shannon entropy in bits of each row of `counts + added`; 0 for an empty row.
 
-    Noise can make a count negative: it counts as 0. Rows are taken in blocks that stay in a processor's cache.
+    Negative counts, which noise can cause, count as 0. Rows are processed in blocks that fit into a
+    processor's cache.
     """
     rows = counts.reshape(-1, counts.shape[-1])
     entropies = np.empty(len(rows))

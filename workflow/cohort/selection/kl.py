@@ -1,4 +1,4 @@
-"""Seol and Kim's selection: one fixed set of clients, and of their samples, whose pooled labels are nearly uniform."""
+"""Seol and Kim's selection: a fixed set of clients and samples with nearly uniform labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from cohort.selection.selector import Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class KL(Selector, Allocating):
-    """Clients are taken from the largest to the smallest. The first gives all its samples; each further one gives of each class what is
-    missing to the first one's most frequent class, if it holds any of the class that is rarest so far. It ends when the cohort is full or
-    the Kullback-Leibler divergence of the pooled labels from the uniform distribution is below theta.
+    """Adds clients from the largest to the smallest, until the cohort is full or the pooled labels'
+    Kullback-Leibler divergence from uniform is below theta.
 
-    As printed the divergence is tested after a whole pass over the clients, which can take more of them than the cohort has; it is tested
-    after each client here. The set is the same in every round; which of its samples a client uses is drawn anew.
+    The first client uses all its samples. A further one is added if it holds samples of the class
+    that is rarest so far; of each class it uses at most as many as bring the pool up to the count
+    of the first client's most frequent class.
+
+    The paper tests the divergence after each pass over all clients, which can exceed the cohort;
+    here it is tested after each client. The set is the same in every round; which of its samples a
+    client uses is drawn anew.
     """
 
     name: ClassVar[str] = "kl"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     theta: float = parameter(
-        0.01, minimum=0, help="the divergence, in nats, at which the pooled labels are even enough"
+        0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
 
     def select(
@@ -38,7 +42,7 @@ class KL(Selector, Allocating):
         return np.array(list(self._taken(np.sort(cohort), view).values()))
 
     def _taken(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
-        """The clients and how many samples of each class each of them gives, in the order in which they are taken."""
+        """How many samples of each class each client uses, in the order of addition."""
         assert view.label_counts is not None
         counts = view.label_counts
         waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()

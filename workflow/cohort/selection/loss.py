@@ -1,4 +1,4 @@
-"""The clients whose models do worst are trained next (PECO's loss-based baseline)."""
+"""PECO's loss-based baseline: clients with the highest loss train next."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cohort.selection.selector import Reports, Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
-    """The candidates with the highest last-known loss of their local model on the reserved set; a client that was never measured
-    comes before all others, and ties are broken at random."""
+    """Chooses the candidates whose local models had the highest loss on the reserved test samples
+    when they were last evaluated. Clients that never were come first; ties are broken at random."""
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})

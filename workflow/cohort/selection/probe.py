@@ -1,4 +1,4 @@
-"""AML's probing: some clients train for a moment, and those whose models move most are trained on, with fairness and exploration."""
+"""AML's probing: the clients whose models move most in a few batches are chosen."""
 
 from __future__ import annotations
 
@@ -11,36 +11,39 @@ from cohort.core.components import parameter
 from cohort.selection.abilities import Probing
 from cohort.selection.selector import Reports, Selector, State, View
 
-NEVER = -999_999  # the round in which a client was last chosen that never was
+NEVER = -999_999  # the last round of a client that was never chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(Selector, Probing):
-    """A pool of clients is drawn evenly and trains for a few batches. A client's score mixes how far its model moved and how long and how
-    often it was passed over. Chosen are those that were passed over for too long, then the highest scores, then some at random in
-    proportion to the exponential of their score. What the pool trained is not lost: the cohort goes on from there.
+    """Has a random pool of clients train on a few batches, then chooses the cohort by score.
+
+    A client's score weighs the norm of its probe update against fairness: how rarely, and how long
+    ago, it was chosen. The cohort consists of overdue clients, then those with the highest scores,
+    then some that explore, drawn in proportion to exp(score / temperature). It continues training
+    from the weights of the probes.
     """
 
     name: ClassVar[str] = "probe"
     pool: float = parameter(
-        2.0, minimum=1, help="clients that are probed, as a multiple of the cohort"
+        2.0, minimum=1, help="number of probed clients, as a multiple of the cohort"
     )
     batches: int = parameter(2, minimum=1, help="local batches of a probe")
-    beta: float = parameter(0.3, minimum=0, maximum=1, help="fairness (1) against movement (0)")
+    beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
     temperature: float = parameter(
-        0.7, exclusiveMinimum=0, help="of the exploration; the higher, the more even"
+        0.7, exclusiveMinimum=0, help="of the exploration; higher is more uniform"
     )
     patience: float = parameter(
         0.25,
         exclusiveMinimum=0,
-        help="share of all rounds after which a client that was not chosen must be",
+        help="share of all rounds without being chosen after which a client is overdue",
     )
     rarity: float = parameter(
         0.6,
         minimum=0,
         maximum=1,
-        help="in fairness, how rarely (1) against how long ago (0) a client was chosen",
+        help="in fairness, weight of how rarely against how long ago a client was chosen",
     )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
@@ -78,7 +81,8 @@ class Probe(Selector, Probing):
     def scores(
         self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Movement and fairness of each client of the pool, mixed."""
+        """The score of each client of the pool, from its probe norm, how often it was chosen, and
+        how many rounds ago."""
         rare = minmax(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
         fairness = minmax(self.rarity * rare + (1 - self.rarity) * minmax(gaps))
         score = (1 - self.beta) * minmax(norms) + self.beta * fairness
@@ -92,6 +96,6 @@ class Probe(Selector, Probing):
 
 
 def minmax(values: np.ndarray) -> np.ndarray:
-    """Moved and stretched to lie between 0 and 1; all zero where all are equal."""
+    """Scale values to the range from 0 to 1; all zero if they are equal."""
     spread = np.ptp(values)
     return (values - values.min()) / spread if spread else np.zeros(len(values))

@@ -12,7 +12,7 @@ from cohort.selection.selector import Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class Random(Selector):
-    """Every candidate is equally likely, without replacement."""
+    """Draws the cohort uniformly, without replacement."""
 
     name: ClassVar[str] = "random"
 

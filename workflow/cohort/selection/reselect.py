@@ -1,4 +1,4 @@
-"""FedEntropy's judgment: a random cohort trains, and the updates that make its soft labels less even are left out."""
+"""FedEntropy: exclude the updates that make the mean soft label less uniform."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from cohort.selection.selector import Reports
 
 @dataclass(frozen=True, kw_only=True)
 class Reselect(Random, Filtering):
-    """Each client of the cohort sends the mean of its trained model's soft labels on its own samples. The server leaves out, one at a time,
-    the client without which the entropy of the mean soft label (weighted by the clients' sizes) is highest, as long as it grows.
+    """Draws a uniform cohort and filters its updates by soft labels: each client sends the mean
+    softmax output of its local model on its own samples.
 
-    That is the judgment of its authors' code, after a uniform draw, as FedEntOpt describes it; theirs favors clients that were kept before.
+    As long as it increases the entropy of the mean soft label, weighted by data size, the server
+    excludes the client without which that entropy is highest. This is the rule of the authors'
+    code after a uniform draw, as FedEntOpt describes it; their code prefers clients kept earlier.
     """
 
     name: ClassVar[str] = "reselect"
     needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        weighted = (
-            np.nan_to_num(reports["soft_labels"]) * sizes[:, None]
-        )  # who has no samples has no soft label
+        soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
+        weighted = soft_labels * sizes[:, None]
         kept = np.arange(len(sizes))
         highest = entropy_bits(weighted.sum(axis=0))
         while len(kept) > 1:

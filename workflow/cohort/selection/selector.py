@@ -2,8 +2,8 @@
 
 A selector sees the federation only through what it declares in `needs`, so that what a strategy
 costs beyond training is recorded. Its memory is plain arrays in a `State`, which a checkpoint can
-hold. What only some selectors do (probing clients, granting quotas, filtering updates, measuring
-something of their own) is an ability of `cohort.selection.abilities`.
+hold. What only some selectors do (probe clients, set quotas, filter updates, record their own
+metrics) is an ability: a class of `cohort.selection.abilities` to inherit from as well.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ Reports = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What a selector may know when it chooses.
+    """What a selector may know when it chooses: how many clients there are, the size of the cohort,
+    how many samples each client holds (`sizes`), and how many rounds the run has.
 
-    `label_counts` are as the clients reported them, None unless the selector needs them. `reports`
-    hold what was gathered before choosing: one row for each client, NaN for one that was not asked.
+    `label_counts` are the counts that clients reported, None unless the selector needs them.
+    `reports` holds what was gathered before choosing, by need: one row for each client of the
+    federation, NaN for clients that were not asked.
     """
 
     clients: int
@@ -40,32 +42,34 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Selector(Component):
-    """Chooses the cohort of each round. `needs` names what it must be told, entries of
-    `cohort.needs`."""
+    """Chooses the cohort of each round.
+
+    `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
+    declares the metrics that it records itself (see the ability Measuring), by recorded name.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset()
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What it records of its own, by the recorded name."""
 
     @property
     def label_report(self) -> LabelReport:
-        """How clients report their label counts, where the selector needs them."""
+        """How clients report their label counts, if the selector needs them."""
         return LabelReport()
 
     def check(self, clients: int, cohort: int) -> None:
-        """Raise ValueError if it cannot choose `cohort` of so many clients."""
+        """Raise ValueError if it cannot choose a cohort of this size from this many clients."""
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        """The memory before the first round."""
+        """The state before the first round."""
         return {}
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """The cohort: `view.cohort` distinct candidates, or fewer if no more would help."""
+        """Choose the cohort: `view.cohort` distinct candidates, or fewer if more would not help."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        """The memory after a round. `reports` holds what was gathered after training: one row for
-        each client of the cohort, NaN for one that did not answer."""
+        """The state after a round. `reports` holds what was gathered after training, by need: one
+        row for each client of the cohort, NaN for clients that did not answer."""
         return state

@@ -1,4 +1,4 @@
-"""Skewed participation: some clients take part much more often than others (AML, section 3.3)."""
+"""Skewed participation: some clients are chosen much more often than others (AML, section 3.3)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from cohort.selection.selector import Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class Skewed(Selector):
-    """Clients are drawn one after another with probabilities that come from a Dirichlet distribution.
+    """Draws clients without replacement, with probabilities from a Dirichlet distribution.
 
-    AML's code draws new probabilities in every round. In the mean over rounds every client is then chosen equally often, which is why its
-    curves do not depend on gamma; probabilities that are drawn once are what the paper describes.
+    AML's code draws new probabilities in every round. Averaged over rounds, every client is then
+    chosen equally often, which is why its curves do not depend on gamma. The paper describes
+    probabilities that are drawn once.
     """
 
     name: ClassVar[str] = "skewed"
-    gamma: float = parameter(
-        1.0, exclusiveMinimum=0, help="the smaller, the fewer clients have most of the probability"
-    )
+    gamma: float = parameter(1.0, exclusiveMinimum=0, help="concentration: smaller is more skewed")
     redraw: bool = parameter(
-        True, help="draw new probabilities in every round (as run) or once (as written)"
+        True, help="draw new probabilities in every round (AML's code) or once (its paper)"
     )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
@@ -34,14 +33,16 @@ class Skewed(Selector):
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
-        keys = weights[candidates] + rng.gumbel(
-            size=len(candidates)
-        )  # the largest are a draw without replacement
+        # the largest perturbed weights are a draw without replacement (Gumbel top-k)
+        keys = weights[candidates] + rng.gumbel(size=len(candidates))
         return candidates[np.argsort(-keys)[: view.cohort]]
 
     def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """Logarithms of Dirichlet shares but for a constant. Shares themselves would be zero in floating point where gamma is small:
-        G(gamma) is G(gamma + 1) times U^(1 / gamma)."""
+        """Logarithms of Dirichlet probabilities, up to a constant.
+
+        For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
+        as Gamma(gamma + 1) times U^(1 / gamma), in logarithms.
+        """
         logs: np.ndarray = (
             np.log(rng.gamma(self.gamma + 1, size=clients))
             + np.log1p(-rng.random(clients)) / self.gamma

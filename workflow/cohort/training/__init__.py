@@ -1,1 +1,1 @@
-"""Training a cell: rounds, procedures, trainers, objectives, server rules, checkpoints."""
+"""Training, from a planned cell to its record: procedures, trainers, objectives, server rules."""

@@ -1,4 +1,4 @@
-"""Loss and accuracy of a model on some samples."""
+"""Evaluation of models: loss, accuracy, calibration and softmax outputs on given samples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from cohort.data.samples import Samples
 from cohort.training.fused.network import outputs_of
 from cohort.training.updates import Weights
 
-BINS = 15  # of confidence, as is usual for the calibration error
+BINS = 15  # of confidence, the usual number for the expected calibration error
 
 
 class Evaluation(NamedTuple):
-    """Mean cross-entropy, accuracy, the expected calibration error (how far confidence and accuracy lie apart in the mean over samples,
-    compared within bins of equal width of the confidence), and how many classes the model names at all."""
+    """An evaluation's results: mean cross-entropy, accuracy, expected calibration error, and the
+    number of distinct classes that the model predicts.
+
+    The calibration error is the mean difference between confidence and accuracy, in bins of equal
+    width of the confidence.
+    """
 
     loss: float
     accuracy: float
@@ -28,57 +32,56 @@ class Evaluation(NamedTuple):
     classes_named: int
 
     def of(self, split: str) -> dict[str, float]:
-        """The metrics of a split by name."""
+        """The metrics by recorded name: `test_loss` and so on for the split `test`."""
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
 def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
-    """The samples with these indices in as many parts as they are evaluated in."""
+    """The indices, split into batches for evaluation."""
     return indices.split(evaluated_at_once(samples.values.shape[1:]))
 
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Evaluation:
-    """How a model does on the samples with these indices; on no samples it is NaN."""
+    """Evaluate a model on the samples with these indices; without any, its metrics are NaN."""
     model.load_state_dict(weights)
     model.eval()
-    loss, right = 0.0, 0
-    named: set[int] = set()
-    excess = torch.zeros(
-        BINS, dtype=torch.float64, device=indices.device
-    )  # confidence less right answers, by bin
+    loss, correct = 0.0, 0
+    predicted: set[int] = set()
+    # the sum of confidence minus correctness by bin
+    excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
     for chunk in chunks(samples, indices):
         outputs, targets = outputs_of(model, samples.inputs(chunk)), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
-        confidence, answers = outputs.double().softmax(dim=1).max(dim=1)
-        named.update(answers.unique().tolist())
-        hits = answers == targets
-        right += int(hits.sum())
+        confidence, predictions = outputs.double().softmax(dim=1).max(dim=1)
+        predicted.update(predictions.unique().tolist())
+        hits = predictions == targets
+        correct += int(hits.sum())
         bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
         excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
     count = len(indices) or math.nan
-    return Evaluation(loss / count, right / count, float(excess.abs().sum()) / count, len(named))
+    calibration_error = float(excess.abs().sum()) / count
+    return Evaluation(loss / count, correct / count, calibration_error, len(predicted))
 
 
 @torch.inference_mode()
 def right_by_class(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int
 ) -> tuple[Tensor, Tensor]:
-    """How many samples of each class there are, and how many of them a model gets right."""
+    """The number of samples of each class, and of those that a model classifies correctly."""
     model.load_state_dict(weights)
     model.eval()
-    right = torch.zeros(classes, dtype=torch.int64, device=indices.device)
+    correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     for chunk in chunks(samples, indices):
         targets = samples.labels[chunk]
-        right += targets[
-            outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets
-        ].bincount(minlength=classes)
-    return samples.labels[indices].bincount(minlength=classes), right
+        hits = outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets
+        correct += targets[hits].bincount(minlength=classes)
+    return samples.labels[indices].bincount(minlength=classes), correct
 
 
 @torch.inference_mode()
 def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
-    """The probabilities that a model gives each class, one row per sample, in float64."""
+    """A model's softmax outputs in float64, one row per sample."""
     model.load_state_dict(weights)
     model.eval()
     parts = [outputs_of(model, samples.inputs(chunk)) for chunk in chunks(samples, indices)]
@@ -87,7 +90,7 @@ def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Te
 
 @torch.inference_mode()
 def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
-    """The probabilities that a model gives the classes, in the mean over samples; NaN on none."""
+    """A model's mean softmax output in float64; NaN without samples."""
     model.load_state_dict(weights)
     model.eval()
     sums = [
@@ -98,7 +101,7 @@ def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: 
 
 
 def fingerprint(weights: Weights) -> str:
-    """A SHA-256 of all weights: equal when two models are equal to the last bit."""
+    """A SHA-256 of all weights: equal for bit-identical models."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         digest.update(

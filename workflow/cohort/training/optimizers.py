@@ -1,4 +1,4 @@
-"""Optimizers: what takes the steps of local training, and what of it a checkpoint holds."""
+"""Optimizers of local training, and their state in checkpoints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cohort.training.updates import Weights
 
 
 class PlainSGD:
-    """The steps of `torch.optim.SGD`, but for rounding, for the one round that a client's optimizer
-    lives. It overwrites the gradients.
+    """`torch.optim.SGD` up to rounding, cheaper to create for each client and round. It overwrites
+    the gradients.
 
-    Making PyTorch's own costs time round after round, and making the first one imports PyTorch's
-    compiler, which takes a second.
+    PyTorch's own takes longer to create, and the first one imports PyTorch's compiler, which takes
+    a second.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class PlainSGD:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One step of SGD on every parameter that has a gradient."""
+        """Take a step on every parameter that has a gradient."""
         moved = [parameter for parameter in self.parameters if parameter.grad is not None]
         if not moved:
             return
@@ -58,14 +58,14 @@ LocalOptimizer = PlainSGD | Optimizer
 def local_optimizer(
     settings: Settings, parameters: Iterable[nn.Parameter], lr: float
 ) -> LocalOptimizer:
-    """A fresh optimizer for one client's work in one round."""
+    """A new optimizer for one client's local work in one round."""
     if settings.optimizer == "sgd":
         return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
     return torch_optimizer(settings, parameters, lr)
 
 
 def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
-    """A fresh optimizer of PyTorch's, which a learning rate schedule can steer."""
+    """A new PyTorch optimizer, which works with learning rate schedulers."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
     return torch.optim.SGD(
@@ -74,7 +74,7 @@ def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: 
 
 
 def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
-    """What an optimizer remembers, as tensors named `{parameter}/{key}` that a checkpoint holds."""
+    """The state of an optimizer as tensors named `{parameter}/{key}`, for a checkpoint."""
     if isinstance(optimizer, PlainSGD):
         return {f"{place}/velocity": tensor for place, tensor in enumerate(optimizer.velocity)}
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
@@ -87,7 +87,7 @@ def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
 
 
 def load_optimizer_state(optimizer: LocalOptimizer, model: nn.Module, state: Weights) -> None:
-    """Give an optimizer back what `optimizer_state` returned."""
+    """Restore the state that `optimizer_state` returned."""
     if isinstance(optimizer, PlainSGD):
         optimizer.velocity = [state[f"{place}/velocity"].clone() for place in range(len(state))]
         return

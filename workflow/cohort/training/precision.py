@@ -1,4 +1,4 @@
-"""With which arithmetic a process computes."""
+"""The numeric settings of a process: precision, determinism and threads."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ WEIGHTS = {
     "bfloat16": torch.float32,
     "float64": torch.float64,
 }
-"""The type of weights and sums by precision. At `tf32` a GPU multiplies numbers of 10 bits after the point, at `bfloat16` every device
-numbers of 7; both add in float32, whose numbers have 23."""
+"""The type of weights and sums by precision. Products have a mantissa of 10 bits at `tf32` (on a
+GPU) and of 7 bits at `bfloat16` (on every device), instead of the 23 bits of float32."""
 
 
 def set_up(precision: str, device: torch.device) -> None:
-    """One thread, the same result each time, and products as precise as asked for: PyTorch's own convolutions on a GPU would not be."""
+    """Use one thread, deterministic algorithms, and products of exactly this precision (by default,
+    PyTorch computes convolutions on a GPU in tf32)."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # what deterministic matrix products on a GPU ask for
-    torch.set_deterministic_debug_mode(
-        "error"
-    )  # use_deterministic_algorithms(True), without its import of the compiler
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # or it fills each new tensor with NaN
+    # required by deterministic matrix products on a GPU
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # use_deterministic_algorithms(True), which would also import the compiler
+    torch.set_deterministic_debug_mode("error")
+    # else each new tensor is filled with NaN
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.set_autocast_enabled(device.type, precision == "bfloat16")
     torch.set_autocast_dtype(device.type, torch.bfloat16)
-    torch.set_autocast_cache_enabled(
-        False
-    )  # it would keep weights as they were before the first step
+    # the cache would keep weights from before the first step
+    torch.set_autocast_cache_enabled(False)

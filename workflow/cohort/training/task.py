@@ -1,4 +1,4 @@
-"""A planned cell with everything it works on loaded: data, shards, model."""
+"""Tasks: planned cells with their data, shards, model and components loaded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ from cohort.training.updates import Weights
 
 @dataclass(frozen=True)
 class Task:
-    """What a procedure works on. `test` and `reserved` are indices into `test_samples`, `validation` into `train_samples`."""
+    """Everything that a procedure works on.
+
+    `test` and `reserved` (for selectors) are disjoint indices into `test_samples`; `validation` and
+    the shards are indices into `train_samples`.
+    """
 
     settings: Settings
     selector: Selector
@@ -51,28 +55,23 @@ class Task:
 
     @cached_property
     def procedure(self) -> Procedure:
-        """How the run goes."""
+        """The procedure that the settings name."""
         return parse_procedure(self.settings.procedure)
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """How many samples each client holds."""
+        """The number of training samples that each client holds."""
         return np.array([len(indices) for indices in self.shards.indices])
 
     def initial_weights(self) -> Weights:
-        """The same for every strategy on one seed."""
+        """A copy of the initial weights, which are the same for all strategies on one seed."""
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
 
 def load_task(planned: Planned, device: torch.device) -> Task:
-    """Load what a cell's plan file names."""
-    settings = Settings(
-        **{
-            field.name: planned.settings[field.name]
-            for field in fields(Settings)
-            if field.name in planned.settings
-        }
-    )
+    """Load the data, shards, model and components of a planned cell."""
+    names = {field.name for field in fields(Settings)}
+    settings = Settings(**{key: value for key, value in planned.settings.items() if key in names})
     dtype = WEIGHTS[settings.precision]
     data = planned.inputs["data"]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
@@ -85,8 +84,9 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)
-    # convolutions on a CPU are faster with the channels of a pixel side by side
-    model = model.to(device=device, dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    # convolutions on a CPU are faster in this layout
+    layout = {"memory_format": torch.channels_last}
+    model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
     dealt = read_shards(planned.inputs["shards"])
     return Task(
         settings=settings,

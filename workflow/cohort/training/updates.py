@@ -1,4 +1,4 @@
-"""What a cohort sends back, stacked: one tensor per parameter with a leading client axis."""
+"""The updates of a cohort, stacked: one tensor per parameter with a leading client axis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Updates:
-    """The cohort's local models after training (`weights[name][k]` is the k-th client's), the sizes of their data, their steps and mean
-    losses, who they are, of how many clients, and the learning rate and momentum of their steps."""
+    """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
+
+    `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
+    training loss; `clients` their numbers in a federation of `total`. `lr` and `momentum` are those
+    of the local steps.
+    """
 
     weights: Weights
     sizes: Tensor
@@ -26,45 +30,48 @@ class Updates:
     momentum: float = 0.0
 
     def shares(self) -> Tensor:
-        """Each client's share of all their samples."""
+        """Each client's share of all samples of the cohort."""
         return self.sizes / self.sizes.sum()
 
     def mean(self, shares: Tensor) -> Weights:
-        """The weighted sum over clients; whole-number buffers (a batch counter) come back as whole numbers."""
+        """The sum over clients, weighted by `shares`; integer buffers are rounded."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
 
     def distances(self, weights: Weights) -> Tensor:
-        """How far each client went from these weights: the norm over all of them together."""
-        floating = (
-            (rows, weights[name]) for name, rows in self.weights.items() if rows.is_floating_point()
-        )
+        """The norm of each client's difference to these weights, over all floating tensors."""
         norms = [
-            torch.stack([_norm(row - start) for row in rows]) for rows, start in floating
-        ]  # one by one: all at once need more memory
+            _row_norms(rows, weights[name])
+            for name, rows in self.weights.items()
+            if rows.is_floating_point()
+        ]
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def effective_steps(self) -> Tensor:
-        """How far each client's steps carry it on a constant gradient of 1, in learning rates: the number of its steps, and more of them
-        with momentum, which repeats a part of every step in all later ones."""
+        """The distance that a client's steps cover on a constant gradient of 1, in learning rates.
+
+        Without momentum this is the number of steps; with momentum it is larger, because every step
+        also repeats a part of the earlier ones.
+        """
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
     def scaled(self, weights: Weights, factors: Tensor) -> Updates:
-        """The same with each client's way from these weights multiplied by its factor; where that is 1, it is as it was."""
+        """Scale each client's update, its difference to these weights, by its factor in [0, 1];
+        factors of 1 leave it unchanged to the bit."""
 
-        def short(start: Tensor, stack: Tensor) -> Tensor:
+        def scale(start: Tensor, stack: Tensor) -> Tensor:
             factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
             return torch.where(factor < 1, start + factor * (stack - start), stack)
 
         changed = {
-            name: short(weights[name], stack)
+            name: scale(weights[name], stack)
             for name, stack in self.weights.items()
             if stack.is_floating_point()
         }
         return replace(self, weights=self.weights | changed)
 
     def of_rows(self, rows: list[int]) -> Updates:
-        """The updates of some of the clients."""
+        """The updates of the clients in these rows."""
         if rows == list(range(len(self.sizes))):
             return self
         weights = {name: stack[rows] for name, stack in self.weights.items()}
@@ -79,22 +86,30 @@ class Updates:
         )
 
     def only(self, names: Iterable[str]) -> Updates:
-        """The updates of some of the weights."""
+        """The updates of the weights with these names."""
         return replace(self, weights={name: self.weights[name] for name in names})
 
     def of_client(self, row: int) -> Weights:
-        """One client's model."""
+        """The model of the client in this row."""
         return {name: stack[row] for name, stack in self.weights.items()}
 
 
 def stack(models: list[Weights]) -> Weights:
-    """One tensor per parameter, one row per client."""
-    return {name: torch.stack([model[name] for model in models]) for name in models[0]}
+    """Stack models: one tensor per parameter with one row per model."""
+    stacked: Weights = {}
+    for name in models[0]:
+        stacked[name] = torch.stack([model[name] for model in models])
+    return stacked
 
 
 def size_in_bytes(weights: Weights) -> int:
-    """What sending these weights once costs."""
+    """The size of all weights in bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
+
+
+def _row_norms(rows: Tensor, start: Tensor) -> Tensor:
+    """The norm of each row's difference to `start`, one by one to save memory."""
+    return torch.stack([_norm(row - start) for row in rows])
 
 
 def _norm(tensor: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ class Roles(Scheme):
             )
         samples = by_owner(np.arange(len(groups)), groups, len(sizes))
         held = roles[dealt_roles(len(roles), clients, self.k)]
-        return [np.concatenate([samples[role] for role in row]) for row in held]
+        return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
 
 
 def dealt_roles(roles: int, clients: int, each: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How a run is evaluated as it goes: one file for each way."""
+"""Evaluators, which measure a run between its rounds: one file each."""
 
 from cohort.core.components import catalog
 from cohort.training.evaluators.evaluator import Evaluator

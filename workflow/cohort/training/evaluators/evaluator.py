@@ -21,22 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator(Component):
-    """Evaluates a run in the rounds of its own plan, under metric names of its own."""
+    """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What it records of its own, by the recorded name."""
+    """The metrics that it records, by recorded name."""
 
     def applies(self, task: Task) -> bool:
-        """Whether a run has what it evaluates on."""
+        """Whether the task has samples to evaluate on."""
         return True
 
     def plan(self, settings: Settings) -> int | str:
-        """In which rounds it evaluates, written like the setting `evaluate_every`; 0 for never."""
+        """The rounds in which it evaluates, in the format of the setting `evaluate_every`; 0 for
+        never."""
         return settings.evaluate_every
 
     def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether it evaluates after the round that the state has reached: as planned, and always
-        after the last round."""
+        """Whether to evaluate after the round of `state`: as planned, and always after the last
+        round, also if the run diverged."""
         plan, last = self.plan(task.settings), task.settings.rounds
         if not plan or not self.applies(task):
             return False
@@ -45,13 +46,14 @@ class Evaluator(Component):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        """Its metrics. `network` is what the state's weights belong to, `updates` are the cohort's
-        local models, where the procedure has any."""
+        """The metrics of a round. `network` is the module for the state's weights; `updates` holds
+        the local models of the cohort, None if the procedure has none."""
         raise NotImplementedError
 
 
 def metrics_of(split: str, title: str, samples: str) -> Mapping[str, Metric]:
-    """The metrics of one evaluation of a model, by name."""
+    """The metrics of an `Evaluation` on a split, by recorded name; `title` and `samples` are the
+    words for it in figures."""
     return {
         f"{split}_accuracy": Metric(f"{title} accuracy", "%", 100, digits=2, better="high"),
         f"{split}_loss": Metric(f"{title} loss", better="low"),

@@ -1,4 +1,4 @@
-"""The global model on what each client holds out of its own samples."""
+"""Evaluation of the global model on samples that clients hold out."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class OnHoldout(Evaluator):
-    """Evaluates the global model on each client's held-out samples: the mean over clients, weighted
-    by how many samples they hold out, and the worst client's accuracy."""
+    """Evaluates the global model on the held-out samples of all clients together, and records the
+    accuracy of the worst client."""
 
     name: ClassVar[str] = "holdout"
     metrics: ClassVar[Mapping[str, Metric]] = {

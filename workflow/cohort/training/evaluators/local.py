@@ -1,4 +1,4 @@
-"""The local models of the cohort on the test samples."""
+"""Evaluation of the cohort's local models on the test samples."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class OfLocalModels(Evaluator):
-    """Evaluates the local model of each client of the cohort on the test samples: the mean over
-    these clients."""
+    """Evaluates the local model of each client of the cohort on the test samples and records the
+    mean."""
 
     name: ClassVar[str] = "local"
     metrics: ClassVar[Mapping[str, Metric]] = {

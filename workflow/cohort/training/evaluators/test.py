@@ -1,4 +1,4 @@
-"""The global model on the test samples."""
+"""Evaluation of the global model on the test samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class OnTest(Evaluator):
-    """Evaluates the global model on the test samples, without those reserved for selectors."""
+    """Evaluates the global model on the test samples that are not reserved for selectors."""
 
     name: ClassVar[str] = "test"
     metrics: ClassVar[Mapping[str, Metric]] = metrics_of("test", "Test", "the test set")

@@ -1,4 +1,4 @@
-"""The global model on the samples that were set aside for validation."""
+"""Evaluation of the global model on validation samples."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class OnValidation(Evaluator):
-    """Evaluates the global model on validation samples, where some were set aside: with the test
-    set, or in every round if the procedure needs it (a schedule may watch the loss)."""
+    """Evaluates the global model on validation samples, if there are any: as often as on the test
+    samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
 
     name: ClassVar[str] = "validation"
     metrics: ClassVar[Mapping[str, Metric]] = metrics_of(

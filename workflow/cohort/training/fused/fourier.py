@@ -1,9 +1,19 @@
-"""Convolutions by their frequencies, as products of matrices: where maps are small and channels many, these are far fewer multiplications
-than one for each pixel, place in the kernel and pair of channels.
+"""Convolutions in the frequency domain, as products of real matrices.
 
-A map is taken to go round, but is longer by its padding, so that only zeros meet where it does. First come the frequencies along its rows,
-without those that are others' conjugates, then those down the columns of these numbers. Three products of real numbers make one of complex
-ones. So in all, outputs are sums of products of sums of inputs and sums of weights; the way back takes the same sums, transposed."""
+A convolution is a product of discrete Fourier transforms (DFTs). For small images with many
+channels this takes far fewer multiplications than a direct convolution.
+
+- Images are treated as periodic, with a period longer than the image by the padding, so that only
+  zeros wrap around.
+- The DFT is separable: first along rows, then along columns. Inputs are real, so half of the
+  frequencies are the conjugates of others and are left out.
+- A complex product takes three real products instead of four (Karatsuba's trick): each factor is
+  transformed into three real linear combinations of its real and imaginary part, and three more
+  combine the products into the result.
+
+All transforms are therefore real linear maps: outputs = T_out^T (T_in inputs * T_weight weights).
+The backward pass uses their adjoints, i.e. the same matrices, transposed.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +26,11 @@ from torch import Tensor
 
 Sides = tuple[int, ...]
 Factors = tuple[tuple[int, int], ...]
-DEARER = 2.2  # than a multiplication of a direct convolution, as measured
+RELATIVE_COST = 2.2  # of a multiplication here to one of a direct convolution, as measured
 
-# Of the real and the imaginary part of two numbers, the three sums that are multiplied with each other, and where these products go: the
-# first into both parts of the product, the second into the imaginary one, the third, less, into the real one.
+# Rows are linear combinations of (real part, imaginary part). With inputs a + bi and weights
+# c + di, the three products are p = (a + b) c, q = a (d - c), r = b (c + d), and the result is
+# (p - r) + (p + q) i. OF_OUTPUTS says to which part of the result each product is added.
 PARTS = ((1, 0), (0, 1))
 OF_INPUTS, OF_WEIGHTS, OF_OUTPUTS = (
     ((1, 1), (1, 0), (0, 1)),
@@ -29,109 +40,109 @@ OF_INPUTS, OF_WEIGHTS, OF_OUTPUTS = (
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Of each map, or kernel: of each row's pixels; then of what is in each column of these, first of the real ones, then of the others."""
+class Transform:
+    """The two-dimensional real DFT of images (or kernels), followed by linear combinations of the
+    real and imaginary parts of each frequency.
 
-    across: Tensor
-    down: list[Tensor]  # a matrix for each column
+    `rows` transforms the pixels of each row. `columns` then transforms each column of the result: a
+    batch of matrices for the real columns (frequencies that are their own conjugates) and one for
+    the complex columns, whose real parts come before their imaginary parts.
+    """
+
+    rows: Tensor
+    columns: list[Tensor]
 
     @property
     def count(self) -> int:
-        """Of these sums."""
-        return sum(len(matrices) * matrices.shape[1] for matrices in self.down)
+        """The number of coefficients into which one image is transformed."""
+        return sum(len(matrices) * matrices.shape[1] for matrices in self.columns)
 
     @property
     def multiplications(self) -> int:
-        """Those that one map takes, there or back."""
-        return self.across.numel() * self.down[0].shape[2] + sum(
-            matrices.numel() for matrices in self.down
-        )
+        """The number of multiplications to transform one image, or to apply the adjoint."""
+        of_columns = sum(matrices.numel() for matrices in self.columns)
+        return self.rows.numel() * self.columns[0].shape[2] + of_columns
 
-    def transform(self, maps: Tensor) -> Tensor:
-        """A matrix for each sum, with a row for each sample and a column for each channel."""
-        samples, channels, _, width = maps.shape
-        rows = (self.across @ maps.permute(3, 2, 0, 1).reshape(width, -1)).view(
-            -1, samples * channels
-        )
-        sums = maps.new_empty(self.count, samples * channels)
-        for matrices, of_rows, result in zip(
-            self.down, self._columns(rows, 2), self._columns(sums, 1), strict=True
-        ):
+    def transform(self, images: Tensor) -> Tensor:
+        """The coefficients of images (sample, channel, height, width) as a stack of matrices:
+        (coefficient, sample, channel)."""
+        samples, channels, _, width = images.shape
+        rows = self.rows @ images.permute(3, 2, 0, 1).reshape(width, -1)
+        rows = rows.view(-1, samples * channels)
+        coefficients = images.new_empty(self.count, samples * channels)
+        parts = self._by_column(rows, 2), self._by_column(coefficients, 1)
+        for matrices, of_rows, result in zip(self.columns, *parts, strict=True):
             torch.bmm(matrices, of_rows, out=result)
-        return sums.view(-1, samples, channels)
+        return coefficients.view(-1, samples, channels)
 
-    def adjoint(self, sums: Tensor) -> Tensor:
-        """The same, transposed."""
-        (_, samples, channels), (length, width), height = (
-            sums.shape,
-            self.across.shape,
-            self.down[0].shape[2],
-        )
-        rows = sums.new_empty(length * height, samples * channels)
-        for matrices, of_sums, result in zip(
-            self.down, self._columns(sums.flatten(1), 1), self._columns(rows, 2), strict=True
-        ):
-            torch.bmm(matrices.mT, of_sums, out=result)
-        maps = (self.across.t() @ rows.view(length, -1)).view(width, height, samples, channels)
-        return maps.permute(2, 3, 1, 0).contiguous(memory_format=torch.channels_last)
+    def adjoint(self, coefficients: Tensor) -> Tensor:
+        """Apply the transposed linear map: from coefficients to images, channels last."""
+        _, samples, channels = coefficients.shape
+        (length, width), height = self.rows.shape, self.columns[0].shape[2]
+        rows = coefficients.new_empty(length * height, samples * channels)
+        parts = self._by_column(coefficients.flatten(1), 1), self._by_column(rows, 2)
+        for matrices, of_columns, result in zip(self.columns, *parts, strict=True):
+            torch.bmm(matrices.mT, of_columns, out=result)
+        images = (self.rows.t() @ rows.view(length, -1)).view(width, height, samples, channels)
+        return images.permute(2, 3, 1, 0).contiguous(memory_format=torch.channels_last)
 
-    def _columns(self, lines: Tensor, dim: int) -> list[Tensor]:
-        """Those that go with each kind of matrices, by column."""
-        parts = lines.split([len(matrices) * matrices.shape[dim] for matrices in self.down])
+    def _by_column(self, lines: Tensor, dim: int) -> list[Tensor]:
+        """Split lines into batches for `columns`; `dim` is the dimension of the matrices that the
+        lines are multiplied with (2), or that they result from (1)."""
+        parts = lines.split([len(matrices) * matrices.shape[dim] for matrices in self.columns])
         return [
             part.view(len(matrices), matrices.shape[dim], -1)
-            for matrices, part in zip(self.down, parts, strict=True)
+            for matrices, part in zip(self.columns, parts, strict=True)
         ]
 
 
 class FourierConvolution:
-    """One step of a convolution with a stride of one. It remembers what its way back needs."""
+    """The forward and backward pass of a convolution with stride 1, for one batch.
+
+    `forward` stores the transformed inputs for `backward`.
+    """
 
     def __init__(self, weight: Tensor, padding: Sides, sides: Sides):
-        self.of_inputs, self.of_weights, self.of_outputs = _all_sums(
+        self.of_inputs, self.of_weights, self.of_outputs = _transforms(
             weight.shape[2:], padding, sides, weight.dtype
         )
         self.weights = self.of_weights.transform(weight)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The outputs, to which no bias is added."""
+        """The outputs, without bias."""
         self.inputs = self.of_inputs.transform(inputs)
         return self.of_outputs.adjoint(self.inputs @ self.weights.mT)
 
     def backward(self, gradient: Tensor, needs_input_grad: bool) -> tuple[Tensor, Tensor]:
-        """The gradient of the weights, and from that of the outputs to that of the inputs, where it is wanted."""
+        """The gradients of the weights and, if needed, of the inputs, from that of the outputs. If
+        the latter is not needed, the gradient of the outputs is returned in its place."""
         gradients = self.of_outputs.transform(gradient)
         of_weight = self.of_weights.adjoint(gradients.mT @ self.inputs)
-        return of_weight, self.of_inputs.adjoint(
-            gradients @ self.weights
-        ) if needs_input_grad else gradient
+        if not needs_input_grad:
+            return of_weight, gradient
+        return of_weight, self.of_inputs.adjoint(gradients @ self.weights)
 
 
 def is_faster(weight: Tensor, padding: Sides, inputs: torch.Size) -> bool:
-    """Whether it makes so many multiplications less that a step of training on a CPU, there and back, is done sooner."""
-    (outer, inner), kernel, samples, sides = (
-        weight.shape[:2],
-        weight.shape[2:],
-        inputs[0],
-        inputs[2:],
-    )
+    """Whether a training step of a convolution on a CPU is faster in the frequency domain, judged
+    by the number of multiplications."""
+    (outer, inner), kernel = weight.shape[:2], weight.shape[2:]
+    samples, sides = inputs[0], inputs[2:]
     if weight.device.type != "cpu" or any(
         pad >= side for pad, side in zip(padding, kernel, strict=True)
     ):
         return False
-    of_inputs, of_weights, of_outputs = _all_sums(kernel, padding, sides, weight.dtype)
-    sums = (
+    of_inputs, of_weights, of_outputs = _transforms(kernel, padding, sides, weight.dtype)
+    transforms = (
         samples * (inner * of_inputs.multiplications + outer * of_outputs.multiplications)
         + outer * inner * of_weights.multiplications
     )
-    direct = math.prod(_outer_sides(kernel, padding, sides)) * math.prod(kernel)
-    return (
-        DEARER * (2 * sums + 3 * of_inputs.count * samples * outer * inner)
-        < 3 * direct * samples * outer * inner
-    )
+    pairs = samples * outer * inner
+    direct = math.prod(_output_sides(kernel, padding, sides)) * math.prod(kernel)
+    return RELATIVE_COST * (2 * transforms + 3 * of_inputs.count * pairs) < 3 * direct * pairs
 
 
-def _outer_sides(kernel: Sides, padding: Sides, sides: Sides) -> Sides:
+def _output_sides(kernel: Sides, padding: Sides, sides: Sides) -> Sides:
     return tuple(
         side + 2 * pad - across + 1
         for side, pad, across in zip(sides, padding, kernel, strict=True)
@@ -139,70 +150,75 @@ def _outer_sides(kernel: Sides, padding: Sides, sides: Sides) -> Sides:
 
 
 @functools.lru_cache(maxsize=64)
-def _all_sums(
+def _transforms(
     kernel: Sides, padding: Sides, sides: Sides, dtype: torch.dtype
-) -> tuple[Sums, Sums, Sums]:
-    """Those of inputs, of weights and of outputs, for a kernel and maps of these sides."""
-    lengths = tuple(side + pad for side, pad in zip(sides, padding, strict=True))
-    moves = [range(pad, pad - side, -1) for pad, side in zip(padding, kernel, strict=True)]
-    pixels, outer_pixels = (
-        [range(side) for side in area] for area in (sides, _outer_sides(kernel, padding, sides))
-    )
-    outputs = _sums(lengths, outer_pixels, OF_OUTPUTS, dtype, 1 / math.prod(lengths), 2)
+) -> tuple[Transform, Transform, Transform]:
+    """The transforms of inputs, weights and outputs, for a kernel and images of these sides.
+
+    The adjoint of the last one is the inverse DFT. Kernels are reflected, because layers compute
+    cross-correlations, and shifted by the padding.
+    """
+    periods = tuple(side + pad for side, pad in zip(sides, padding, strict=True))
+    shifts = [range(pad, pad - side, -1) for pad, side in zip(padding, kernel, strict=True)]
+    pixels = [range(side) for side in sides]
+    output_pixels = [range(side) for side in _output_sides(kernel, padding, sides)]
+    norm = 1 / math.prod(periods)
     return (
-        _sums(lengths, pixels, OF_INPUTS, dtype),
-        _sums(lengths, moves, OF_WEIGHTS, dtype),
-        outputs,
+        _transform(periods, pixels, OF_INPUTS, dtype),
+        _transform(periods, shifts, OF_WEIGHTS, dtype),
+        _transform(periods, output_pixels, OF_OUTPUTS, dtype, norm, 2),
     )
 
 
-def _sums(
-    lengths: Sides,
+def _transform(
+    periods: Sides,
     places: list[range],
     factors: Factors,
     dtype: torch.dtype,
-    share: float = 1,
+    norm: float = 1,
     twice: int = 1,
-) -> Sums:
-    """`twice` is 2 where a number stands for its conjugate too."""
-    (height, width), (rows, columns), alone = lengths, places, 2 - lengths[1] % 2
-    across = share * _of_real(width, columns, PARTS, twice)
-    down = (
-        (_of_real(height, rows, factors, twice), alone),
-        (_of_complex(height, rows, factors), (width - alone) // 2),
-    )
-    return Sums(
-        across.to(dtype),
-        [matrix.to(dtype).expand(number, -1, -1) for matrix, number in down if number],
-    )
+) -> Transform:
+    """A transform of images with pixels at these places (rows, columns), scaled by `norm`.
 
-
-def _of_real(length: int, places: range, factors: Factors, twice: int) -> Tensor:
-    """Sums of real numbers: one at each frequency that is its own conjugate's, the factors' at each of the others that is kept."""
-    waves = _waves(length, places)
-    return torch.cat(
-        [
-            waves[0, [0] if length % 2 else [0, length // 2]],
-            twice * _combined(factors, waves[:, 1 : (length + 1) // 2]),
-        ]
+    `twice` is 2 for the inverse DFT, where a frequency also stands for its conjugate, else 1.
+    """
+    (height, width), (rows, columns) = periods, places
+    real = 2 - width % 2  # the number of frequencies that are their own conjugates
+    along_rows = norm * _of_real(width, columns, PARTS, twice)
+    along_columns = (
+        (_of_real(height, rows, factors, twice), real),
+        (_of_complex(height, rows, factors), (width - real) // 2),
+    )
+    return Transform(
+        along_rows.to(dtype),
+        [matrix.to(dtype).expand(count, -1, -1) for matrix, count in along_columns if count],
     )
 
 
-def _of_complex(length: int, places: range, factors: Factors) -> Tensor:
-    """Sums of complex numbers, all real parts before the imaginary ones: the factors' at each frequency."""
-    real, imaginary = _waves(length, places)
-    return _combined(
-        factors,
-        torch.stack([torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)]),
-    )
+def _of_real(period: int, places: range, factors: Factors, twice: int) -> Tensor:
+    """The real DFT as a matrix: one row for each frequency that is its own conjugate, then the
+    linear combinations `factors` for each of the others, without their conjugates."""
+    waves = _waves(period, places)
+    own_conjugates = waves[0, [0] if period % 2 else [0, period // 2]]
+    others = _combined(factors, waves[:, 1 : (period + 1) // 2])
+    return torch.cat([own_conjugates, twice * others])
 
 
-def _waves(length: int, places: range) -> Tensor:
-    """Their real and their imaginary parts, with a row for each frequency."""
-    angles = 2 * math.pi / length * torch.outer(torch.arange(length), torch.tensor(places)).double()
+def _of_complex(period: int, places: range, factors: Factors) -> Tensor:
+    """The complex DFT as a real matrix, for inputs with all real parts before all imaginary parts:
+    the linear combinations `factors` for each frequency."""
+    real, imaginary = _waves(period, places)
+    parts = torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)
+    return _combined(factors, torch.stack(parts))
+
+
+def _waves(period: int, places: range) -> Tensor:
+    """The real and imaginary parts of exp(-2 pi i f x / period): one row for each frequency f, one
+    column for each place x."""
+    angles = 2 * math.pi / period * torch.outer(torch.arange(period), torch.tensor(places)).double()
     return torch.stack([angles.cos(), -angles.sin()])
 
 
 def _combined(factors: Factors, parts: Tensor) -> Tensor:
-    """Sums of a number's parts, number after number."""
+    """Linear combinations of real and imaginary parts, all those of a frequency together."""
     return torch.einsum("fp,plx->lfx", torch.tensor(factors).double(), parts).flatten(0, 1)

@@ -13,12 +13,12 @@ from torch.nn.functional import conv2d, linear
 from cohort.training.device import is_amd
 from cohort.training.fused.fourier import FourierConvolution, is_faster
 
-LANES = 16  # channels that fill a register of the processors that were measured
-LARGE = 1 << 21  # multiplications in a product of matrices
+LANES = 16  # channels that fill a vector register of the measured processors
+LARGE = 1 << 21  # multiplications in a matrix product from which oneDNN may be faster
 
 
 class FusedLayer(Protocol):
-    """A layer that remembers from its forward pass what its backward pass needs."""
+    """A layer with its own backward pass, for which `forward` stores what it needs."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The layer's outputs."""
@@ -80,7 +80,7 @@ class FusedConv2d:
         return self.backward_without_bias(gradient, needs_input_grad)
 
     def backward_without_bias(self, gradient: Tensor, needs_input_grad: bool) -> Tensor:
-        """The backward pass of everything but the biases."""
+        """Like `backward`, but without the gradient of the biases."""
         if self.fourier is not None:
             gradients, gradient = self.fourier.backward(gradient, needs_input_grad)
             _accumulate_grad(self.weight, gradients)
@@ -89,7 +89,7 @@ class FusedConv2d:
         _accumulate_grad(self.weight, of_weight)
         if not needs_input_grad:
             return gradient
-        # only the layout of `like` counts, its values are not used
+        # only the memory layout of `like` matters, its values are not used
         like = self.inputs if self.inner >= LANES else self.inputs.new_empty(self.inputs.shape)
         return self._gradients(gradient, like, self.inner, [True, False, False])[0]
 
@@ -125,8 +125,8 @@ class FusedMaxPool2d:
 
 
 class ConvPool:
-    """A convolution and the max pooling of its outputs: the gradient of the biases is a sum over the
-    few outputs that were the maxima."""
+    """A convolution and the max pooling of its outputs, where the gradient of the biases is a sum
+    over the pooled outputs only."""
 
     def __init__(self, convolution: FusedConv2d, pool: FusedMaxPool2d):
         self.convolution, self.pool = convolution, pool

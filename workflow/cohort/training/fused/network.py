@@ -1,4 +1,4 @@
-"""A network as a list of fused layers."""
+"""Networks as lists of fused layers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cohort.training.fused.layers import (
 
 
 def is_fusible(model: nn.Module) -> bool:
-    """Whether a network is a plain sequence of known layers: with biases if they have weights, and
-    zero padding if any."""
+    """Whether a network is a sequence of layers in FUSED, with biases where they have weights, and
+    with numeric zero padding if any."""
     return isinstance(model, nn.Sequential) and all(map(_is_fusible, model))
 
 
@@ -33,8 +33,8 @@ def _is_fusible(layer: nn.Module) -> bool:
 
 
 def fuse(layers: Iterable[nn.Module]) -> list[FusedLayer]:
-    """One fused layer for each layer of a sequence, and one for a convolution with the max pooling
-    of its outputs. A ReLU between them moves behind the pooling, which gives the same maxima."""
+    """Replace a sequence of layers by fused layers; a convolution and the max pooling behind it
+    become one. A ReLU between them moves behind the pooling, which yields the same maxima."""
     fused: list[FusedLayer] = []
     for layer in layers:
         new = FUSED[type(layer)](layer)
@@ -51,8 +51,8 @@ def fuse(layers: Iterable[nn.Module]) -> list[FusedLayer]:
 
 
 def outputs_of(model: nn.Module, inputs: Tensor) -> Tensor:
-    """A network's outputs in evaluation, on a CPU by its fused layers if it has them, which is
-    faster. Each layer is freed with what it remembers as soon as it is done."""
+    """A network's outputs in evaluation: by fused layers if it can be fused and is on a CPU, where
+    they are faster. Each layer is freed after its forward pass, with the tensors it stores."""
     if inputs.device.type != "cpu" or torch.is_autocast_enabled("cpu") or not is_fusible(model):
         return model(inputs)
     layers = fuse(model.children())[::-1]

@@ -1,8 +1,7 @@
-"""Checkpoints: the whole state of a run in one safetensors file, with the rest as JSON in its header
-and a checksum over both.
+"""Checkpoints: the whole state of a run in one safetensors file.
 
-The checkpoint before it is kept, so that at every moment, even between two renames, there is a whole
-one.
+What is no tensor is JSON in its header, and a checksum covers both. The previous checkpoint is
+kept, so that at every moment, even between two renames, a whole one exists.
 """
 
 from __future__ import annotations
@@ -136,8 +135,8 @@ def _state(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
-    """The facts and tensors of a checkpoint, their checksum verified. If the disk refuses to read it,
-    that error is raised: it is no reason to start over."""
+    """The facts and tensors of a checkpoint, their checksum verified. An error of the disk is
+    raised as it is: it is no reason to start over."""
     with explained(path):
         content = path.read_bytes()
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}

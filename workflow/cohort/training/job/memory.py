@@ -1,4 +1,4 @@
-"""What a training process does with memory: where Python does not look for garbage, and what the C library keeps for the next step."""
+"""Memory of training processes: garbage collection, and freed memory that is kept for reuse."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import ctypes
 import gc
 from collections.abc import Iterator
 
-MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2  # the parameters of glibc's mallopt
+MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2  # parameters of glibc's mallopt
 GIB = 1 << 30
 
 
 @contextlib.contextmanager
 def lasting() -> Iterator[None]:
-    """What is made in this block stays as long as the process: Python looks for no garbage in it, neither meanwhile nor later. While
-    PyTorch is imported, and again when the process ends, that takes a good part of the time."""
+    """Exclude objects that this block creates from garbage collection, for the whole process.
+
+    For a block that imports PyTorch this saves much of the time of the import and of the exit.
+    """
     gc.disable()
     try:
         yield
@@ -24,13 +26,12 @@ def lasting() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep large blocks for the next step. Otherwise it returns each of a step's tensors to the system and gets it back zeroed,
-    page by page. Another C library is left as it is."""
+    """Make glibc keep large freed blocks for reuse; do nothing with other C libraries.
+
+    Otherwise it returns the tensors of each step to the system and gets zeroed pages back.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        for parameter, value in (
-            (MMAP_THRESHOLD, GIB),
-            (TRIM_THRESHOLD, 2 * GIB - 1),
-            (TOP_PAD, GIB // 4),
-        ):
-            mallopt(parameter, value)
+        mallopt(MMAP_THRESHOLD, GIB)
+        mallopt(TRIM_THRESHOLD, 2 * GIB - 1)
+        mallopt(TOP_PAD, GIB // 4)

@@ -1,4 +1,4 @@
-"""How far a run is: a line in the log now and then, a live bar when it is run by hand."""
+"""Progress of a run: a live bar in a terminal, otherwise lines in the log."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from cohort.core.lazy import lazy
 from cohort.training.state import RunState
+
+if TYPE_CHECKING:
+    from rich import progress as rich
+else:
+    rich = lazy("rich.progress")  # only needed in a terminal
 
 Watch = Callable[[RunState], None]
 EVERY_SECONDS = 10.0
 
 
 class LogLines:
-    """Prints a line at most every ten seconds, and one for the last round."""
+    """Prints a line at most every ten seconds, and one after the last round."""
 
     def __init__(self, rounds: int):
         self.rounds = rounds
@@ -27,15 +34,13 @@ class LogLines:
         if now - self.printed >= EVERY_SECONDS or state.round == self.rounds:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
-            print(
-                f"{describe(state, self.rounds)}  {speed:.3g} rounds/s  {clock((self.rounds - state.round) / speed)} left",
-                flush=True,
-            )
+            left = clock((self.rounds - state.round) / speed)
+            print(f"{describe(state, self.rounds)}  {speed:.3g} rounds/s  {left} left", flush=True)
 
 
 @contextmanager
 def watching(rounds: int, title: str) -> Iterator[Watch]:
-    """A live bar in a terminal, lines where the output goes elsewhere."""
+    """Show a live bar if the output is a terminal, else print lines."""
     if not sys.stdout.isatty():
         yield LogLines(rounds)
         return
@@ -45,19 +50,15 @@ def watching(rounds: int, title: str) -> Iterator[Watch]:
 
 @contextmanager
 def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """A bar in the terminal, with the latest evaluation and the time left."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
+    """Show a bar in the terminal with the latest evaluation, the speed and the time left."""
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[speed]}"),
+        rich.TimeRemainingColumn(),
     )
-
-    words = (TextColumn("{task.description}"), TextColumn("{task.fields[speed]}"))
-    with Progress(
-        words[0], BarColumn(), MofNCompleteColumn(), words[1], TimeRemainingColumn()
-    ) as progress:
+    with rich.Progress(*columns) as progress:
         bar = progress.add_task(title, total=rounds, speed="")
         started, first = time.monotonic(), None
 
@@ -65,33 +66,29 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
             nonlocal first
             first = state.round - 1 if first is None else first
             speed = (state.round - first) / max(time.monotonic() - started, 1e-9)
-            progress.update(
-                bar, completed=state.round, speed=f"{found(state)}  {speed:.3g} rounds/s"
-            )
+            text = f"{found(state)}  {speed:.3g} rounds/s"
+            progress.update(bar, completed=state.round, speed=text)
 
         yield watch
 
 
 def describe(state: RunState, rounds: int) -> str:
-    """Where a run stands."""
+    """The current round of a run and its latest evaluation."""
     return f"round {state.round}/{rounds}  {found(state)}"
 
 
 def found(state: RunState) -> str:
-    """What the latest evaluation found."""
+    """The latest test accuracy and loss of a run."""
     if not state.history.metrics.get("test_accuracy"):
         return "not evaluated yet"
-    return f"test accuracy {state.history.last('test_accuracy'):.4f}  loss {state.history.last('test_loss'):.4f}"
+    accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))
+    return f"test accuracy {accuracy:.4f}  loss {loss:.4f}"
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a person reads them."""
+    """A duration for people: `1 h 05 min`, `5 min 07 s` or `7 s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes:02d} min"
-        if hours
-        else f"{minutes} min {rest:02d} s"
-        if minutes
-        else f"{rest} s"
-    )
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,4 +1,4 @@
-"""With what a record was made."""
+"""The provenance of a record: versions, commit, devices and sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cohort.training.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
-    """One process's work on a run."""
+    """Describe this process's work on a run, which begins or resumes at `from_round`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "started": started,
@@ -28,7 +28,7 @@ def session(device: torch.device, trainer: str, from_round: int) -> dict[str, An
 
 
 def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a record says of its making."""
+    """The provenance in a record's header."""
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {package: version(package) for package in ("torch", "numpy", "h5py")},
@@ -41,17 +41,12 @@ def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str
 
 
 def _commit() -> str:
-    command = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
+    """The commit of the package's repository, `unknown` if there is none."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    folder = Path(__file__).parent
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

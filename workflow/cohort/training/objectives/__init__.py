@@ -1,4 +1,4 @@
-"""What a client minimizes: one file each."""
+"""Objectives, the loss that each client minimizes: one file each."""
 
 from cohort.core.components import catalog
 from cohort.training.objectives.objective import Objective

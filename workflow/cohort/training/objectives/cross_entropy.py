@@ -1,14 +1,18 @@
-"""Plain cross-entropy, as in FedAvg."""
+"""Cross-entropy, as in FedAvg."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from cohort.core.lazy import lazy
 from cohort.training.objectives.objective import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import functional
+else:
+    functional = lazy("torch.nn.functional")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +22,9 @@ class CrossEntropy(Objective):
     name: ClassVar[str] = "cross-entropy"
 
     def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
-        return cross_entropy(self.logits(outputs, facts, bias), targets, reduction="none")
+        logits = self.logits(outputs, facts, bias)
+        return functional.cross_entropy(logits, targets, reduction="none")
 
     def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        """The outputs as the softmax sees them."""
+        """The inputs of the softmax, from the outputs of the model."""
         return outputs

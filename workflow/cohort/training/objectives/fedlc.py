@@ -1,4 +1,4 @@
-"""FedLC: logits calibrated by how many samples of each class a client has."""
+"""FedLC: logits calibrated by the label counts of a client."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from cohort.training.objectives.cross_entropy import CrossEntropy
 if TYPE_CHECKING:
     from torch import Tensor
 
-MISSING = 1e-8  # samples of a class that a client does not have: its logit sinks by 100, which leaves it out of the softmax
+MISSING = 1e-8  # the count of a missing class: lowers its logit by 100, out of the softmax
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedLC(CrossEntropy):
-    """Cross-entropy of logits from which tau times the number of the class's samples to the power of -1/4 is subtracted: the rarer a
-    class, the larger the margin that it is trained to. The paper's sum leaves the true class out; implementations keep it, as here.
+    """Cross-entropy of calibrated logits: tau * n^(-1/4) is subtracted, where n is how many samples
+    of the class the client holds. The rarer a class, the larger its margin.
+
+    The paper's sum excludes the true class; implementations, including this one, keep it.
     """
 
     name: ClassVar[str] = "fedlc"
-    tau: float = parameter(1.0, minimum=0, help="how strong the calibration is")
+    tau: float = parameter(1.0, minimum=0, help="strength of the calibration")
 
     def facts(self, counts: Tensor) -> Tensor:
         return self.tau * counts.clamp(min=MISSING) ** -0.25

@@ -1,4 +1,4 @@
-"""FedRS: a client hardly moves the output weights of classes that it does not have."""
+"""FedRS: a client hardly changes the output weights of classes that it does not hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FedRS(CrossEntropy):
-    """Cross-entropy of a restricted softmax: what the output weights of a missing class give is multiplied by alpha, the bias is not.
+    """Cross-entropy of a restricted softmax: the logit of a class that the client does not hold,
+    without its bias, is multiplied by alpha.
 
-    That is the paper's form. Its authors' code scales classes smoothly by their share instead, and has no bias.
+    This is the paper's form. Its authors' code scales each class smoothly by its share instead, and
+    has no bias.
     """
 
     name: ClassVar[str] = "fedrs"
     alpha: float = parameter(
-        0.5, minimum=0, maximum=1, help="what is left of the output weights of a missing class"
+        0.5, minimum=0, maximum=1, help="factor of the logit of a missing class"
     )
 
     def facts(self, counts: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What an objective is: the loss of a client's samples, and perhaps a pull."""
+"""The base of all objectives."""
 
 from __future__ import annotations
 
@@ -14,27 +14,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Component):
-    """The client's local loss: of a batch the mean of its samples' losses, plus the pull if there is one. It is written for one client, as
-    tensor algebra without a look at single numbers, so that a trainer can do many clients at once.
+    """The local loss of a client: the mean loss of a batch's samples, plus a proximal term if
+    `is_proximal`.
+
+    Its methods handle one client, in tensor operations without control flow on values, so that a
+    trainer can apply `vmap` over clients.
     """
 
     is_proximal: ClassVar[bool] = False
-    """Whether something is added that depends on how far the weights have gone."""
+    """Whether `proximal_term` is added to the loss."""
 
     def facts(self, counts: Tensor) -> Tensor:
-        """What it has to know of a client, a number for each class, worked out once from how many samples of each class the client has."""
+        """What the loss needs to know of a client: one number per class, computed once from its
+        label counts."""
         return counts
 
     def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        """The loss of each sample of a batch. `bias` is that of the output layer."""
+        """The loss of each sample of a batch, given the model's outputs, the client's `facts` and
+        the bias of the output layer."""
         raise NotImplementedError
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
-        """What is added for the way from the weights that the client began with."""
+        """The penalty for the distance of the parameters to the global ones (`start`)."""
         raise NotImplementedError
 
 
 def output_bias(model: nn.Module) -> Tensor:
-    """Of the output layer, one number per class: the last parameter of every model."""
+    """The bias of the output layer, which is the last parameter of every model."""
     *_, bias = model.parameters()
     return bias

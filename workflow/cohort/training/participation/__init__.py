@@ -1,4 +1,4 @@
-"""Who answers, and with how much work: one file each."""
+"""Participation: which clients of a cohort answer, and with how much work."""
 
 from cohort.core.component_names import parse
 from cohort.core.components import catalog
@@ -8,7 +8,7 @@ PARTICIPATIONS = catalog("cohort.training.participation", Participation)
 
 
 def parse_participation(text: str) -> Participation:
-    """What a name like `dropout-0.3` means."""
+    """The participation with a name like `dropout-0.3`."""
     return parse(text, PARTICIPATIONS, "participation")
 
 

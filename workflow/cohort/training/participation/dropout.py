@@ -1,4 +1,4 @@
-"""Clients that are gone once they were chosen."""
+"""Clients that drop out after they were chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cohort.training.participation.participation import Participation
 
 @dataclass(frozen=True, kw_only=True)
 class Dropout(Participation):
-    """A share of every cohort, rounded down, drops out: `dropout-0.3` is three of ten."""
+    """A fixed share of every cohort, rounded down, drops out: `dropout-0.3` is three of ten."""
 
     name: ClassVar[str] = "dropout"
     share: float = parameter(
@@ -28,7 +28,8 @@ class Dropout(Participation):
 
 @dataclass(frozen=True, kw_only=True)
 class Bernoulli(Participation):
-    """Each client of the cohort drops out with a probability, whatever the others do; the first one stays where all would be gone."""
+    """Each client of the cohort drops out independently with a probability; if all would, the first
+    one stays."""
 
     name: ClassVar[str] = "bernoulli"
     probability: float = parameter(

@@ -1,4 +1,4 @@
-"""Everybody answers."""
+"""Full participation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from cohort.training.participation.participation import Participation
 
 @dataclass(frozen=True, kw_only=True)
 class Full(Participation):
-    """Every client of the cohort does all its work."""
+    """Every client of the cohort answers and does all its work."""
 
     name: ClassVar[str] = "full"

@@ -1,4 +1,4 @@
-"""What a participation is: who of a cohort answers, and with how much of the work that J asks for."""
+"""The base of all participations."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from cohort.core.metric import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Participation(Named):
-    """Clients that do what they are asked. Faults are drawn from addresses of their own, so they are the same for every strategy."""
+    """Which clients of a cohort answer, and how much of the local work J they manage. Here: all.
+
+    Faults have random generators of their own, so they are the same for every strategy."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What it records of its own, by the recorded name."""
+    """The metrics that it records itself, by recorded name."""
 
     def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Whether each client of the cohort is there to train."""
+        """Whether each client of the cohort answers."""
         return np.ones(len(cohort), dtype=bool)
 
     def efforts(
         self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
     ) -> np.ndarray:
-        """How many of the `most` epochs (or steps) of J each of all clients manages; `fixed` draws the same in every round."""
+        """How many of the `most` epochs (or steps) of J each client of the federation manages. The
+        generator `fixed` yields the same draws in every round."""
         return np.full(clients, most)

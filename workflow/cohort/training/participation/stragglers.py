@@ -1,4 +1,4 @@
-"""Clients that do not get through their work."""
+"""Stragglers, clients that do only part of their work."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from cohort.training.participation.participation import Participation
 
 @dataclass(frozen=True, kw_only=True)
 class Stragglers(Participation):
-    """A share of all clients, the same for the whole run, manages a number of epochs between one and those that J asks for, all equally
-    likely (of steps, where J counts steps). It is drawn once for each of them, with `redrawn1` in every round. What they send counts as
-    any other update.
+    """A fixed share of all clients manages only some epochs (or steps) of J: uniformly drawn from 1
+    to all, once, or in every round with `redrawn1`. Their updates count like any other.
     """
 
     name: ClassVar[str] = "stragglers"
     share: float = parameter(minimum=0, maximum=1, help="share of all clients that are stragglers")
     redrawn: int = parameter(
-        0, minimum=0, maximum=1, help="1 if a straggler's epochs are drawn anew in every round"
+        0, minimum=0, maximum=1, help="1 to draw a straggler's epochs in every round"
     )
 
     def efforts(

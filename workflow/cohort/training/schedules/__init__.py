@@ -1,4 +1,4 @@
-"""How the learning rate of a centralized run changes: one file for each family."""
+"""Learning rate schedules of centralized runs."""
 
 from cohort.core.component_names import parse
 from cohort.core.components import catalog
@@ -10,5 +10,5 @@ __all__ = ["SCHEDULES", "Schedule", "parse_schedule"]
 
 
 def parse_schedule(text: str) -> Schedule:
-    """The schedule that a name means: `onecycle`, `step-30`, `plateau-patience3`."""
+    """The schedule with a name like `onecycle`, `step-30` or `plateau-patience3`."""
     return parse(text, SCHEDULES, "schedule")

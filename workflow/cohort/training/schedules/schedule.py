@@ -1,4 +1,4 @@
-"""What a schedule is: one of torch's own, with parameters that a study names."""
+"""The base of all learning rate schedules."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Named):
-    """Changes the learning rate after every epoch, or after every batch. It keeps nothing that its past calls do not give back."""
+    """Changes the learning rate after every epoch, or after every batch if `by_batch`. Its state
+    follows from its past calls, so that a resumed run can repeat them."""
 
     by_batch: ClassVar[bool] = False
     watches: ClassVar[bool] = False
-    """Whether it is told the validation loss."""
+    """Whether it follows the validation loss."""
 
     def scaled(self, share: float) -> Schedule:
-        """The same schedule for a run of a share of the epochs."""
+        """The same schedule for a run with this share of the epochs."""
         return self
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
-        """Torch's schedule for a run of so many epochs, each of so many batches."""
+        """PyTorch's scheduler for a run of this many epochs with this many batches each."""
         raise NotImplementedError
 
 
 def fewer(count: int, share: float) -> int:
-    """So many epochs at a share of all, at least one."""
+    """A number of epochs, reduced to a share, but at least one."""
     return max(1, round(count * share))

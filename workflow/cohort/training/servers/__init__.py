@@ -1,4 +1,4 @@
-"""What becomes of the updates: one file each."""
+"""Server rules, which merge updates into new global weights: one file each."""
 
 from cohort.core.components import catalog
 from cohort.training.servers.server import ServerRule

@@ -1,4 +1,4 @@
-"""FedAvg's rule."""
+"""FedAvg's server rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Average(ServerRule):
-    """The mean of the clients' weights, each weighted by the size of its data."""
+    """The mean of the local weights, weighted by data size."""
 
     name: ClassVar[str] = "average"
 

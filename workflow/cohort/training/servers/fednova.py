@@ -1,4 +1,4 @@
-"""FedNova: clients that take more steps do not pull harder."""
+"""FedNova: updates normalized by the number of local steps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FedNova(ServerRule):
-    """Each client's way is divided by its reach, how far its steps would carry it on a constant gradient; the mean of these directions is
-    multiplied by the mean reach (both weighted by the sizes of the clients' data). The form of NIID-Bench.
+    """Divides each client's update by its effective steps, then multiplies the mean of the
+    normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
 
-    So a client of few steps is amplified, and the factors of all clients together can be far above 1, FedAvg's.
+    This amplifies clients with few steps, so the sum of all factors, which is 1 for FedAvg, can be
+    far above 1.
     """
 
     name: ClassVar[str] = "fednova"
@@ -27,10 +28,11 @@ class FedNova(ServerRule):
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
-        reach = updates.effective_steps().to(shares)
-        factors = shares * (shares * reach).sum() / reach
-        left = 1 - float(factors.sum())  # of the global weights: w + sum of f (w_k - w)
+        steps = updates.effective_steps().to(shares)
+        factors = shares * (shares * steps).sum() / steps
+        # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
+        rest = 1 - float(factors.sum())
         merged = {
-            name: left * weights[name] + tensor for name, tensor in updates.mean(factors).items()
+            name: rest * weights[name] + tensor for name, tensor in updates.mean(factors).items()
         }
         return Merged(merged, memory, {"nova_factor": float(factors.sum())})

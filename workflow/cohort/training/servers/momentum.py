@@ -1,4 +1,4 @@
-"""FedAvgM: the server goes on in the direction of earlier rounds."""
+"""FedAvgM: server momentum, with optional clipping of updates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(ServerRule):
-    """The velocity is what is left of it and the mean update; the weights move by the velocity times the server's learning rate.
+    """velocity = beta * velocity + mean update; weights += lr * velocity.
 
-    Each client's update can be shortened to a norm, taken over all its weights together, before the mean is formed.
+    With `clip`, each update is first scaled down to at most this norm over all its weights.
     """
 
     name: ClassVar[str] = "momentum"
@@ -26,12 +26,10 @@ class Momentum(ServerRule):
         "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
         "largest_update": Metric("Largest norm of an update"),
     }
-    beta: float = parameter(
-        0.9, minimum=0, exclusiveMaximum=1, help="how much of the velocity is left after a round"
-    )
+    beta: float = parameter(0.9, minimum=0, exclusiveMaximum=1, help="momentum of the server")
     lr: float = parameter(1.0, exclusiveMinimum=0, help="the server's learning rate")
     clip: float = parameter(
-        0.0, minimum=0, help="the norm to which a client's update is shortened, 0 if none is"
+        0.0, minimum=0, help="largest norm of a client's update, 0 for no clipping"
     )
 
     def begin(self, weights: Weights) -> Weights:
@@ -46,7 +44,7 @@ class Momentum(ServerRule):
         velocity = {
             name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory
         }
-        # written so that beta 0 and a learning rate of 1 give the mean itself, to the last bit
+        # in this form beta 0 and a learning rate of 1 give exactly the mean
         moved = {
             name: mean[name] + (self.lr * velocity[name] - (mean[name] - weights[name]))
             for name in memory

@@ -1,4 +1,4 @@
-"""What a server rule is: global weights and stacked updates in, new global weights out."""
+"""The base of all server rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Merged(NamedTuple):
-    """New global weights, what the rule remembers, and what it measured on the way."""
+    """The result of a server rule: new global weights, its memory, and the metrics it measured."""
 
     weights: Weights
     memory: Weights
@@ -23,34 +23,36 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRule(Component):
-    """What becomes of the weights that are trained; what is not, the statistics of normalizations, is averaged whatever the rule, since a
-    variance that is overshot could be negative.
+    """Merges the updates of a cohort into new global weights.
 
-    What a rule remembers between rounds is plain tensors, which a checkpoint can hold: those of `begin`, and later ones that are named
-    after a weight, `{weight}/...`, and have its shape.
+    It receives the trainable weights only: statistics of normalization layers are always averaged,
+    because a rule that extrapolates could make a variance negative. Its memory between rounds is
+    plain tensors, which a checkpoint can hold: those of `begin`, and tensors added later, which are
+    named `{weight}/...` and have the shape of that weight.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What it records of its own, by the recorded name."""
+    """The metrics that it records itself, by recorded name."""
 
     assumes_sgd: ClassVar[bool] = False
-    """Whether it reads gradients off the updates, and so needs plain SGD, all steps at once."""
+    """Whether it infers gradients from updates and so needs uninterrupted steps of plain SGD."""
 
     copies: ClassVar[int] = 1
-    """How many times the size of the model goes each way between the server and a client."""
+    """How many copies of the model's size the server and a client send each other."""
 
     def begin(self, weights: Weights) -> Weights:
-        """What it remembers before the first round."""
+        """The memory before the first round."""
         return {}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
-        """What is added to a client's weights after each of its steps, times the learning rate; nothing for most rules."""
+        """What a client adds to its weights after each step, times the learning rate; empty for
+        rules without control variates."""
         return {}
 
     def models_held(self, clients: int) -> int:
-        """How many models' worth of memory it takes in the end."""
+        """The largest size of its memory, in models."""
         return 0
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        """The new global weights, and what it remembers."""
+        """Merge updates into the global weights from which they began."""
         raise NotImplementedError

@@ -59,9 +59,11 @@ class CentralizedRounds(Rounds):
             self.scheduled += 1
 
     def _advance_schedule(self, state: RunState, steps: int = 0) -> None:
-        """Bring the schedule to where the state stands, or so many steps further. It has no state of
-        its own to save: it is called again as often as before, with the validation losses of the
-        history."""
+        """Bring the schedule to where the state stands, or so many steps further.
+
+        It has no state of its own to save: it is called again as often as before, with the
+        validation losses of the history.
+        """
         schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])
         target = state.round * self.batches + steps if schedule.by_batch else state.round
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Clients in clusters by what labels they hold."""
+"""Clusters of clients with similar label distributions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 NONE = -1  # the cluster of a client without samples
-STARTS = 10  # of k-means, of which the best is taken
-STEPS = 100  # of the balanced form, at most
-SLACK = 1.2  # how much more than the mean cluster a balanced one may have
+STARTS = 10  # runs of k-means, of which the best is used
+STEPS = 100  # at most, of balanced k-means
+SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 
 
 def clustered(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
-    """The cluster of each client by k-means on the shares of its labels. Cluster 0 is that of the first client with samples, 1 that of the
-    first one that is not in it, and so on. There are fewer clusters where fewer distributions differ."""
+    """The cluster of each client, by k-means on label distributions; NONE for one without samples.
+
+    Clusters are numbered in the order of their first clients. There are fewer than `clusters` if
+    there are fewer distinct distributions.
+    """
     sizes = label_counts.sum(axis=1)
     held = np.flatnonzero(sizes)
     shares = label_counts[held] / sizes[held, None]
@@ -36,7 +39,8 @@ def clustered(
 
 
 def _balanced(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Lloyd's steps from these centers, in which every cluster has so many places and nobody could change places for the better."""
+    """Lloyd's algorithm from these centers with clusters of limited size: each step assigns clients
+    optimally within the limit."""
     clients, clusters = len(shares), len(centers)
     places = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)
@@ -46,6 +50,7 @@ def _balanced(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
         if (taken == labels).all():
             break
         labels = taken
-        centers = np.stack([shares[labels == number].mean(axis=0) if (labels == number).any() else center
-                            for number, center in enumerate(centers)])  # fmt: skip
+        centers = centers.copy()
+        for number in np.unique(labels):
+            centers[number] = shares[labels == number].mean(axis=0)
     return labels

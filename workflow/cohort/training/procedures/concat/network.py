@@ -1,4 +1,4 @@
-"""Networks side by side: a linear classifier on what their last layers see, together."""
+"""Concatenated networks: a linear classifier on the features of several networks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ CLASSIFIER = "classifier."
 
 
 class Concatenated(nn.Module):
-    """The networks of all clusters and one classifier. Until they are `joined` the answer is the mean of what the networks answer, as
-    probabilities; then it is the classifier's, and the networks, frozen and as in evaluation, only give features."""
+    """The networks of all clusters and one classifier on their concatenated features.
+
+    Until it is `joined`, its output is the logarithm of the networks' mean probabilities. Then it
+    is that of the classifier; the networks are frozen feature extractors in evaluation mode.
+    """
 
     def __init__(self, network: nn.Module, clusters: int, seed: int):
         super().__init__()
@@ -42,7 +45,7 @@ class Concatenated(nn.Module):
         if not self.joined:
             answers = torch.stack([network(inputs).log_softmax(dim=1) for network in self.networks])
             return answers.logsumexp(dim=0) - math.log(len(self.networks))
-        self.networks.eval()  # a trainer sets everything to training
+        self.networks.eval()  # trainers set all modules to training mode
         with torch.no_grad():
             seen = torch.cat([features(network, inputs) for network in self.networks], dim=1)
         scores: Tensor = self.classifier(seen)
@@ -55,7 +58,7 @@ def last_linear(network: nn.Module) -> nn.Linear:
 
 
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
-    """What the last linear layer of a network sees."""
+    """The input of a network's last linear layer."""
     seen: list[Tensor] = []
     with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
         network(inputs)
@@ -63,7 +66,7 @@ def features(network: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def initial_weights(network: Concatenated, weights: Weights) -> Weights:
-    """The weights of a network whose parts all begin with these."""
+    """The weights of a concatenation whose networks all begin with `weights`."""
     parts = {
         f"{prefix_of(cluster)}{name}": tensor
         for cluster in range(len(network.networks))
@@ -75,7 +78,7 @@ def initial_weights(network: Concatenated, weights: Weights) -> Weights:
 
 
 def summed_classifiers(network: Concatenated, weights: Weights) -> Weights:
-    """A classifier whose scores are the sum of the networks' own."""
+    """Weights of a classifier whose outputs are the sums of the networks' outputs."""
     network.load_state_dict(weights)
     heads = [last_linear(each) for each in network.networks]
     weight, bias = (
@@ -94,8 +97,8 @@ def train_classifier(
     lr: float,
     cursor: Cursor,
 ) -> Updates:
-    """Each client trains the classifier of the trainer's network for the steps of J, but at most
-    one pass over its samples. All clients have size 1, since all take about as many steps."""
+    """Train the classifier on each client for the local work J, but at most one epoch. The updates
+    have equal sizes, because all clients take about the same number of steps."""
     settings, start = trainer.settings, part(weights, CLASSIFIER)
     network.load_state_dict(weights)
     anchor = [weights[name] for name, _ in network.named_parameters()]
@@ -117,18 +120,19 @@ def train_classifier(
 
 
 def copied(weights: Mapping[str, Tensor]) -> Weights:
-    """Weights of their own, which training does not change."""
+    """Copies of weights, which training does not change."""
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
 
 def prefix_of(cluster: int) -> str:
-    """How the names of a cluster's weights begin."""
+    """The prefix of the names of a cluster's weights."""
     return f"networks.{cluster}."
 
 
 def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, dict[str, float]]:
-    """The weights with each part that was trained as the mean of its updates, by their sizes, and what was measured. Parts are named by how
-    the names of their weights begin."""
+    """Replace each trained part of the weights by the mean of its updates, weighted by data size.
+    `trained` holds the updates by the prefix of a part's weights. Returns the new weights and the
+    mean training loss and update norm."""
     changed, losses, norms = dict(weights), [], []
     for prefix, updates in trained.items():
         mean = updates.mean(updates.sizes / updates.sizes.sum())

@@ -101,7 +101,7 @@ class ConcatRounds(Rounds):
         return trained
 
     def begin_classifier(self, state: RunState, round: int) -> RunState:
-        """In the first round of stage 2, the state with a classifier that starts warm, if it does."""
+        """The state with a warm classifier in the first round of stage 2, if it starts warm."""
         if not self.procedure.warm or self._round_of_stage_2(round) > 1:
             return state
         network = self.network(round)

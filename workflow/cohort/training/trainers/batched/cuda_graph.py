@@ -1,4 +1,4 @@
-"""Captured steps: on a GPU, the many small kernels of a step are started by one call."""
+"""CUDA graphs, which launch the many small kernels of a training step by one call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WARM_UP = 2  # runs before a capture, in which libraries initialize themselves
 
 
 class Captured(NamedTuple):
-    """A CUDA graph, where its arguments are copied to, and where its result appears."""
+    """A CUDA graph with the tensors that hold its inputs and its output."""
 
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
@@ -22,9 +22,9 @@ class Captured(NamedTuple):
 class CudaGraphed:
     """A function of tensors that also changes some tensors in place, captured as a CUDA graph.
 
-    On a GPU it is captured once for each shape of its arguments and then replayed; the result is
-    overwritten by the next call. All other tensors that it reads or changes must stay where they
-    are. On a CPU, and where capturing fails, the function is simply called.
+    On a GPU it is captured once for each combination of argument shapes, then replayed; each call
+    overwrites the result of the one before. All other tensors that it reads or changes must keep
+    their memory. On a CPU, and where capturing fails, the function is called directly.
     """
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
@@ -46,7 +46,8 @@ class CudaGraphed:
         return captured.output
 
     def _capture(self, *arguments: Tensor) -> Captured | None:
-        """Warm up, undo what that changed, and capture, which itself runs nothing."""
+        """Warm up, restore the tensors that this changed, and capture, which executes nothing. None
+        if capturing fails."""
         inputs = [argument.clone() for argument in arguments]
         before = [tensor.clone() for tensor in self.changes]
         side = torch.cuda.Stream()

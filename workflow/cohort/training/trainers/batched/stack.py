@@ -1,4 +1,4 @@
-"""A stack of networks, one for each client, and a step of all of them at once."""
+"""The stacked networks of a cohort, and a training step of all of them at once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from cohort.training.updates import Weights, stack
 
 
 class Stack:
-    """Weights, velocities and corrections with a row for each client, the objective's facts likewise, and the weights that all are pulled to.
-    The tensors stay where they are from round to round, as recorded steps expect."""
+    """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
+    SCAFFOLD) and the objective's facts; and the `anchor`, the global weights of a proximal term.
+
+    They keep their memory from round to round, as CUDA graphs require.
+    """
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
         self.model, self.settings, self.objective, self.height = model, settings, objective, height
         parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
         bias = output_bias(model).detach()
         self.weights, self.velocity, self.correction = (
-            {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in parameters.items()}
-            for _ in range(3)
+            _zero_rows(parameters, height) for _ in range(3)
         )
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
         self.classes = len(bias)
@@ -52,8 +54,11 @@ class Stack:
         self.lr.fill_(lr)
 
     def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
-        """One step of the first clients, as many as there are rows of a batch: their losses. A row whose samples all have no share stands
-        still and has no loss."""
+        """One SGD step of the first clients, one per row of the inputs: their losses.
+
+        `shares` are the weights of samples in the mean loss of their batch. A client whose samples
+        all have weight 0 does not change, and its loss is 0.
+        """
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
         of_each = grad_and_value(self._loss)
@@ -61,27 +66,20 @@ class Stack:
             own, inputs, targets, shares, self.facts[rows], self.anchor
         )
         if settings.clip:
-            norms = (
-                torch.stack(
-                    [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
-                )
-                .sum(dim=0)
-                .sqrt()
-            )
-            shortening = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as clip_grad_norm_ does
+            squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
+            norms = torch.stack(squares).sum(dim=0).sqrt()
+            factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
             gradients = {
-                name: change * _over(shortening, change) for name, change in gradients.items()
+                name: change * _over(factors, change) for name, change in gradients.items()
             }
-        goes_on = shares.any(dim=1)
+        is_active = shares.any(dim=1)
         for name, weight in own.items():
-            change, velocity = (
-                gradients[name].add(weight, alpha=settings.weight_decay),
-                self.velocity[name][rows],
-            )
+            change = gradients[name].add(weight, alpha=settings.weight_decay)
+            velocity = self.velocity[name][rows]
             velocity.mul_(settings.momentum).add_(change)
-            way = self.lr * (self.correction[name][rows] - velocity)
-            weight.add_(way.where(_over(goes_on, way), 0))
-        return losses.where(goes_on, 0)
+            step = self.lr * (self.correction[name][rows] - velocity)
+            weight.add_(step.where(_over(is_active, step), 0))
+        return losses.where(is_active, 0)
 
     def _loss(
         self,
@@ -92,17 +90,20 @@ class Stack:
         facts: Tensor,
         anchor: Weights,
     ) -> Tensor:
-        """Of one client's batch."""
+        """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
         loss = (shares * self.objective.losses(outputs, targets, facts, bias)).sum()
-        return (
-            loss + self.objective.proximal_term(weights.values(), anchor.values())
-            if self.objective.is_proximal
-            else loss
-        )
+        if self.objective.is_proximal:
+            loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
+        return loss
+
+
+def _zero_rows(weights: Weights, height: int) -> Weights:
+    """Zeros like these weights for each of several clients."""
+    return {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in weights.items()}
 
 
 def _over(rows: Tensor, like: Tensor) -> Tensor:
-    """A number for each row, shaped to be multiplied with all of the row's."""
+    """One number per row, shaped to broadcast over the other dimensions of `like`."""
     return rows.view(-1, *[1] * (like.dim() - 1))

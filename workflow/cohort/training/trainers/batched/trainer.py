@@ -1,5 +1,5 @@
-"""The batched trainer: the whole cohort as one program with a client axis, for GPUs, which one
-client cannot fill."""
+"""The batched trainer: a cohort as one program with a client axis, because a single client does not
+use a GPU to capacity."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.updates import Updates, Weights
 
-HEIGHTS = 8  # to how many heights, at most, the stack shrinks as clients finish their steps
+HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps
 
 Steps = list[tuple[int, np.ndarray]]
 
 
 class BatchedTrainer(Trainer):
-    """Takes a step of every client that still has steps to take, all at once.
+    """Trains all clients at once, step by step.
 
     Clients with the most steps come first in the stack. A batch that is shorter than the others is
-    padded with a sample of the client's that has no weight in the batch mean.
+    padded with one of the client's samples, which has weight 0 in the batch mean.
     """
 
     name: ClassVar[str] = "batched"
@@ -116,8 +116,9 @@ class BatchedTrainer(Trainer):
     def _lay_out(
         self, works: Sequence[LocalWork], steps: Sequence[Steps]
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The round by step, client and place in the batch: the index of each sample, its weight in
-        the mean of its batch, and the random numbers that augment it."""
+        """Three tensors by step, client and place in the batch: the index of each sample, its
+        weight in the mean of its batch, and the random numbers that augment it (None without
+        augmentation)."""
         shape = max(map(len, steps)), self.stack.height, self.batch
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         draws = np.zeros((*shape, self.augmentation.numbers))
@@ -137,13 +138,13 @@ class BatchedTrainer(Trainer):
         return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
     def _height(self, active: int) -> int:
-        """The height of the stack for so many clients that still train: one of a few, since each
-        height is captured in a CUDA graph of its own."""
+        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
+        CUDA graph is captured for each height."""
         unit = -(-self.stack.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.stack.height)
 
     def _inputs(self, chosen: Tensor, draws: Tensor | None) -> Tensor:
-        """The networks' inputs of a step, augmented if there are random numbers for it."""
+        """The inputs of a step, augmented if there are random numbers for that."""
         flat = chosen.flatten()
         if draws is None:
             inputs = self.samples.inputs(flat)
@@ -153,13 +154,13 @@ class BatchedTrainer(Trainer):
         return inputs.unflatten(0, chosen.shape)
 
     def _current(self, step: int, losses: Tensor) -> Weights:
-        """The stack after a step, as a checkpoint holds it."""
+        """The state of the stack after a step, for a checkpoint."""
         found = {"steps": torch.tensor(step + 1), "losses": losses}
         found |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
         return found | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
 
     def _load_current(self, resumable: Work, losses: Tensor) -> int:
-        """Take up an interrupted round: how many steps were taken."""
+        """Restore the state of an interrupted round; return how many steps were done."""
         current = resumable.take_current()
         if not current:
             return 0
@@ -171,6 +172,6 @@ class BatchedTrainer(Trainer):
 
 
 def _finished(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weights:
-    """The rows of all clients, as a checkpoint holds them."""
+    """The results of all clients, for a checkpoint."""
     rows = {f"weights/{name}": tensor for name, tensor in weights.items()}
     return rows | {"losses": losses, "steps": torch.from_numpy(steps)}

@@ -1,0 +1,133 @@
+"""The catalog of needs, and selectors that use it with metrics of their own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from cohort.core.metric import Metric
+from cohort.metrics import names
+from cohort.needs import NEEDS
+from cohort.selection import SELECTORS, Selector
+from cohort.selection.abilities import Measuring, Screening
+from cohort.selection.random import Random
+from cohort.selection.selector import State, View
+from tests.needs.by_hand import played, task_by_hand
+
+LN2 = math.log(2)
+PAIRS = (0, 1), (0, 2), (1, 2)
+POOL_LOSS = {"pool_loss": Metric("Mean loss of the pool", better="low")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerOfChoice(Selector, Screening, Measuring):
+    """Of a random pool, the clients on whose samples the global model does worst."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    metrics = POOL_LOSS
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice(candidates[:3], 2, replace=False)
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        losses = view.reports["candidate_loss"][candidates]
+        return candidates[np.argsort(-losses, kind="stable")[: view.cohort]]
+
+    def measure(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> dict[str, float]:
+        assert set(cohort) <= set(candidates) and len(cohort) == view.cohort
+        return {"pool_loss": float(view.reports["candidate_loss"][candidates].mean())}
+
+
+def test_every_need_is_in_the_catalog():
+    assert list(NEEDS) == ["candidate_loss", "label_counts", "reserved_loss", "soft_labels"]
+    when = {name: need.gathered for name, need in NEEDS.items()}
+    assert when == {
+        "candidate_loss": "before",
+        "label_counts": "once",
+        "reserved_loss": "after",
+        "soft_labels": "after",
+    }
+    assert [name for name, need in NEEDS.items() if need.reserved] == ["reserved_loss"]
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_what_a_selector_needs_is_in_the_catalog(name: str):
+    assert SELECTORS[name].needs <= set(NEEDS)
+
+
+def test_what_selectors_need():
+    needs = {name: sorted(selector.needs) for name, selector in SELECTORS.items() if selector.needs}
+    assert needs == {
+        "diversity": ["label_counts"],
+        "entropy": ["label_counts"],
+        "kl": ["label_counts"],
+        "loss": ["reserved_loss"],
+        "reselect": ["soft_labels"],
+    }
+
+
+def test_power_of_choice_through_a_whole_round():
+    """Losses of 1.5, 2 and 5/3 times ln 2: the worse of two clients is chosen, and the mean of both
+    is recorded."""
+    losses = [1.5 * LN2, 2 * LN2, 5 / 3 * LN2]
+    means = {(losses[one] + losses[other]) / 2: (one, other) for one, other in PAIRS}
+    seen = set()
+    for seed in range(12):
+        task = task_by_hand(PowerOfChoice(), (LN2, 0.0, 0.0), cohort=1, seed=seed)
+        state = played(task)
+        ((round_, recorded),) = state.history.metrics["pool_loss"]
+        mean = min(means, key=lambda mean: abs(mean - recorded))
+        assert (round_, recorded) == (1, pytest.approx(mean, rel=1e-12))
+        worst = max(means[mean], key=lambda client: losses[client])
+        assert state.history.cohorts[0].tolist() == [worst]
+        seen.add(means[mean])
+    assert seen == set(PAIRS)
+
+
+def test_a_selectors_metric_is_recorded_in_every_round():
+    state = played(task_by_hand(PowerOfChoice(), cohort=1, rounds=5))
+    rounds, values = zip(*state.history.metrics["pool_loss"], strict=True)
+    assert rounds == (1, 2, 3, 4, 5)
+    assert values[0] == pytest.approx(math.log(3), rel=1e-12)
+    assert len(set(values)) == 5
+
+
+def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: dict[str, Metric]) -> dict:
+    """The declared metrics with further selectors, which declare these."""
+    for number, own in enumerate(metrics):
+        selector = type(f"Selector{number}", (Random,), {"metrics": own})
+        monkeypatch.setitem(SELECTORS, f"selector{number}", selector)
+    return names._declared()
+
+
+def test_metrics_of_components_are_collected(monkeypatch: pytest.MonkeyPatch):
+    assert "pool_loss" not in names.METRICS
+    assert declared_with(monkeypatch, POOL_LOSS)["pool_loss"] is POOL_LOSS["pool_loss"]
+    assert {"nova_factor", "clipped_fraction", "test_accuracy", "local_loss"} <= set(names.METRICS)
+
+
+def test_components_may_share_a_metric(monkeypatch: pytest.MonkeyPatch):
+    """As a component and one that inherits from it do."""
+    assert "pool_loss" in declared_with(monkeypatch, POOL_LOSS, POOL_LOSS)
+
+
+def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch):
+    other = {"pool_loss": Metric("Something else")}
+    with pytest.raises(ValueError, match=r"Selector1 .*pool_loss"):
+        declared_with(monkeypatch, POOL_LOSS, other)
+
+
+@pytest.mark.parametrize("name", ["train_loss", "bytes_up", "test_accuracy"])
+def test_a_metric_of_every_run_or_another_component_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(ValueError, match=name):
+        declared_with(monkeypatch, {name: Metric("Mine")})

@@ -1,0 +1,128 @@
+"""The losses that selectors ask for, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from cohort.needs import NEEDS
+from cohort.selection.abilities import Screening
+from cohort.selection.selector import View
+from cohort.training.gathering import Needs
+from cohort.training.ledger import Ledger
+from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
+
+LN2 = math.log(2)
+HALF = (LN2, 0.0, 0.0)  # softmax (1/2, 1/4, 1/4)
+GLOBAL_LOSSES = [1.5 * LN2, 2 * LN2, 5 / 3 * LN2]  # (2 + 2 * 2) / 4, 2, (1 + 2 * 2) / 3 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateSpy(Spy, Screening):
+    """Asks two clients and chooses one of them."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    pool: tuple[int, ...] = (2, 0)
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return np.array(self.pool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class EverythingSpy(CandidateSpy):
+    needs: ClassVar[frozenset[str]] = frozenset(NEEDS)
+
+
+def trained_bias(shares: tuple[float, float, float]) -> np.ndarray:
+    """The bias after one step from zero, at a learning rate of 0.3."""
+    return 0.3 * (np.array(shares) - 1 / 3)
+
+
+def loss_on_reserved(bias: np.ndarray) -> float:
+    return math.log(np.exp(bias).sum()) - float(bias[list(RESERVED)].mean())
+
+
+def test_candidate_loss_is_the_global_models_on_a_clients_own_samples():
+    played(task_by_hand(selector := CandidateSpy(pool=(1, 3, 0, 2)), HALF, cohort=1))
+    losses = selector.views[1].reports["candidate_loss"]
+    np.testing.assert_allclose(losses, [*GLOBAL_LOSSES, math.nan], rtol=1e-12)
+
+
+def test_candidate_loss_is_nan_outside_the_pool():
+    played(task_by_hand(selector := CandidateSpy(), HALF, cohort=1))
+    losses = selector.views[1].reports["candidate_loss"]
+    expected = [GLOBAL_LOSSES[0], math.nan, GLOBAL_LOSSES[2], math.nan]
+    np.testing.assert_allclose(losses, expected, rtol=1e-12)
+
+
+def test_candidate_loss_is_that_of_the_current_model():
+    """After round 1 the bias is client 2's: a step from zero with its label shares."""
+    played(task_by_hand(selector := CandidateSpy(), cohort=1, rounds=2))
+    first, second = (selector.views[place].reports["candidate_loss"] for place in (1, 3))
+    np.testing.assert_allclose(first[[2, 0]], [math.log(3)] * 2, rtol=1e-12)
+    bias = trained_bias((1 / 3, 0, 2 / 3))
+    logs = bias - math.log(np.exp(bias).sum())
+    expected = [-(logs[0] + 2 * logs[2]) / 3, -(2 * logs[0] + logs[1] + logs[2]) / 4]
+    np.testing.assert_allclose(second[[2, 0]], expected, rtol=1e-12)
+
+
+def test_what_candidate_losses_cost():
+    """Two clients receive the model and send four bytes; one of them trains and sends its model,
+    but needs not receive it again. They hold four and three samples."""
+    state = played(task_by_hand(CandidateSpy(), cohort=1, rounds=2))
+    assert costs(state, "bytes_down") == [2 * MODEL_BYTES] * 2
+    assert costs(state, "bytes_up") == [MODEL_BYTES + 2 * 4] * 2
+    assert costs(state, "selection_samples") == [7] * 2
+    assert state.history.traffic["candidate_loss"].tolist() == [2 * 2 * 4, 0, 0]
+    assert state.history.traffic["model"].tolist() == [2 * MODEL_BYTES, 4 * MODEL_BYTES, 0]
+
+
+def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
+    """The client without samples answers too, with the global model: loss ln 3."""
+    state = played(task_by_hand(selector := ReservedSpy()))
+    shares = [(1 / 2, 1 / 4, 1 / 4), (0, 1, 0), (1 / 3, 0, 2 / 3)]
+    expected = [*(loss_on_reserved(trained_bias(one)) for one in shares), math.log(3)]
+    (reports,) = selector.reports
+    np.testing.assert_allclose(reports["reserved_loss"], expected, rtol=1e-12)
+    assert reports["reserved_loss"][1] == pytest.approx(
+        math.log(2 * math.exp(-0.1) + math.exp(0.2)) - 0.02, rel=1e-12
+    )
+    assert costs(state, "selection_samples") == [4 * 5]  # by the server: nothing more is sent
+    assert costs(state, "bytes_up") == costs(state, "bytes_down") == [4 * MODEL_BYTES]
+    assert set(state.history.traffic) == {"model"}
+
+
+def test_who_does_not_answer_reports_nan():
+    played(task_by_hand(selector := ReservedSpy(), rounds=6, participation="dropout-0.5"))
+    missing = [np.isnan(reports["reserved_loss"]) for reports in selector.reports]
+    assert [one.sum() for one in missing] == [2] * 6
+    assert len({tuple(one) for one in missing}) > 1
+
+
+def test_needs_are_gathered_when_they_say_and_nothing_else_is():
+    task = task_by_hand(EverythingSpy(), HALF)
+    needs, ledger = Needs(frozenset(NEEDS), task), Ledger()
+    before = needs.before_choosing(task.initial_weights(), np.array([1]), ledger)
+    assert set(before) == {name for name, need in NEEDS.items() if need.gathered == "before"}
+    assert set(needs.once()) == {name for name, need in NEEDS.items() if need.gathered == "once"}
+    assert Needs((), task).before_choosing(task.initial_weights(), np.array([1]), ledger) == {}
+    assert ledger.costs["selection_samples"] == 2 and ledger.costs["bytes_up"] == 4
+
+
+def test_a_selector_may_need_everything():
+    state = played(task_by_hand(selector := EverythingSpy(), cohort=1))
+    assert set(selector.views[1].reports) == {"candidate_loss"}
+    assert selector.views[0].label_counts is not None
+    assert set(selector.reports[0]) == {
+        name for name, need in NEEDS.items() if need.gathered == "after"
+    }
+    assert costs(state, "selection_samples")[0] >= 7 + 5 + 3

@@ -1,0 +1,65 @@
+"""A selector sees what it declares, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from cohort.selection import SELECTORS
+from tests.needs.by_hand import Spy, played
+from tests.training.small_task import small_task
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+
+
+def watched(selector: Spy) -> Spy:
+    """A selector after two rounds. Views never hold more than sizes and what it needs."""
+    task = small_task(selector=selector, clients=4, cohort=2, rounds=2)
+    played(task)
+    assert len(selector.views) == 5
+    for view in selector.views:
+        assert (view.clients, view.cohort, view.rounds) == (4, 2, 2)
+        assert dict(view.reports) == {}
+        np.testing.assert_array_equal(view.sizes, [len(indices) for indices in task.shards.indices])
+        assert view.label_counts is None or view.label_counts is task.shards.label_counts
+    return selector
+
+
+def test_label_counts_are_shown_to_selectors_that_need_them():
+    assert all(view.label_counts is not None for view in watched(CountsSpy()).views)
+
+
+@pytest.mark.parametrize("cls", [Spy, LossSpy])
+def test_label_counts_are_hidden_from_all_others(cls: type[Spy]):
+    assert all(view.label_counts is None for view in watched(cls()).views)
+
+
+def test_losses_are_reported_to_selectors_that_need_them():
+    reports = watched(LossSpy()).reports
+    assert [set(report) for report in reports] == [{"reserved_loss"}] * 2
+    assert all(report["reserved_loss"].shape == (2,) for report in reports)
+    assert [set(report) for report in watched(CountsSpy()).reports] == [set()] * 2
+
+
+def test_every_selector_is_found():
+    assert list(SELECTORS) == [
+        "diversity",
+        "entropy",
+        "kl",
+        "loss",
+        "probe",
+        "random",
+        "reselect",
+        "skewed",
+    ]
