@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.figures.draw import make_figure
-from cohort.figures.kinds.shards import LARGEST, key_values
+from cohort.figures.kinds.shards import LARGEST, legend_values
 from cohort.figures.style import COLORS
 
 COUNTS = {
@@ -145,7 +145,7 @@ def test_the_legend_shows_round_numbers_at_the_size_of_their_bubbles(tmp_path: P
     ],
 )
 def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
-    assert key_values(most) == values
+    assert legend_values(most) == values
 
 
 def test_strategies_share_a_panel_and_are_drawn_once(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "objective": ("losses", lambda losses: losses * STEP),
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
-    "participation": ("answers", lambda answers: ~answers),
+    "participation": ("responds", lambda responds: ~responds),
     "schedule": ("build", faster),
     "dataset": ("parse", with_one_pixel),
 }

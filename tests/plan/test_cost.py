@@ -14,7 +14,7 @@ from cohort.commands.cost import print_cost
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import client_steps, memory_mb, round_seconds
-from cohort.plan.requests import COST_KEYS, wanted
+from cohort.plan.requests import COST_KEYS, resource_request
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
@@ -131,16 +131,19 @@ def test_steps_and_attempts():
     128 / 1e11 s, and 10,000 tests of 66 million; three times that is 21 minutes."""
     megabytes = 1.5 * memory_mb(AML, CIFAR) + 350
     assert 2000 < megabytes < 4000
-    assert wanted(AML, CIFAR) == (4000, 30)
-    assert wanted(AML, CIFAR, attempt=2) == (8000, 60)
-    assert wanted(AML, CIFAR, attempt=3) == (
+    assert resource_request(AML, CIFAR) == (4000, 30)
+    assert resource_request(AML, CIFAR, attempt=2) == (8000, 60)
+    assert resource_request(AML, CIFAR, attempt=3) == (
         16000,
         120,
     )  # three times 4,000 and 30 lie between two steps
-    assert wanted(AML, CIFAR, attempt=20) == (16000, 120)  # no more after that: nodes have an end
-    assert wanted(AML | {"rounds": 15}, CIFAR) == (4000, 60)
-    assert wanted(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
-    assert wanted(DEMO, DIGITS) == (2000, 30)
+    assert resource_request(AML, CIFAR, attempt=20) == (
+        16000,
+        120,
+    )  # no more after that: nodes have an end
+    assert resource_request(AML | {"rounds": 15}, CIFAR) == (4000, 60)
+    assert resource_request(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
+    assert resource_request(DEMO, DIGITS) == (2000, 30)
 
 
 class Noted(dict[str, Any]):
@@ -157,7 +160,7 @@ class Noted(dict[str, Any]):
 
 def test_the_keys_are_what_an_estimate_reads():
     settings = Noted(AML)
-    wanted(settings, CIFAR)
+    resource_request(settings, CIFAR)
     assert settings.asked | {"dataset"} == set(COST_KEYS) | set(
         PARTS
     )  # the facts are the data set's

@@ -251,7 +251,7 @@ def test_candidates_report_the_global_models_loss_on_their_own_samples():
 def test_label_counts_are_charged_once(needs: set[str], size: int | None):
     """Three clients send 4 bytes for each of four classes."""
     ledger = Ledger()
-    Needs(needs, task_of()).charge_once(ledger)
+    Needs(needs, task_of()).charge_setup(ledger)
     assert ledger.costs.get("bytes_up") == size
 
 

@@ -23,24 +23,24 @@ def test_dropout_removes_the_share_rounded_down(share: str, cohort: int, gone: i
     participation = parse_participation(f"dropout-{share}")
     for seed in range(20):
         assert (
-            ~participation.answers(np.arange(cohort), np.random.default_rng(seed))
+            ~participation.responds(np.arange(cohort), np.random.default_rng(seed))
         ).sum() == gone
 
 
 def test_every_client_is_equally_likely_to_drop_out():
     participation, rng = parse_participation("dropout-0.3"), np.random.default_rng(0)
-    gone = sum((~participation.answers(np.arange(10), rng)).astype(int) for _ in range(2000))
+    gone = sum((~participation.responds(np.arange(10), rng)).astype(int) for _ in range(2000))
     assert stats.chisquare(gone).pvalue > 0.01
 
 
 def test_bernoulli_is_independent_for_each_client_and_leaves_one():
     participation, rng = parse_participation("bernoulli-0.3"), np.random.default_rng(0)
-    gone = np.array([(~participation.answers(np.arange(10), rng)).sum() for _ in range(2000)])
+    gone = np.array([(~participation.responds(np.arange(10), rng)).sum() for _ in range(2000)])
     expected = stats.binom(10, 0.3).pmf(np.arange(8)) * 2000
     observed = np.bincount(gone, minlength=8)[:8]
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 0.01
     assert all(
-        parse_participation("bernoulli-0.99").answers(np.arange(3), rng).any() for _ in range(500)
+        parse_participation("bernoulli-0.99").responds(np.arange(3), rng).any() for _ in range(500)
     )
 
 
@@ -89,7 +89,7 @@ def test_invalid_names_are_refused_in_one_sentence(text: str):
 def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
     """The weights are those of a round with only the other clients, merged by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
-    answers = parse_participation("dropout-0.5").answers(
+    answers = parse_participation("dropout-0.5").responds(
         np.arange(4), generator(0, "answers", round=1)
     )
     state = run(task)

@@ -199,7 +199,7 @@ def test_local_models_by_hand():
 def _answered(task: Task, cohort: np.ndarray, round: int) -> list[int]:
     """The clients that do not drop out in a round."""
     rng = generator(task.settings.seed, "answers", round=round)
-    return cohort[task.participation.answers(cohort, rng)].tolist()
+    return cohort[task.participation.responds(cohort, rng)].tolist()
 
 
 @dataclass(frozen=True, kw_only=True)

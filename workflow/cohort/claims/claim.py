@@ -70,7 +70,7 @@ class Claim(Component):
         """The numbers of a comparison as text that shows why it holds or not."""
         raise NotImplementedError
 
-    def enough(self, points: Sequence[Point]) -> bool:
+    def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
         return False
 

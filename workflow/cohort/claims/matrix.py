@@ -62,10 +62,10 @@ class Matrix:
         """The number of rounds of a point's cells."""
         return self._rounds[point.experiment, *point.labels.values()]
 
-    def chains(self, experiment: str, given: Given, along: str) -> list[Comparison]:
-        """The points along a label, one comparison per combination of the other labels.
+    def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
+        """Ordered sweeps over the label `along`, one for each combination of the other labels.
 
-        Labels that vary with it, such as rounds paired with J, count as the same label.
+        A label that varies together with it, such as rounds paired with J, is not held fixed.
         """
         cells = self._select(experiment, given)
         if along not in self._axes[experiment]:
@@ -76,16 +76,16 @@ class Matrix:
         apart = [
             label for label in self._varying(experiment, cells) if not _follows(label, along, cells)
         ]
-        chains: dict[tuple[str, ...], list[Labels]] = {}
+        sweeps: dict[tuple[str, ...], list[Labels]] = {}
         for cell in cells:
-            chains.setdefault(tuple(cell[label] for label in apart), []).append(cell)
-        names = _fewest(apart, [cells[0] for cells in chains.values()])
+            sweeps.setdefault(tuple(cell[label] for label in apart), []).append(cell)
+        names = _fewest(apart, [cells[0] for cells in sweeps.values()])
         order = self._axes[experiment][along]
         comparisons = []
-        for chain in chains.values():
-            ordered = sorted(chain, key=lambda cell: order.index(cell[along]))
+        for sweep in sweeps.values():
+            ordered = sorted(sweep, key=lambda cell: order.index(cell[along]))
             points = [Point(experiment, cell, [along]) for cell in ordered]
-            comparisons.append(Comparison(points, {label: chain[0][label] for label in names}))
+            comparisons.append(Comparison(points, {label: sweep[0][label] for label in names}))
         return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:

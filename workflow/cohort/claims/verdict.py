@@ -80,7 +80,7 @@ def _reduced(claim: Claim, comparison: Comparison, values: list[Value]) -> Value
         if value.known
     ]
     points = [point for point, _ in known]
-    if len(known) == len(values) or not claim.enough(points):
+    if len(known) == len(values) or not claim.has_enough(points):
         return Valued(comparison, values, len(known) == len(values))
     return Valued(replace(comparison, points=points), [value for _, value in known], True)
 

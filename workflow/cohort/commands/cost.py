@@ -12,7 +12,7 @@ from cohort.commands.status import print_row
 from cohort.pipeline.status import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS, round_seconds
-from cohort.plan.requests import wanted
+from cohort.plan.requests import resource_request
 
 add_arguments = add_studies
 
@@ -54,7 +54,8 @@ def print_cost(plan: Plan) -> None:
 def _print_jobs(plan: Plan, cells: Iterable[Planned]) -> None:
     """Print what the jobs of these cells request of a cluster."""
     jobs = Counter(
-        wanted(planned.settings, plan.datasets[planned.settings["dataset"]]) for planned in cells
+        resource_request(planned.settings, plan.datasets[planned.settings["dataset"]])
+        for planned in cells
     )
     for (megabytes, minutes), count in sorted(jobs.items()):
         noun = "job" if count == 1 else "jobs"

@@ -78,8 +78,8 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
     make_data(plan, data)
     shards = dealt(planned.settings, data)
     labels, groups, _ = read_labels(data)
-    dealt_from = scaled_count(len(labels), settings["samples"])
-    _print_summary(settings, shards, groups, dealt_from)
+    total_samples = scaled_count(len(labels), settings["samples"])
+    _print_summary(settings, shards, groups, total_samples)
     print()
     clients, classes = shards.label_counts.shape
     if clients <= MOST_CLIENTS and classes <= MOST_CLASSES:
@@ -92,9 +92,10 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
 
 
 def _print_summary(
-    settings: dict[str, Any], shards: Shards, groups: np.ndarray | None, dealt_from: int
+    settings: dict[str, Any], shards: Shards, groups: np.ndarray | None, total_samples: int
 ) -> None:
-    """Print spreads over clients, entropy, overlap, and the samples that nobody holds."""
+    """Print how sizes and classes spread over clients, the entropy of their labels, their overlap,
+    and how many of `total_samples` no client holds."""
     counts = shards.label_counts
     clients, classes = counts.shape
     print(
@@ -115,7 +116,7 @@ def _print_summary(
     verb = "borrowing" if _is_exact(settings) else "sharing"
     print(f"overlapping clients: {_overlap(shards, verb)}")
     held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
-    if left_out := dealt_from - len(held_or_set_aside):
+    if left_out := total_samples - len(held_or_set_aside):
         print(f"samples that nobody holds: {left_out}")
     if len(shards.validation):
         print(f"samples set aside for validation: {len(shards.validation)}")

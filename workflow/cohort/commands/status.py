@@ -10,7 +10,7 @@ from pathlib import Path
 from cohort.cell.planned import Planned
 from cohort.commands.planning import add_studies, load_plan
 from cohort.core.layout import CLAIMS_TABLE
-from cohort.pipeline.stages import drawn_files
+from cohort.pipeline.stages import output_files
 from cohort.pipeline.status import STATES, failure, find_slurm_logs, status_of
 from cohort.plan import Plan, Study
 from cohort.tables.sizes import needs_no_runs
@@ -62,7 +62,7 @@ def _drawn_from(plan: Plan, study: Study, experiment: str) -> list[str]:
     ]
     if experiment in study.claimed():
         names.append(CLAIMS_TABLE)
-    return [name for name in names if _exist(drawn_files(plan, study, name))]
+    return [name for name in names if _exist(output_files(plan, study, name))]
 
 
 def _exist(files: Iterable[str]) -> bool:

@@ -65,7 +65,7 @@ def download(
 def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a local file; `called` names it in error messages."""
     with files.replacing(target) as temporary:
-        if file.is_packed and path.name == file.source_name:
+        if file.is_archive and path.name == file.source_name:
             check_packed(file, path, called)
             unpack(path, file.member, file.bytes, temporary, called)
         else:
@@ -103,7 +103,7 @@ def _from_publisher(file: RawFile, target: Path) -> None:
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
-    if file.is_packed:
+    if file.is_archive:
         _take(file, _fetched(file, url), target, url)
         return
     with files.replacing(target) as temporary:

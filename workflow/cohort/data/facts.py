@@ -13,6 +13,6 @@ USUAL: dict[str, Any] = {
 """All facts, with the defaults of the optional ones."""
 
 
-def given(facts: dict[str, Any]) -> dict[str, Any]:
+def non_default(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts that differ from their defaults."""
     return {key: facts[key] for key, usual in USUAL.items() if facts.get(key, usual) != usual}

@@ -30,8 +30,8 @@ class RawFile:
     member: str = ""
 
     @property
-    def is_packed(self) -> bool:
-        """Whether the publisher's file must be unpacked."""
+    def is_archive(self) -> bool:
+        """Whether the publisher's file is an archive that must be extracted."""
         return bool(self.sha256 and (self.md5 or self.member))
 
     @property

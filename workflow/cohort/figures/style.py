@@ -152,7 +152,7 @@ def paper_name(source: str) -> str:
 
 
 def panel_width(axes: Axes) -> float:
-    """The width in inches of a panel's share of the figure."""
+    """The width in inches of the grid cell that holds these axes, margins included."""
     figure, grid = axes.get_figure(), axes.get_gridspec()
     assert figure is not None and grid is not None
     return float(figure.bbox.width / figure.dpi / grid.ncols)

@@ -11,7 +11,8 @@ from cohort.core.components import Component
 
 
 class EvaluationContext(Protocol):
-    """Everything a need may evaluate. Evaluated samples are counted in the round's ledger."""
+    """What a need can evaluate: the global model and local models, on reserved test samples and
+    on clients' own. Each evaluated sample is counted in the round's ledger."""
 
     @property
     def clients(self) -> np.ndarray:

@@ -12,7 +12,8 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class SoftLabels(Need):
-    """Each client evaluates its local model on its own samples and sends one number per class."""
+    """After training, each client sends the mean softmax output of its local model over its own
+    samples: one number per class."""
 
     name: ClassVar[str] = "soft_labels"
     gathered = "after"

@@ -45,7 +45,7 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
             f"partition {settings['partition']} of {settings['dataset']}: {error}"
         ) from None
     held = [used[np.concatenate(both)] for both in zip(kept, borrowed, strict=True)]
-    shares = _shared(scheme, held, borrowed, len(labels))
+    shares = _overlap_shares(scheme, held, borrowed, len(labels))
     holdouts: list[np.ndarray] = []
     for client, part in enumerate(held if settings["holdout"] else []):
         count = int(settings["holdout"] * len(part))
@@ -69,9 +69,9 @@ def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.n
     return used
 
 
-def _shared(scheme: Scheme, held: Parts, borrowed: Parts, samples: int) -> np.ndarray:
-    """For each client, the share of its samples that it borrowed or, under a scheme that deals
-    samples more than once, that another client holds too."""
+def _overlap_shares(scheme: Scheme, held: Parts, borrowed: Parts, samples: int) -> np.ndarray:
+    """For each client, the share of its samples that it borrowed; or, if the scheme may give a
+    sample to several clients, the share that another client holds too."""
     if not scheme.exact:
         holders = np.bincount(np.concatenate(held), minlength=samples)
         return np.array([(holders[part] > 1).mean() for part in held])

@@ -79,7 +79,7 @@ class Stages:
         return [file for file in needed if not os.path.exists(file)][:1]
 
     def collect_inputs(self, wildcards: Wildcards) -> Files:
-        """The records of an experiment."""
+        """The paths of an experiment's records, one for each cell."""
         return records(self.plan, wildcards.study, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
@@ -137,12 +137,12 @@ def records(plan: Plan, study: str, experiment: str) -> Files:
 def all_drawn(plan: Plan, study: Study) -> Files:
     """The files of all figures and tables of a study, and of its claims."""
     claims = plan.layout.claims(study.name) if study.claims else []
-    files = [file for name in study.drawn() for file in drawn_files(plan, study, name)]
+    files = [file for name in study.drawn() for file in output_files(plan, study, name)]
     return [*files, *claims]
 
 
-def drawn_files(plan: Plan, study: Study, name: str) -> Files:
-    """The files of a figure or table, or of the table of claims."""
+def output_files(plan: Plan, study: Study, name: str) -> Files:
+    """The paths of the files of a figure or table, or of the table of claims."""
     layout = plan.layout
     in_format = layout.figure if name in study.figures else layout.table
     return in_format(study.name, name)

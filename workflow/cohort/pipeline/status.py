@@ -64,10 +64,11 @@ def last_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
-    """SLURM's newest log of each cell, by digest: all that a job leaves whose node died early.
+    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log is
+    all that is left of the job.
 
-    The log of a job that may be about to start its cell is left out: a log must end in an error or
-    have been written at least `quiet_seconds` ago.
+    Logs of jobs that may still be starting are skipped: a log must end in an error or have been
+    written at least `quiet_seconds` ago.
     """
     files = sorted((file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log"))
     return {

@@ -9,7 +9,7 @@ from functools import partial
 
 from cohort.core.errors import UserError
 from cohort.core.layout import CLAIMS_TABLE
-from cohort.pipeline.stages import Files, Wildcards, all_drawn, drawn_files, records
+from cohort.pipeline.stages import Files, Wildcards, all_drawn, output_files, records
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.tables.sizes import needs_no_runs
 
@@ -82,7 +82,7 @@ class _Targets:
             rows = self.plan.rows([study_name])
             wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
             return list(dict.fromkeys(self.plan.cells[row.digest].path for row in wanted))
-        return self._measured(study_name, experiments) + drawn_files(self.plan, study, name)
+        return self._measured(study_name, experiments) + output_files(self.plan, study, name)
 
     def _measured(self, study: str, experiments: Iterable[str]) -> Files:
         """The metrics of these experiments, and the missing records under metrics that exist.

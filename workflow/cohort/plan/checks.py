@@ -1,4 +1,4 @@
-"""Refuse settings that cannot be trained together, before any job starts.
+"""Reject settings that cannot be trained together, before any job starts.
 
 Each check takes a cell's settings (with its strategy's parts) and the facts of its data set.
 """
@@ -44,7 +44,7 @@ def check_partition(settings: Settings, facts: Facts) -> Scheme:
 
 
 def check_shape(settings: Settings, facts: Facts) -> None:
-    """Refuse a model or augmentation that does not take samples of this kind and shape."""
+    """Reject a model or augmentation that does not take samples of this kind and shape."""
     kind = facts.get("kind", USUAL["kind"])
     model, augmentation = MODELS[settings["model"]](), AUGMENTATIONS[settings["augmentation"]]()
     for part, component in (("model", model), ("augmentation", augmentation)):
@@ -55,7 +55,7 @@ def check_shape(settings: Settings, facts: Facts) -> None:
 
 
 def check_cohort(settings: Settings, facts: Facts) -> None:
-    """Refuse too large a cohort or reserve, or a selector that cannot select this cohort."""
+    """Reject too large a cohort or reserve, or a selector that cannot select this cohort."""
     strategy, clients, cohort, reserve, samples = (
         settings[key] for key in ("strategy", "clients", "cohort", "reserve", "samples")
     )
@@ -77,7 +77,7 @@ def check_cohort(settings: Settings, facts: Facts) -> None:
 
 
 def check_procedure(settings: Settings, facts: Facts) -> None:
-    """Refuse settings that the procedure, the participation or the optimizer does not take."""
+    """Reject settings that the procedure, the participation or the optimizer does not take."""
     if settings["optimizer"] == "adam" and settings["momentum"]:
         raise UserError(f"momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
     if settings["evaluate_holdout"] and not settings["holdout"]:

@@ -48,7 +48,7 @@ def _resolved(
 
 
 def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
-    """Refuse a round that the compared runs do not reach."""
+    """Reject a claim about a round that the compared runs do not reach."""
     for point in (point for one in comparisons for point in one.points):
         if isinstance(point.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * point.at:
             raise UserError(
@@ -58,7 +58,7 @@ def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
-    """Refuse an item of the paper that is unknown, fits nothing compared, or has two values."""
+    """Reject an item of the paper that is unknown, fits nothing compared, or has two values."""
     if not claim.paper:
         return
     points = [point for one in comparisons for point in one.points]

@@ -62,7 +62,7 @@ def check_titles(
     experiments: Sequence[Mapping[str, list[Any]]],
     file: Path,
 ) -> None:
-    """Refuse a title for a label value that no experiment has."""
+    """Reject a title for a label value that no experiment has."""
     for label, values in titles.items():
         known = {label_text(value) for axes in experiments for value in axes.get(label, [])}
         for value in values:
@@ -74,7 +74,7 @@ def check_titles(
 
 
 def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
-    """Refuse a value that its label does not have in the experiment."""
+    """Reject a value that its label does not have in the experiment."""
     for label, values in item.named().items():
         known = [label_text(value) for value in axes[label]]
         for value in values:
@@ -86,7 +86,7 @@ def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]], where: str)
 
 
 def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]], where: str) -> None:
-    """Refuse to pool a label that is no axis, or that the figure shows."""
+    """Reject to pool a label that is no axis, or that the figure shows."""
     for label in kind.averaged():
         if label not in axes:
             raise UserError(
@@ -103,7 +103,7 @@ def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]], where: str) -> None
 def _check_averages(
     shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str
 ) -> None:
-    """Refuse to average runs that differ in more than their seed."""
+    """Reject to average runs that differ in more than their seed."""
     others = [
         axis for axis, values in axes.items() if len(values) > 1 and axis not in (*shown, "seed")
     ]
@@ -127,7 +127,7 @@ def _check_paper(
     where: str,
     study: str,
 ) -> None:
-    """Refuse an item of the paper that is unknown, fits nothing shown, or has two values for it."""
+    """Reject an item of the paper that is unknown, fits nothing shown, or has two values for it."""
     file = paper_file(study, spec)
     if file is None:
         return

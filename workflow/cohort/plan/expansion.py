@@ -79,7 +79,7 @@ def expand_study(
 def _check_drawn(
     figures: Mapping[str, Values], tables: Mapping[str, Values], experiments: Mapping[str, Any]
 ) -> None:
-    """Refuse names that clash, and figures and tables of an experiment that does not exist."""
+    """Reject names that clash, and figures and tables of an experiment that does not exist."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(
             f"'{CLAIMS_TABLE}' is the name of the table of claims; rename the figure or table"

@@ -21,12 +21,12 @@ COST_KEYS = (
 """The settings that an estimate depends on, beside the selector and the server rule."""
 
 
-def wanted(
+def resource_request(
     settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1
 ) -> tuple[int, int]:
     """The megabytes and minutes that a job requests at this attempt.
 
-    They are rounded up to a few steps, so that a cluster sees few kinds of jobs.
+    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs.
     """
     times = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
@@ -74,7 +74,7 @@ class Requests:
         )
         if key not in self._known:
             facts = self._facts(planned)
-            megabytes, minutes = wanted(settings, facts, attempt)
+            megabytes, minutes = resource_request(settings, facts, attempt)
             if self._local:
                 megabytes = round(memory_mb(settings, facts))
             self._known[key] = megabytes, minutes

@@ -14,7 +14,7 @@ from cohort.core.components import build, canonical, in_type
 from cohort.core.errors import UserError
 from cohort.core.layout import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.facts import given
+from cohort.data.facts import non_default
 from cohort.data.parsers import PARSERS
 from cohort.models import MODELS
 from cohort.partition import parse_name
@@ -150,7 +150,7 @@ class Resolver:
 
     def _data(self, dataset: str) -> Planned:
         facts = self.datasets[dataset]
-        settings = {"dataset": dataset} | given(facts)
+        settings = {"dataset": dataset} | non_default(facts)
         science = {f"dataset:{dataset}": PARSERS[dataset].science}
         checksums = {name: checksum(file) for name, file in facts["files"].items()}
         digest = digest_of(settings | {"files": checksums}, science)

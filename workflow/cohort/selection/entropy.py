@@ -24,10 +24,10 @@ class Entropy(Selector):
     """Draws the first client at random, then greedily adds the client that maximizes the entropy of
     the pooled label counts.
 
-    Recently chosen clients rest in a first-in-first-out buffer. The paper's Algorithm 1 evicts
-    inside the client loop; evicting at the end of the round is what reproduces its Table VI.
-    Clients may add Laplace noise to the counts that they upload once, and some may lie, which the
-    paper names as a limitation.
+    Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
+    of the FedEntOpt paper evicts inside the client loop; evicting at the end of the round is what
+    reproduces its Table VI. Clients may add Laplace noise to the counts that they upload once, and
+    some may misreport them, a limitation that the paper names.
     """
 
     name: ClassVar[str] = "entropy"

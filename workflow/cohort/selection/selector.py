@@ -66,7 +66,8 @@ class Selector(Component):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """Choose the cohort: `view.cohort` distinct candidates, or fewer if more would not help."""
+        """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
+        nothing from more."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:

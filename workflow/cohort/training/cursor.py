@@ -1,7 +1,7 @@
 """A place inside a round, from which an interrupted run resumes to the bit.
 
 Between two rounds a run is its `RunState`. Within a round everything is drawn again from its seed
-in no time (who is chosen, who answers, in which order samples come) except local training. So the
+in no time (who is chosen, who responds, in which order samples come) except local training. So the
 place inside a round is the local work that is already done: a checkpoint holds the state before the
 round and, in a cursor, the results of finished local work and the client in progress. A resumed
 round is played again from its beginning, and each trainer takes up the work where it stood.
@@ -17,38 +17,42 @@ from torch import Tensor
 from cohort.training.ledger import Ledger
 from cohort.training.updates import Weights
 
-Tensors = Callable[[], Weights]
+Collect = Callable[[], Weights]
 
 
-class Work:
-    """One call of a trainer within a round, as far as it was done when the round was interrupted.
+class Resumable:
+    """One call of a trainer within a round, which can be resumed where it was interrupted.
 
-    `finished` holds one row for each client that is done, `current` the state within the work of
-    the next one. A trainer calls `finish` after a client and `reached` after each step.
+    `finished` holds the saved results of clients whose work was done, one row each; `current` the
+    saved state of the client whose work was in progress. Both are empty for a call that is new. A
+    trainer calls `set_finished` after each client and `reached` after each step.
     """
 
     def __init__(self, cursor: Cursor, saved: Mapping[str, Tensor]):
         self.cursor = cursor
         self.finished, self.current = part(saved, "finished/"), part(saved, "current/")
-        self._finished: Tensors = lambda: self.finished
+        self._collect: Collect = lambda: self.finished
 
     def take_current(self) -> Weights:
-        """The saved state within a client's work, once; nothing if it has to start anew."""
+        """Return the saved state of the client in progress and forget it, so that the next client
+        starts anew."""
         current, self.current = self.current, {}
         return current
 
-    def finish(self, finished: Tensors) -> None:
-        """Note how to get the rows of all clients that are done."""
-        self._finished = finished
+    def set_finished(self, collect: Collect) -> None:
+        """Register the function that collects the results of finished clients. It is called only
+        when a checkpoint is written."""
+        self._collect = collect
 
-    def reached(self, current: Tensors) -> None:
-        """A place from which work can resume: save it if a checkpoint is due."""
+    def reached(self, current: Collect) -> None:
+        """Save a checkpoint here if one is due. `current` collects the state of the client in
+        progress."""
         if self.cursor.is_due():
             self.cursor.save(current())
 
     def tensors(self) -> Weights:
-        """The rows of the clients that are done, as a checkpoint holds them."""
-        return {f"finished/{name}": tensor for name, tensor in self._finished().items()}
+        """The results of finished clients, named for a checkpoint."""
+        return {f"finished/{name}": tensor for name, tensor in self._collect().items()}
 
 
 class Cursor:
@@ -66,7 +70,7 @@ class Cursor:
     ):
         self.is_due, self._write = is_due, write
         self._saved: Mapping[str, Tensor] = saved or {}
-        self._works: list[Work] = []
+        self._works: list[Resumable] = []
         self._ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
@@ -79,9 +83,9 @@ class Cursor:
         """Forget the work of a round that is over."""
         self._saved, self._works = {}, []
 
-    def next_work(self) -> Work:
+    def next_work(self) -> Resumable:
         """The next call of a trainer in this round."""
-        work = Work(self, part(self._saved, f"work{len(self._works)}/"))
+        work = Resumable(self, part(self._saved, f"work{len(self._works)}/"))
         self._works.append(work)
         return work
 

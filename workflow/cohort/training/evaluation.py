@@ -31,7 +31,7 @@ class Evaluation(NamedTuple):
     calibration_error: float
     classes_named: int
 
-    def of(self, split: str) -> dict[str, float]:
+    def metrics(self, split: str) -> dict[str, float]:
         """The metrics by recorded name: `test_loss` and so on for the split `test`."""
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 

@@ -88,8 +88,8 @@ class Needs:
         context = ModelEvaluations(self.task, everybody, Ledger())
         return {need.name: need.measure(context) for need in self.gathered("once")}
 
-    def charge_once(self, ledger: Ledger) -> None:
-        """Enter what all clients sent before the first round."""
+    def charge_setup(self, ledger: Ledger) -> None:
+        """Record what all clients uploaded before the first round."""
         self._charge(self.gathered("once"), self.task.settings.clients, ledger)
 
     def before_choosing(

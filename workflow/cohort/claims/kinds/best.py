@@ -35,16 +35,16 @@ class Best(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        chains = several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
+        sweeps = several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
         among = matrix.check_values(self.experiment, self.along, self.among, "among")
-        for one in chains:
+        for one in sweeps:
             compared = [point.labels[self.along] for point in one.points]
             if not 0 < len(set(compared) & set(among)) < len(compared):
                 raise UserError(
                     f"among must hold some of the values of {self.along} that are compared, and "
                     f"not all of them ({', '.join(compared)})"
                 )
-        return chains
+        return sweeps
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
         """Whether the best value of `among` is better than all others."""
@@ -56,8 +56,8 @@ class Best(Claim):
             (mine if point.labels[self.along] in among else others).append(sign * value)
         return max(mine) > max(others)
 
-    def enough(self, points: Sequence[Point]) -> bool:
-        """Whether the points hold a value of `among`, and another to compare it with."""
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        """Whether the points include one with a value in `among` and one with another value."""
         mine = {point.labels[self.along] for point in points} & {
             text(value) for value in self.among
         }

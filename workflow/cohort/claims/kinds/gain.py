@@ -50,17 +50,17 @@ class Gain(Claim):
             for pair in self.over or []
         ]
         wanted = [[*pair, *other] for pair in pairs for other in over or [[]]]
-        chains = matrix.chains(self.experiment, self.given or {}, self.along)
+        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
         return [
-            replace(chain, points=self._points(chain, values))
-            for chain in chains
+            replace(sweep, points=self._points(sweep, values))
+            for sweep in sweeps
             for values in wanted
         ]
 
-    def _points(self, chain: Comparison, values: Sequence[str]) -> list[Point]:
-        found = {point.labels[self.along]: point for point in chain.points}
+    def _points(self, sweep: Comparison, values: Sequence[str]) -> list[Point]:
+        found = {point.labels[self.along]: point for point in sweep.points}
         if lacking := [value for value in values if value not in found]:
-            rest = "".join(f" and {label} {value}" for label, value in chain.name.items())
+            rest = "".join(f" and {label} {value}" for label, value in sweep.name.items())
             raise UserError(
                 f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; "
                 "say in given which are meant"

@@ -52,7 +52,7 @@ class Gap(Claim):
         return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
 
     def _pairs(self, matrix: Matrix, labels: dict[str, Any]) -> list[Comparison]:
-        pairs = matrix.chains(self.experiment, (self.given or {}) | labels, self.along)
+        pairs = matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along)
         values = matrix.check_values(self.experiment, self.along, self.between, "between")
         ordered = []
         for pair in pairs:

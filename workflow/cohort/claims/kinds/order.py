@@ -33,18 +33,18 @@ class Order(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels, its points in the claim's order."""
-        chains = matrix.chains(self.experiment, self.given or {}, self.along)
+        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
         values = matrix.check_values(self.experiment, self.along, self.values, "values")
         ordered = []
-        for chain in chains:
-            found = {point.labels[self.along]: point for point in chain.points}
+        for sweep in sweeps:
+            found = {point.labels[self.along]: point for point in sweep.points}
             if lacking := [value for value in values if value not in found]:
-                rest = ", ".join(f"{label} {value}" for label, value in chain.name.items())
+                rest = ", ".join(f"{label} {value}" for label, value in sweep.name.items())
                 raise UserError(
                     f"{self.experiment} has no cell with {self.along} {lacking[0]}"
                     + (f" and {rest}" if rest else "")
                 )
-            ordered.append(replace(chain, points=[found[value] for value in values]))
+            ordered.append(replace(sweep, points=[found[value] for value in values]))
         return ordered
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
@@ -54,7 +54,7 @@ class Order(Claim):
             for first, second in pairwise(values)
         )
 
-    def enough(self, points: Sequence[Point]) -> bool:
+    def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""
         return len(points) > 1
 

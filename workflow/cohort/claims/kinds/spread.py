@@ -24,13 +24,13 @@ class Spread(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        return several(matrix.chains(self.experiment, self.given or {}, self.along), self.along)
+        return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
         """Whether the highest value minus the lowest is at most `within`."""
         return round(max(values) - min(values), 9) <= self.within
 
-    def enough(self, points: Sequence[Point]) -> bool:
+    def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""
         return len(points) > 1
 

@@ -111,7 +111,7 @@ class Shards(Kind):
             ax=axes,
             **style,
         )
-        for value in key_values(most):
+        for value in legend_values(most):
             axes.scatter([], [], largest * value / most, label=_samples(value), **style)
 
     def _draw_heatmap(self, axes: Axes, panel: DataFrame, most: float) -> None:
@@ -126,7 +126,7 @@ class Shards(Kind):
             *edges, np.ma.masked_equal(counts, 0), cmap=colors, norm=scale, rasterized=True
         )
         axes.grid(visible=False)
-        for value in key_values(most):
+        for value in legend_values(most):
             axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=_samples(value))
 
     def x_title(self, style: Style) -> str:
@@ -145,9 +145,9 @@ class Shards(Kind):
         return False
 
 
-def key_values(most: float) -> list[int]:
+def legend_values(maximum: float) -> list[int]:
     """Round numbers for the legend: about the maximum, a quarter and a sixteenth of it."""
-    values = [most / part for part in (16, 4, 1) if most >= part]
+    values = [maximum / part for part in (16, 4, 1) if maximum >= part]
     powers = [10 ** floor(log10(value)) for value in values]
     return sorted(
         {int(value // power * power) for value, power in zip(values, powers, strict=True)}

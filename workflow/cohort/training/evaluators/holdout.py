@@ -57,4 +57,4 @@ class OnHoldout(Evaluator):
         samples, weights = task.train_samples, state.weights
         each = [evaluation.evaluate(network, weights, samples, part).accuracy for part in parts]
         together = evaluation.evaluate(network, weights, samples, torch.cat(parts))
-        return together.of("holdout") | {"holdout_worst_accuracy": min(each)}
+        return together.metrics("holdout") | {"holdout_worst_accuracy": min(each)}

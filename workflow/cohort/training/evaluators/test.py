@@ -32,4 +32,4 @@ class OnTest(Evaluator):
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         found = evaluation.evaluate(network, state.weights, task.test_samples, task.test)
-        return found.of("test")
+        return found.metrics("test")

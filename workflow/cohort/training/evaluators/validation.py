@@ -44,4 +44,4 @@ class OnValidation(Evaluator):
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         found = evaluation.evaluate(network, state.weights, task.train_samples, task.validation)
-        return found.of("validation")
+        return found.metrics("validation")

@@ -198,7 +198,7 @@ def _transform(
 def _of_real(period: int, places: range, factors: Factors, twice: int) -> Tensor:
     """The real DFT as a matrix: one row for each frequency that is its own conjugate, then the
     linear combinations `factors` for each of the others, without their conjugates."""
-    waves = _waves(period, places)
+    waves = _dft_matrix(period, places)
     own_conjugates = waves[0, [0] if period % 2 else [0, period // 2]]
     others = _combined(factors, waves[:, 1 : (period + 1) // 2])
     return torch.cat([own_conjugates, twice * others])
@@ -207,14 +207,14 @@ def _of_real(period: int, places: range, factors: Factors, twice: int) -> Tensor
 def _of_complex(period: int, places: range, factors: Factors) -> Tensor:
     """The complex DFT as a real matrix, for inputs with all real parts before all imaginary parts:
     the linear combinations `factors` for each frequency."""
-    real, imaginary = _waves(period, places)
+    real, imaginary = _dft_matrix(period, places)
     parts = torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)
     return _combined(factors, torch.stack(parts))
 
 
-def _waves(period: int, places: range) -> Tensor:
-    """The real and imaginary parts of exp(-2 pi i f x / period): one row for each frequency f, one
-    column for each place x."""
+def _dft_matrix(period: int, places: range) -> Tensor:
+    """The DFT matrix exp(-2 pi i f x / period) as its real and imaginary parts: shape (2, period,
+    len(places)), one row for each frequency f, one column for each place x."""
     angles = 2 * math.pi / period * torch.outer(torch.arange(period), torch.tensor(places)).double()
     return torch.stack([angles.cos(), -angles.sin()])
 

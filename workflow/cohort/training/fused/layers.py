@@ -29,7 +29,7 @@ class FusedLayer(Protocol):
 
 
 class FusedLinear:
-    """A linear layer."""
+    """A linear layer that computes its own backward pass."""
 
     def __init__(self, layer: nn.Linear):
         self.weight, self.bias = layer.weight, layer.bias
@@ -103,7 +103,7 @@ class FusedConv2d:
 
 
 class FusedMaxPool2d:
-    """Max pooling."""
+    """Max pooling that computes its own backward pass."""
 
     forward_op, backward_op = (
         torch.ops.aten.max_pool2d_with_indices.default,
@@ -169,9 +169,9 @@ class FusedConvPool2x2:
         self.biases.view(4, -1).copy_(self.bias)
         outputs = conv2d(self.inputs, self.moved, self.biases, *self.geometry)
         left, right = outputs.unflatten(1, (2, 2, -1)).unbind(dim=2)
-        rows, self.right = torch.maximum(left, right), _is_greater(right, left)
+        rows, self.right = torch.maximum(left, right), _greater_mask(right, left)
         above, below = rows.unbind(dim=1)
-        self.below = _is_greater(below, above)
+        self.below = _greater_mask(below, above)
         return torch.maximum(above, below)
 
     def backward(self, gradient: Tensor, needs_input_grad: bool) -> Tensor:
@@ -197,7 +197,7 @@ class FusedConvPool2x2:
 
 
 class FusedReLU:
-    """ReLU."""
+    """A ReLU that computes its own backward pass."""
 
     backward_op = torch.ops.aten.threshold_backward.default
 
@@ -212,7 +212,7 @@ class FusedReLU:
 
 
 class FusedFlatten:
-    """Flattens each sample."""
+    """Flattens each sample, and reshapes gradients back."""
 
     def __init__(self, layer: nn.Flatten):
         self.layer = layer
@@ -256,8 +256,8 @@ def _laid_out(tensor: Tensor, channels: int) -> Tensor:
     return tensor.contiguous().view(-1).view(tensor.shape)
 
 
-def _is_greater(left: Tensor, right: Tensor) -> Tensor:
-    """1 where `left` is greater, else 0, in the tensors' own type, which is faster than bool."""
+def _greater_mask(left: Tensor, right: Tensor) -> Tensor:
+    """1 where `left` is greater, else 0, in the tensors' own dtype, which is faster than bool."""
     return torch.gt(left, right, out=torch.empty_like(left))
 
 

@@ -107,8 +107,8 @@ def _state(
     reports = like.reports | reports
     same_form = (
         _fits(tensors["weights"], tensors["server"], like)
-        and _fit_memory(selector, like.selector)
-        and _fit_memory(reports, like.reports)
+        and _same_layout(selector, like.selector)
+        and _same_layout(reports, like.reports)
     )
     if not same_form:
         raise Unusable("its tensors are not those of this cell's model, server rule and selector")
@@ -191,8 +191,9 @@ def _fits(weights: Weights, server: Weights, like: RunState) -> bool:
     )
 
 
-def _fit_memory(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> bool:
-    """Whether arrays have the names, types and shapes of others. Those that begin empty grow."""
+def _same_layout(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> bool:
+    """Whether `arrays` have the names, dtypes and shapes of `like`. The shape is not checked where
+    `like` is empty, because such arrays grow."""
     return set(arrays) == set(like) and all(
         array.dtype == like[name].dtype and (array.shape == like[name].shape or not like[name].size)
         for name, array in arrays.items()

@@ -21,7 +21,7 @@ class Dropout(Participation):
         minimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
     )
 
-    def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         gone = rng.choice(len(cohort), math.floor(self.share * len(cohort) + 1e-9), replace=False)
         return ~np.isin(np.arange(len(cohort)), gone)
 
@@ -36,7 +36,7 @@ class Bernoulli(Participation):
         minimum=0, exclusiveMaximum=1, help="probability of dropping out"
     )
 
-    def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         stays = rng.random(len(cohort)) >= self.probability
         stays[0] |= not stays.any()
         return stays

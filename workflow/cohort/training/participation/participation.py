@@ -14,15 +14,18 @@ from cohort.core.metric import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Participation(Named):
-    """Which clients of a cohort answer, and how much of the local work J they manage. Here: all.
+    """Which clients of a cohort respond, and how much of the local work J they complete. This base
+    class: all clients respond and complete all of it.
 
-    Faults have random generators of their own, so they are the same for every strategy."""
+    Dropouts and stragglers are drawn from random generators of their own, so that every strategy
+    meets the same ones.
+    """
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
 
-    def answers(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Whether each client of the cohort answers."""
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A Boolean mask: whether each client of the cohort responds."""
         return np.ones(len(cohort), dtype=bool)
 
     def efforts(

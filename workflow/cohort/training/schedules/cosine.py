@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
-from cohort.training.schedules.schedule import Schedule, fewer
+from cohort.training.schedules.schedule import Schedule, scale_epochs
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer, lr_scheduler
@@ -38,7 +38,7 @@ class WarmRestarts(Schedule):
     )
 
     def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, first=fewer(self.first, share))
+        return dataclasses.replace(self, first=scale_epochs(self.first, share))
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.CosineAnnealingWarmRestarts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
-from cohort.training.schedules.schedule import Schedule, fewer
+from cohort.training.schedules.schedule import Schedule, scale_epochs
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer, lr_scheduler
@@ -35,7 +35,7 @@ class Step(Schedule):
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
 
     def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, every=fewer(self.every, share))
+        return dataclasses.replace(self, every=scale_epochs(self.every, share))
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.StepLR(optimizer, step_size=self.every, gamma=self.factor)
@@ -52,7 +52,7 @@ class MultiStep(Schedule):
 
     def scaled(self, share: float) -> Schedule:
         return dataclasses.replace(
-            self, first=fewer(self.first, share), second=fewer(self.second, share)
+            self, first=scale_epochs(self.first, share), second=scale_epochs(self.second, share)
         )
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
@@ -88,7 +88,7 @@ class Plateau(Schedule):
     )
 
     def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, patience=fewer(self.patience, share))
+        return dataclasses.replace(self, patience=scale_epochs(self.patience, share))
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.ReduceLROnPlateau(optimizer, factor=self.factor, patience=self.patience)

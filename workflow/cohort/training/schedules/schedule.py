@@ -29,6 +29,6 @@ class Schedule(Named):
         raise NotImplementedError
 
 
-def fewer(count: int, share: float) -> int:
-    """A number of epochs, reduced to a share, but at least one."""
+def scale_epochs(count: int, share: float) -> int:
+    """Epochs scaled by a share and rounded, but at least one."""
     return max(1, round(count * share))

@@ -17,7 +17,7 @@ from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.training.cursor import Cursor, Work
+from cohort.training.cursor import Cursor, Resumable
 from cohort.training.evaluation import evaluate
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
@@ -48,6 +48,10 @@ class Trainer:
         self.model, self.settings, self.objective = model, settings, objective
         self.samples, self.shards = samples, shards
         self.augmentation = AUGMENTATIONS[settings.augmentation]()
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Set up what the trainer needs beside its network, settings and data."""
 
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:
@@ -75,7 +79,7 @@ class Trainer:
         ]
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, resumable: Work | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable | None = None
     ) -> Updates:
         """Do the work of each client; the order does not matter.
 
@@ -105,7 +109,7 @@ class Trainer:
         models = (updates.of_client(row) for row in range(len(updates.sizes)))
         return np.array([evaluate(self.model, model, samples, indices).loss for model in models])
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Work) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         raise NotImplementedError
 
     def augmentation_draws(self, size: int, client: int, round: int) -> np.ndarray:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cohort.cell.settings import Settings
-from cohort.data.samples import Samples
 from cohort.training.fused.network import fuse, is_fusible
-from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.trainers.serial import SerialTrainer
 
@@ -28,16 +25,9 @@ class FusedTrainer(SerialTrainer):
 
     name: ClassVar[str] = "fused"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        settings: Settings,
-        objective: Objective,
-        samples: Samples,
-        shards: Sequence[np.ndarray],
-    ):
-        super().__init__(model, settings, objective, samples, shards)
-        self.layers = fuse(model.children())
+    def prepare(self) -> None:
+        super().prepare()
+        self.layers = fuse(self.model.children())
 
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:

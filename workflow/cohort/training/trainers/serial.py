@@ -11,12 +11,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
-from cohort.cell.settings import Settings
 from cohort.core.randomness import torch_seed
-from cohort.data.samples import Samples
-from cohort.training.cursor import Work, part
+from cohort.training.cursor import Resumable, part
 from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
 from cohort.training.optimizers import (
     LocalOptimizer,
@@ -35,18 +32,12 @@ class SerialTrainer(Trainer):
 
     name: ClassVar[str] = "serial"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        settings: Settings,
-        objective: Objective,
-        samples: Samples,
-        shards: Sequence[np.ndarray],
-    ):
-        super().__init__(model, settings, objective, samples, shards)
-        self.normalizations = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+    def prepare(self) -> None:
+        self.normalizations = [
+            layer for layer in self.model.modules() if isinstance(layer, _BatchNorm)
+        ]
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Work) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         state = self.model.state_dict()  # the network's own tensors, which each client trains
         stacked = {
             name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
@@ -62,7 +53,7 @@ class SerialTrainer(Trainer):
                 rows[row].copy_(state[name])
             losses.append(own.mean())
             steps.append(len(own))
-            resumable.finish(lambda: _finished(stacked, losses, steps))
+            resumable.set_finished(lambda: _pack_finished(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def run(
@@ -71,7 +62,7 @@ class SerialTrainer(Trainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Work,
+        resumable: Resumable,
     ) -> Tensor:
         """Do one client's work, from the network's present weights: the loss of each step.
 
@@ -116,8 +107,9 @@ class SerialTrainer(Trainer):
         memory = optimizer_state(optimizer, self.model)
         return found | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
 
-    def _load_current(self, resumable: Work, optimizer: LocalOptimizer) -> list[Tensor]:
-        """Take up a client's work where it was interrupted: the losses of the steps so far."""
+    def _load_current(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+        """Restore the model, optimizer and random state of a client whose work was interrupted.
+        Return the losses of the steps that it had taken."""
         current = resumable.take_current()
         if not current:
             return []
@@ -167,13 +159,13 @@ class SerialTrainer(Trainer):
         )
 
 
-def _finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
-    """The rows of the clients that are done, as a checkpoint holds them."""
+def _pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
+    """The results of clients that have finished local training, named for a checkpoint."""
     rows = {f"weights/{name}": tensor[: len(steps)] for name, tensor in stacked.items()}
     return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
 
 
-def _load_finished(resumable: Work, stacked: Weights) -> tuple[list[Tensor], list[int]]:
+def _load_finished(resumable: Resumable, stacked: Weights) -> tuple[list[Tensor], list[int]]:
     """Fill in the rows of clients that were done before the interruption: their losses, steps."""
     saved = resumable.finished
     if not saved:

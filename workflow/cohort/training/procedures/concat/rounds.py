@@ -131,11 +131,11 @@ class ConcatRounds(Rounds):
         return weights
 
     def charge(self, state: RunState, trained: Trained, round: int, ledger: Ledger) -> None:
-        """Enter what was sent: to and from each client of the cohort its cluster's network, or the
-        classifier. A client that meets its first classifier is sent all networks too, without their
-        last layers."""
+        """Record the round's traffic: each client of the cohort downloads and uploads its cluster's
+        network, or the classifier. With its first classifier a client also downloads all networks,
+        without their last layers."""
         if round == 1:
-            self.needs.charge_once(ledger)
+            self.needs.charge_setup(ledger)
         cohort, cohorts = ledger.cohort, state.history.cohorts
         network = size_in_bytes(part(state.weights, prefix_of(0)))
         if self._stage(round) == 1:

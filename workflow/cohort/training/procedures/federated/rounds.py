@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cohort.cell.settings import local_work
+from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.selection.abilities import Allocating, Filtering, Measuring, Probing, Screening
 from cohort.selection.entropy import entropy_bits
@@ -41,11 +42,11 @@ class Pool(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The clients of a cohort, whether each answers, and on how many samples of each class it
+    """The clients of a cohort, whether each responds, and on how many samples of each class it
     trains."""
 
     cohort: np.ndarray
-    answers: np.ndarray
+    responds: np.ndarray
     label_counts: np.ndarray
 
 
@@ -80,7 +81,7 @@ class FederatedRounds(Rounds):
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
         """The clients to choose from: everybody, or a pool that is asked or probed first."""
         if round == 1:
-            self.needs.charge_once(ledger)
+            self.needs.charge_setup(ledger)
         everybody, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
         clients = everybody
         if isinstance(self.selector, Screening):
@@ -104,6 +105,8 @@ class FederatedRounds(Rounds):
         rng, view = self._draw("selection", round), pool.view
         with ledger.timed("selecting"):
             cohort = self.selector.select(state.selector, pool.clients, view, rng)
+        if not len(cohort):
+            raise UserError(f"selector '{self.selector.name}' chose no client in round {round}")
         if isinstance(self.selector, Measuring):
             ledger.measured(**self.selector.measure(state.selector, pool.clients, cohort, view))
         if not pool.has_model:
@@ -112,11 +115,11 @@ class FederatedRounds(Rounds):
         return cohort
 
     def ask(self, cohort: np.ndarray, pool: Pool, round: int) -> Asked:
-        """Who of the cohort answers, and with how many samples of each class."""
-        answers = self.task.participation.answers(cohort, self._draw("answers", round))
+        """Which clients of the cohort respond, and how many samples of each class they use."""
+        responds = self.task.participation.responds(cohort, self._draw("answers", round))
         if isinstance(self.selector, Allocating):
-            return Asked(cohort, answers, self.selector.quotas(cohort, pool.view))
-        return Asked(cohort, answers, self.task.shards.label_counts[cohort])
+            return Asked(cohort, responds, self.selector.quotas(cohort, pool.view))
+        return Asked(cohort, responds, self.task.shards.label_counts[cohort])
 
     def train(
         self, state: RunState, asked: Asked, pool: Pool, round: int, ledger: Ledger
@@ -136,11 +139,11 @@ class FederatedRounds(Rounds):
         return updates
 
     def local_work(self, state: RunState, asked: Asked, pool: Pool, round: int) -> list[LocalWork]:
-        """What each client that answers does: all of J on all its samples, unless the selector
+        """What each client that responds does: all of J on all its samples, unless the selector
         grants it fewer samples, it is a straggler, or it continues from its probe."""
         settings, efforts, works = self.task.settings, self._efforts(round), []
         most, epochs = local_work(settings.J)
-        for row in np.flatnonzero(asked.answers):
+        for row in np.flatnonzero(asked.responds):
             client = int(asked.cohort[row])
             samples = self.task.shards.indices[client]
             if isinstance(self.selector, Allocating):
@@ -179,7 +182,7 @@ class FederatedRounds(Rounds):
     ) -> tuple[Weights, Weights]:
         """The new global weights, and the memory of the server rule. Without any update that counts
         nothing changes."""
-        labels = asked.label_counts[asked.answers][kept].sum(axis=0)
+        labels = asked.label_counts[asked.responds][kept].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(asked.cohort):
             ledger.measured(updates_used=len(kept))
@@ -205,7 +208,7 @@ class FederatedRounds(Rounds):
     ) -> dict[str, np.ndarray]:
         """The selector's memory after the round: reports come as one row for each client of the
         cohort, NaN for one that did not answer."""
-        rows, size = np.flatnonzero(asked.answers), len(asked.cohort)
+        rows, size = np.flatnonzero(asked.responds), len(asked.cohort)
         with ledger.timed("selecting"):
             full = {need: scattered(values, rows, size) for need, values in reports.items()}
             return self.selector.observe(state.selector, asked.cohort, full, pool.view)
@@ -241,7 +244,7 @@ class FederatedRounds(Rounds):
         return generator(self.task.settings.seed, purpose, round=round, client=client)
 
     def _model_bytes(self, state: RunState) -> int:
-        """What the server and a client send each other when they send the model."""
+        """The size in bytes of one transfer of the model, in either direction."""
         return self.server.copies * size_in_bytes(state.weights)
 
 

@@ -15,10 +15,9 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
-from cohort.training.cursor import Work, part
+from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks
 from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.objectives import Objective
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.updates import Updates, Weights
@@ -37,18 +36,10 @@ class BatchedTrainer(Trainer):
 
     name: ClassVar[str] = "batched"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        settings: Settings,
-        objective: Objective,
-        samples: Samples,
-        shards: Sequence[np.ndarray],
-    ):
-        super().__init__(model, settings, objective, samples, shards)
-        self.batch = min(settings.batch, max(map(len, shards)))
-        self.labels = samples.labels.cpu()
-        self.stack = Stack(model, settings, objective, height=0)
+    def prepare(self) -> None:
+        self.batch = min(self.settings.batch, max(map(len, self.shards)))
+        self.labels = self.samples.labels.cpu()
+        self.stack = Stack(self.model, self.settings, self.objective, height=0)
 
     @classmethod
     def fits(cls, model: nn.Module, settings: Settings) -> bool:
@@ -57,7 +48,7 @@ class BatchedTrainer(Trainer):
         is_special = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
         return settings.optimizer == "sgd" and not is_special and not list(model.buffers())
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Work) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         if saved := resumable.finished:  # all clients finish together
             return Trained(part(saved, "weights/"), saved["losses"], saved["steps"].tolist())
         steps = [list(work.steps(self.settings)) for work in works]
@@ -79,7 +70,7 @@ class BatchedTrainer(Trainer):
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
-        resumable.finish(lambda: _finished(trained, means, counts))
+        resumable.set_finished(lambda: _pack_results(trained, means, counts))
         return Trained(trained, means, counts.tolist())
 
     @torch.no_grad()
@@ -159,7 +150,7 @@ class BatchedTrainer(Trainer):
         found |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
         return found | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
 
-    def _load_current(self, resumable: Work, losses: Tensor) -> int:
+    def _load_current(self, resumable: Resumable, losses: Tensor) -> int:
         """Restore the state of an interrupted round; return how many steps were done."""
         current = resumable.take_current()
         if not current:
@@ -171,7 +162,7 @@ class BatchedTrainer(Trainer):
         return int(current["steps"])
 
 
-def _finished(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weights:
+def _pack_results(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weights:
     """The results of all clients, for a checkpoint."""
     rows = {f"weights/{name}": tensor for name, tensor in weights.items()}
     return rows | {"losses": losses, "steps": torch.from_numpy(steps)}
