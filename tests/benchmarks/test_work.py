@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -76,9 +77,7 @@ def drawn(workload: Workload, folder: Path) -> work.Work:
 
 def our_weights(given: work.Work, rounds: int) -> np.ndarray:
     task, procedure = task_of(given), parse_procedure("federated")
-    state = procedure.begin(task)
-    for _, _ in zip(procedure.rounds(task, state), range(rounds - 1), strict=False):
-        pass
+    *_, state = islice(procedure.rounds(task, procedure.begin(task)), rounds)
     assert state.round == rounds
     return flat(state.weights.values())
 

@@ -64,8 +64,8 @@ def last_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
-    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log is
-    all that is left of the job.
+    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log
+    is all that is left of the job.
 
     Logs of jobs that may still be starting are skipped: a log must end in an error or have been
     written at least `quiet_seconds` ago.
