@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -174,7 +175,9 @@ def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
 
 def test_show_and_a_file_that_is_no_record(finished: Project):
     record = finished.records()[0]
-    assert "test_accuracy" in cohort(finished, "show", str(record))
+    shown = cohort(finished, "show", str(record))
+    assert "test_accuracy" in shown
+    assert re.search(r"^model +sent in MB: 0\.\d+ up, 0\.\d+ down, 0 between", shown, re.MULTILINE)
     record.write_bytes(record.read_bytes()[:500])
     assert "is not a valid record" in cohort(finished, "show", str(record), fails=True)
     assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1

@@ -28,6 +28,9 @@ def run(options: argparse.Namespace) -> None:
             f"{name:18} {len(values):6} values  last {values[-1]:.6g}  "
             f"lowest {values.min():.6g}  highest {values.max():.6g}"
         )
+    for what, sizes in record.history.traffic.items():
+        up, down, between = sizes / 1e6
+        print(f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients")
     print(_clients(record))
 
 
