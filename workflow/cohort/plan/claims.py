@@ -10,36 +10,34 @@ from cohort.claims.paper import Paper, paper_files
 from cohort.claims.values import ENDED_EARLY
 from cohort.core.errors import UserError
 from cohort.plan.axes import Values
+from cohort.plan.errors import located
 
 
 def resolve(
-    claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str, file: str
+    claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
     """Check each claim and add its comparisons and the shares of rounds of its experiments.
 
-    `shares` is, by experiment, the fraction of its rounds that this scale trains; `file` opens the
-    error messages.
+    `shares` is, by experiment, the fraction of its rounds that this scale trains.
     """
     if not claims:
         return {}
     paper = Paper(study)
-    return {
-        name: _resolved(spec, matrix, shares, paper, study, f"{file}: claims.{name}")
-        for name, spec in claims.items()
-    }
+    resolved = {}
+    for name, spec in claims.items():
+        with located(f"claims.{name}"):
+            resolved[name] = _resolved(spec, matrix, shares, paper, study)
+    return resolved
 
 
 def _resolved(
-    spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str, where: str
+    spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
 ) -> Values:
     claim = CLAIMS[spec["kind"]](**{key: value for key, value in spec.items() if key != "kind"})
-    try:
-        claim.check()
-        comparisons = claim.resolved(matrix)
-        _check_rounds(comparisons, matrix)
-        _check_paper(claim, comparisons, paper, study)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+    claim.check()
+    comparisons = claim.resolved(matrix)
+    _check_rounds(comparisons, matrix)
+    _check_paper(claim, comparisons, paper, study)
     experiments = [point.experiment for one in comparisons for point in one.points]
     return spec | {
         "rounds": {name: shares[name] for name in dict.fromkeys([claim.experiment, *experiments])},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
@@ -21,37 +20,34 @@ Labels = tuple[str, ...]
 
 
 def facets(
-    spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str, study: str
+    spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], study: str
 ) -> list[Labels]:
     """Check a figure or table and return the groups of labels that a thinned scale must cover.
 
     For a figure they are the labels of its panels and that of its hue, for a table, which may have
-    gaps, the label along which it subtracts. `where` opens the error messages.
+    gaps, the label along which it subtracts.
     """
     if needs_no_runs(spec):
-        check_sizes(spec, where, study)
+        check_sizes(spec, study)
         return []
     fields = {key: value for key, value in spec.items() if key not in FRAME}
     item: Kind | Table = KINDS[spec["kind"]](**fields) if "kind" in spec else Table(**fields)
-    try:
-        item.check()
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+    item.check()
     for label in item.shown():
         if label not in axes:
             raise UserError(
-                f"{where} names '{label}', which is no axis of its experiment{suggest(label, axes)}"
+                f" names '{label}', which is no axis of its experiment{suggest(label, axes)}"
             )
-    _check_values(item, axes, where)
+    _check_values(item, axes)
     if isinstance(item, Kind):
-        _check_pooled(item, axes, where)
+        _check_pooled(item, axes)
     averaged = {
         axis: values
         for axis, values in axes.items()
         if not (isinstance(item, Kind) and item.ignores(axis))
     }
-    _check_averages(item.shown(), averaged, cells, where)
-    _check_paper(item, spec, axes, cells, where, study)
+    _check_averages(item.shown(), averaged, cells)
+    _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
         return [tuple(item.minus or ())]
     return [item.panels(), item.facets()[len(item.panels()) :]]
@@ -60,7 +56,6 @@ def facets(
 def check_titles(
     titles: Mapping[str, Mapping[str, str]],
     experiments: Sequence[Mapping[str, list[Any]]],
-    file: Path,
 ) -> None:
     """Reject a title for a label value that no experiment has."""
     for label, values in titles.items():
@@ -68,40 +63,39 @@ def check_titles(
         for value in values:
             if value not in known:
                 raise UserError(
-                    f"{file}: titles.{label} names '{value}', which no cell has"
+                    f"titles.{label} names '{value}', which no cell has"
                     f"{suggest(value, sorted(known))}"
                 )
 
 
-def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]], where: str) -> None:
+def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]]) -> None:
     """Reject a value that its label does not have in the experiment."""
     for label, values in item.named().items():
         known = [label_text(value) for value in axes[label]]
         for value in values:
             if value not in known:
                 raise UserError(
-                    f"{where} names '{value}', which {label} does not have in its experiment"
+                    f" names '{value}', which {label} does not have in its experiment"
                     f"{suggest(value, known)}"
                 )
 
 
-def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]], where: str) -> None:
+def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]]) -> None:
     """Reject to pool a label that is no axis, or that the figure shows."""
     for label in kind.averaged():
         if label not in axes:
             raise UserError(
-                f"{where}.pooled names '{label}', which is no axis of its experiment"
-                f"{suggest(label, axes)}"
+                f".pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}"
             )
         if label in kind.shown():
             raise UserError(
-                f"{where}.pooled names '{label}', but keeps it apart as a panel, hue or x; "
+                f".pooled names '{label}', but keeps it apart as a panel, hue or x; "
                 "it can do one of them only"
             )
 
 
 def _check_averages(
-    shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values], where: str
+    shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values]
 ) -> None:
     """Reject to average runs that differ in more than their seed."""
     others = [
@@ -113,7 +107,7 @@ def _check_averages(
         for axis in others:
             if cell.get(axis) != first.get(axis):
                 raise UserError(
-                    f"{where} would average runs with {axis} {first.get(axis)} and "
+                    f" would average runs with {axis} {first.get(axis)} and "
                     f"{cell.get(axis)} as if they were seeds; keep them apart by {axis} (panels, "
                     "hue, x or rows), or show an experiment that has one of them"
                 )
@@ -124,7 +118,6 @@ def _check_paper(
     spec: Mapping[str, Any],
     axes: Mapping[str, list[Any]],
     cells: Iterable[Values],
-    where: str,
     study: str,
 ) -> None:
     """Reject an item of the paper that is unknown, fits nothing shown, or has two values for it."""
@@ -133,19 +126,16 @@ def _check_paper(
         return
     parts: Sequence[Kind | Table] = item.measures() if isinstance(item, Table) else [item]
     metrics = [part.measured() if isinstance(part, Table) else part.metric for part in parts]
-    try:
-        matches, *_ = [
-            match_paper(
-                file, spec["paper"], metric, cells, part.shown(), axes, at=getattr(part, "at", "")
-            )
-            for part, metric in zip(parts, metrics, strict=True)
-        ]
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+    matches, *_ = [
+        match_paper(
+            file, spec["paper"], metric, cells, part.shown(), axes, at=getattr(part, "at", "")
+        )
+        for part, metric in zip(parts, metrics, strict=True)
+    ]
     if not any(match.values for match in matches):
         at = getattr(item, "at", "")
         wanted = f"{metrics[0]}, at {at}" if at else metrics[0]
         raise UserError(
-            f"{where}: paper is '{spec['paper']}', but no value of it in {file} fits a result "
+            f"paper is '{spec['paper']}', but no value of it in {file} fits a result "
             f"shown here ({wanted}); compare their labels"
         )

@@ -13,13 +13,14 @@ def located(where: object) -> Iterator[None]:
     """Prefix every UserError raised in this block with the place it is about: a file, or a key.
 
     A message that begins with a dot continues the key: `located("experiments.main")` turns
-    `.exclude names ...` into `experiments.main.exclude names ...`.
+    `.exclude names ...` into `experiments.main.exclude names ...`. One that begins with a space
+    continues the sentence.
     """
     try:
         yield
     except UserError as error:
         message = str(error)
-        separator = "" if message.startswith(".") else ": "
+        separator = "" if message.startswith((".", " ")) else ": "
         raise UserError(f"{where}{separator}{message}") from None
 
 

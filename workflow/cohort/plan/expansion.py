@@ -42,27 +42,33 @@ def expand_study(
     `default` is what the scale means where the study does not say otherwise. Every mistake is a
     UserError that names the file and the key.
     """
-    name, figures, tables = file.stem, text.get("figures", {}), text.get("tables", {})
     with located(file):
-        _check_drawn(figures, tables, text["experiments"])
-        full = {
-            key: _full_experiment(key, block, text, scale, default)
-            for key, block in text["experiments"].items()
-        }
-        every_cell = [cell for experiment in full.values() for cell in experiment.cells]
-        check_overrides(text.get("overrides", []), every_cell)
+        return _expanded(file.stem, text, scale, default, resolver)
+
+
+def _expanded(
+    name: str, text: Mapping[str, Any], scale: str, default: Scale, resolver: Resolver
+) -> tuple[Study, list[str]]:
+    figures, tables = text.get("figures", {}), text.get("tables", {})
+    _check_drawn(figures, tables, text["experiments"])
+    full = {
+        key: _full_experiment(key, block, text, scale, default)
+        for key, block in text["experiments"].items()
+    }
+    every_cell = [cell for experiment in full.values() for cell in experiment.cells]
+    check_overrides(text.get("overrides", []), every_cell)
     shown: dict[str, list[tuple[str, ...]]] = {key: [] for key in full}
     for drawn, spec in (figures | tables).items():
         key = spec["experiment"]
-        shown[key] += facets(spec, full[key].axes, full[key].cells, f"{file}: {drawn}", name)
+        with located(drawn):
+            shown[key] += facets(spec, full[key].axes, full[key].cells, name)
     tables = {
         drawn: with_sizes(spec, full[spec["experiment"]].cells, resolver.datasets)
         for drawn, spec in tables.items()
     }
-    with located(file):
-        experiments, notes = _experiments(name, full, shown, scale, resolver)
+    experiments, notes = _experiments(name, full, shown, scale, resolver)
     titles = text.get("titles", {})
-    check_titles(titles, [experiment.axes for experiment in full.values()], file)
+    check_titles(titles, [experiment.axes for experiment in full.values()])
     study = Study(
         name=name,
         title=text["title"],
@@ -71,7 +77,7 @@ def expand_study(
         figures=figures,
         tables=tables,
         titles=titles,
-        claims=_claims(name, text.get("claims", {}), full, file),
+        claims=_claims(name, text.get("claims", {}), full),
     )
     return study, notes
 
@@ -153,14 +159,14 @@ def _planned(
 
 
 def _claims(
-    study: str, specs: Mapping[str, Values], full: Mapping[str, FullExperiment], file: Path
+    study: str, specs: Mapping[str, Values], full: Mapping[str, FullExperiment]
 ) -> dict[str, Values]:
     """The claims with their comparisons, and the share of the rounds that each experiment keeps."""
     matrix = Matrix()
     for key, experiment in full.items():
         matrix.add(key, experiment.axes, experiment.cells)
     shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
-    return claims.resolve(specs, matrix, shares, study, str(file))
+    return claims.resolve(specs, matrix, shares, study)
 
 
 def _described(entry: Values) -> str:

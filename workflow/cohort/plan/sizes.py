@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.core.errors import UserError
 from cohort.metrics.paper import paper_file, read_paper
 from cohort.models import MODELS
 from cohort.plan.axes import Values
@@ -35,12 +34,8 @@ def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]
     return list(found.values())
 
 
-def check_sizes(spec: Mapping[str, Any], where: str, study: str) -> None:
+def check_sizes(spec: Mapping[str, Any], study: str) -> None:
     """Raise UserError if the table names an item that the paper's values do not hold."""
     file = paper_file(study, spec)
-    if file is None:
-        return
-    try:
+    if file is not None:
         read_paper(file, spec["paper"], "")
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
