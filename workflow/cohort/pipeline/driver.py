@@ -10,20 +10,25 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import cohort
 from cohort.cell.planned import freeze, options_of
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable, write_text
-from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, state_folder
+from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
+from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
-from cohort.pipeline.preview import draw_partial, partial_layout
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.status import failures
 from cohort.plan import Plan
 from cohort.records.record import is_valid
 from cohort.training.job.lease import FINISHED, publish
+
+if TYPE_CHECKING:
+    from cohort.pipeline import preview
+else:  # it imports pandas and matplotlib, which only a failed workflow needs
+    preview = lazy("cohort.pipeline.preview")
 
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
 PING_SECONDS = 15
@@ -88,7 +93,7 @@ class Driver:
         if self.plan is None:
             return
         remove_finished_states(self.plan)
-        shutil.rmtree(partial_layout(self.plan).folder, ignore_errors=True)
+        shutil.rmtree(Layout(self.plan.scale, partial=True).folder, ignore_errors=True)
 
     def on_error(self) -> None:
         """Restore records that Snakemake deleted, report failed cells, draw what exists."""
@@ -99,7 +104,7 @@ class Driver:
         for failed in failures(self.plan.cells.values()):
             print(failed, file=sys.stderr)
         for name in self.plan.studies:
-            report = draw_partial(self.plan, name)
+            report = preview.draw_partial(self.plan, name)
             print(f"drawn from the records that exist: {report}", file=sys.stderr)
 
 

@@ -35,14 +35,9 @@ else:
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 
-def partial_layout(plan: Plan) -> Layout:
-    """The layout of the previews."""
-    return Layout(plan.scale, partial=True)
-
-
 def draw_partial(plan: Plan, name: str) -> Path:
     """Draw a study from what exists, unfinished cells included; return the path of its report."""
-    study, layout = plan.study(name), partial_layout(plan)
+    study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         content = experiment_plan(plan, name, experiment)
         write_text(experiment_file(content), json.dumps(content), sync=False)
