@@ -140,9 +140,9 @@ def test_rules_define_no_functions():
     ],
 )
 def test_planning_and_the_driver_import_no_heavy_package(imported: str, allowed: str):
-    heavy = set(
-        ["torch", "pandas", "matplotlib", "seaborn", "sklearn", "scipy", "h5py", "pyarrow"]
-    ) - {allowed}
+    heavy = {"torch", "pandas", "matplotlib", "seaborn", "sklearn", "scipy", "h5py", "pyarrow"} - {
+        allowed
+    }
     code = f"import {imported}, sys; sys.exit(str({heavy} & set(sys.modules) or ''))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "workflow", capture_output=True, text=True
