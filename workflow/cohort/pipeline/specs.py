@@ -127,5 +127,5 @@ def _entry(study: Study, name: str, spec: Spec, layout: Layout) -> Spec:
 
 
 def _present(spec: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Those of these keys that a spec has."""
+    """The entries of a spec under these keys, without keys that it lacks."""
     return {key: spec[key] for key in keys if key in spec}

@@ -33,7 +33,7 @@ class Procedure(Named):
     """How a run goes: what happens in a round, and which settings that takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What it records of its own, by the recorded name."""
+    """The metrics that this procedure records itself, by recorded name."""
     round_name: ClassVar[str] = "Round"  # what figures call a round
     validates_every_round: ClassVar[bool] = False  # not only when the test set is evaluated
     trainers: ClassVar[tuple[str, ...]] = ("serial",)  # those that can do its local work

@@ -21,7 +21,7 @@ class Schedule(Named):
     """Whether it follows the validation loss."""
 
     def scaled(self, share: float) -> Schedule:
-        """The same schedule for a run with this share of the epochs."""
+        """This schedule shrunk to a run that has only this share of the epochs."""
         return self
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:

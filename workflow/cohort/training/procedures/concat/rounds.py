@@ -79,7 +79,7 @@ class ConcatRounds(Rounds):
         return replace(state, weights=weights, selector=selector)
 
     def choose(self, state: RunState, round: int, ledger: Ledger) -> np.ndarray:
-        """Those of the cohort that have samples."""
+        """Choose the cohort and return its clients that hold samples."""
         task, candidates = self.task, np.arange(self.task.settings.clients)
         rng = generator(task.settings.seed, "selection", round=round)
         view = view_of(task, state.reports)

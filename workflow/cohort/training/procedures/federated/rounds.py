@@ -124,11 +124,11 @@ class FederatedRounds(Rounds):
     def train(
         self, state: RunState, asked: Asked, pool: Pool, round: int, ledger: Ledger
     ) -> Updates:
-        """The updates of those who answer."""
+        """Train the clients that respond and return their updates."""
         works = self.local_work(state, asked, pool, round)
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor.next_work())
-        if pool.probes is not None:  # whom the probe left no steps has the probe's loss
+        if pool.probes is not None:  # a client whose probe was all its work keeps the probe's loss
             rows = [pool.probes.clients.index(client) for client in updates.clients]
             went_on = (updates.steps > 0).to(updates.losses.device)
             losses = updates.losses.where(went_on, pool.probes.losses[rows])
@@ -234,7 +234,7 @@ class FederatedRounds(Rounds):
         )
 
     def _efforts(self, round: int) -> list[int]:
-        """How many epochs (or steps) of J each client manages."""
+        """How many epochs (or steps) of J each client completes."""
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         most = local_work(settings.J)[0]
