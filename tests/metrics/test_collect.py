@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.metrics.collect import collect
+from cohort.metrics.collect import collect, from_record
 from cohort.metrics.summary import label_columns, read_metric
 from cohort.records.history import History
 from cohort.records.record import Record, write
 
 
-def record(counts: np.ndarray) -> Record:
+def record(counts: np.ndarray, status: str = "done") -> Record:
     clients, sizes = len(counts), counts.sum(axis=1)
     settings = {"clients": clients, "rounds": 1}
     provenance = {
@@ -29,7 +30,7 @@ def record(counts: np.ndarray) -> Record:
     header = {
         "format": 1,
         "digest": "k0123456789ab",
-        "status": "done",
+        "status": status,
         "settings": settings,
         "science": {},
         "weights_sha256": "0" * 64,
@@ -81,3 +82,20 @@ def test_hundred_clients_of_hundred_classes_make_a_small_file(tmp_path: Path):
     """10,000 rows."""
     file = collected(tmp_path, np.random.default_rng(0).integers(0, 10, (100, 100)))
     assert file.stat().st_size < 60_000
+
+
+def test_a_diverged_model_has_no_accuracy(tmp_path: Path):
+    """Early versions evaluated it: class 0, 50 %, at the end of a run that was at 60 % before."""
+    made = record(np.array([[3, 0], [1, 1]]), "diverged")
+    made.header["settings"]["rounds"] = 3
+    history = History(cohorts=[np.array([0]), np.array([1])])
+    for round, (accuracy, train_loss) in enumerate([(0.6, 1.5), (0.5, 9.5)], start=1):
+        history.add(round, test_accuracy=accuracy, train_loss=train_loss)
+    classes = {"tested": np.array([2, 2]), "right": np.array([2, 0])}
+    write(tmp_path / "r.h5", replace(made, history=history, classes=classes))
+    result = from_record(tmp_path / "r.h5")
+    assert result.status == "diverged"
+    values = result.values.groupby("metric")["value"].apply(list)
+    assert values["test_accuracy"] == [0.6] and values["train_loss"] == [1.5, 9.5]
+    assert not {"accuracy", "loss", "class_accuracy"} & set(values.index)
+    assert values["majority_accuracy"] == [0.5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +56,19 @@ def test_loss_and_accuracy_by_hand(indices: list[int]):
     expected = by_hand(CLIENTS[0], indices)
     assert loss == pytest.approx(expected[0], rel=1e-12)
     assert accuracy == expected[1]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
+    """Even where its outputs are finite for these samples: the weight meets an input of 0."""
+    samples = replace(SAMPLES, values=SAMPLES.values.clone())
+    samples.values[:, 0] = 0
+    weights = CLIENTS[0] | {"weight": CLIENTS[0]["weight"].clone()}
+    weights["weight"][2, 0] = bad
+    indices = torch.arange(23)
+    assert all(map(math.isnan, evaluate(linear(), weights, samples, indices)))
+    tested, right = right_by_class(linear(), weights, samples, indices, 4)
+    assert tested.tolist() == np.bincount(LABELS).tolist() and right.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])

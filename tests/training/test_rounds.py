@@ -72,14 +72,15 @@ def test_local_models_are_dropped_after_a_round():
 
 @pytest.mark.parametrize("procedure", ["federated", "centralized", "concat-2"])
 def test_divergence_ends_the_run(procedure: str):
-    """The weights overflow in round 1. That round is evaluated although it is not its turn."""
+    """The weights overflow before round 3. That they are no model shows in no accuracy: the argmax
+    of NaN is class 0, which some samples have."""
     sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
-    settings = {"lr": 1e300, "J": "J5", "weight_decay": 0.9, "evaluate_every": 3}
+    settings = {"lr": 1e300, "J": "J5", "weight_decay": 0.9, "evaluate_every": 1}
     task = small_task(sizes=sizes, rounds=6, procedure=procedure, **settings)
     found = states(task)
     assert [state.diverged for state in found] == [False] * (len(found) - 1) + [True]
     assert found[-1].round == len(found) < 3
-    assert rounds_of(found[-1], "test_accuracy") == [len(found)]
+    assert rounds_of(found[-1], "test_accuracy") == list(range(1, len(found)))
     assert len(found[-1].history.cohorts) == len(found)
 
 
@@ -115,11 +116,10 @@ def test_every_evaluator_is_tested():
 
 
 def test_evaluators_without_a_plan_never_evaluate():
-    """Not even in the last round, nor after divergence."""
-    for lr in (0.1, 1e300):
-        state = run(evaluated_task(lr=lr, J="J5", weight_decay=0.9))
-        assert not [name for name in state.history.metrics if name.startswith(("local", "holdout"))]
-        assert state.history.metrics["test_loss"]
+    """Not even in the last round."""
+    state = run(evaluated_task())
+    assert not [name for name in state.history.metrics if name.startswith(("local", "holdout"))]
+    assert state.history.metrics["test_loss"]
 
 
 @pytest.mark.parametrize("procedure", ["centralized", "concat-2"])

@@ -15,6 +15,12 @@ from cohort.core.files import replacing
 from cohort.metrics.derived import of_classes, of_clients, of_labels, of_run
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
+from cohort.training.evaluators import EVALUATORS
+
+OF_MODEL = {"loss", "accuracy", "class_accuracy"}.union(
+    *(kind.metrics for kind in EVALUATORS.values())
+)
+"""The metrics of a model, not of its training."""
 
 EMPTY = pd.DataFrame(
     {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
@@ -64,7 +70,11 @@ def collect(
 
 
 def from_record(path: str | Path) -> Result:
-    """Read the metrics of a finished cell from its record."""
+    """Read the metrics of a finished cell from its record.
+
+    The weights with which a run diverged are no model, and what early versions measured of them is
+    left out.
+    """
     record = read(path)
     counts = record.clients["label_counts"]
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(
@@ -82,8 +92,11 @@ def from_record(path: str | Path) -> Result:
         _rows(name, "round", [len(record.history.cohorts)], [value])
         for name, value in facts.items()
     ]
-    rows = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
-    return Result(record.header["status"], pd.concat(rows, ignore_index=True))
+    parts = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
+    rows, status = pd.concat(parts, ignore_index=True), record.header["status"]
+    if status == "diverged":
+        rows = _without_last_model(rows, len(record.history.cohorts))
+    return Result(status, rows)
 
 
 def by_round(history: History) -> pd.DataFrame:
@@ -93,6 +106,12 @@ def by_round(history: History) -> pd.DataFrame:
         _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
     ]
     return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
+
+
+def _without_last_model(rows: pd.DataFrame, end: int) -> pd.DataFrame:
+    """The rows without what was measured of the model after the last round."""
+    of_last = rows["round"].isna() | (rows["round"] == end)
+    return rows[~(of_last & rows["metric"].isin(OF_MODEL))]
 
 
 def _label_counts(counts: np.ndarray) -> pd.DataFrame:

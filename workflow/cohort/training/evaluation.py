@@ -29,7 +29,7 @@ class Evaluation(NamedTuple):
     loss: float
     accuracy: float
     calibration_error: float
-    classes_named: int
+    classes_named: float
 
     def metrics(self, split: str) -> dict[str, float]:
         """The metrics by recorded name: `test_loss` and so on for the split `test`."""
@@ -43,7 +43,10 @@ def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Evaluation:
-    """Evaluate a model on the samples with these indices; without any, its metrics are NaN."""
+    """Evaluate a model on the samples with these indices. Without samples, or if a weight is not
+    finite, its metrics are NaN."""
+    if not all_finite(weights):  # the argmax of NaN is class 0, which would score
+        return Evaluation(math.nan, math.nan, math.nan, math.nan)
     model.load_state_dict(weights)
     model.eval()
     loss, correct = 0.0, 0
@@ -68,11 +71,12 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
 def right_by_class(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int
 ) -> tuple[Tensor, Tensor]:
-    """The number of samples of each class, and of those that a model classifies correctly."""
+    """The number of samples of each class, and of those that a model classifies correctly: none if
+    a weight is not finite."""
     model.load_state_dict(weights)
     model.eval()
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
-    for chunk in chunks(samples, indices):
+    for chunk in chunks(samples, indices) if all_finite(weights) else ():
         targets = samples.labels[chunk]
         hits = outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets
         correct += targets[hits].bincount(minlength=classes)

@@ -108,12 +108,13 @@ class Curves(Averaging):
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
+            # Aggregated here: seaborn does it point by point, 5 s for 12 curves of 400 rounds.
+            values = part.groupby("round")["value"].agg(["mean", "std"]).reset_index()
             seaborn.lineplot(
-                part,
+                values,
                 x="round",
-                y="value",
-                errorbar="sd" if self.band == "sd" else None,
-                err_kws=BAND,
+                y="mean",
+                estimator=None,
                 color=color,
                 linestyle=linestyle,
                 marker="o" if len(counts) <= FEW_POINTS else None,
@@ -121,6 +122,9 @@ class Curves(Averaging):
                 markeredgecolor=color,
                 ax=axes,
             )
+            if self.band == "sd":
+                low, high = values["mean"] - values["std"], values["mean"] + values["std"]
+                axes.fill_between(values["round"], low, high, color=color, **BAND)
         # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()

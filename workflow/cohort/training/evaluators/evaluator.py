@@ -37,11 +37,11 @@ class Evaluator(Component):
 
     def is_due(self, task: Task, state: RunState) -> bool:
         """Whether to evaluate after the round of `state`: as planned, and always after the last
-        round, also if the run diverged."""
+        round, but never a diverged run, whose weights are no model any more."""
         plan, last = self.plan(task.settings), task.settings.rounds
-        if not plan or not self.applies(task):
+        if state.diverged or not plan or not self.applies(task):
             return False
-        return is_evaluated(plan, state.round) or state.round == last or state.diverged
+        return is_evaluated(plan, state.round) or state.round == last
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
