@@ -35,6 +35,11 @@ class Component:
     """Version of the results. Bump it when they change: the cells that use the component, and only
     those, are then trained again."""
 
+    def version(self) -> int:
+        """The version of the results with these parameters, for a change that concerns only some of
+        them."""
+        return self.science
+
 
 C = TypeVar("C", bound=Component)
 

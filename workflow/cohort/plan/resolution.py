@@ -139,13 +139,11 @@ class Resolver:
                     spec[parameter] = value
             with located(f"strategy {name}, {part}"):
                 self._check_part(spec, part)
-            component = components[spec["name"]]
-            short = {"name": spec["name"]} | canonical(component, spec)
+            short = {"name": spec["name"]} | canonical(components[spec["name"]], spec)
+            component = build(components, short)
             strategy.short[part] = short
-            strategy.parts[part] = {"name": spec["name"]} | dataclasses.asdict(
-                build(components, short)
-            )
-            strategy.science[f"{part}:{spec['name']}"] = component.science
+            strategy.parts[part] = {"name": spec["name"]} | dataclasses.asdict(component)
+            strategy.science[f"{part}:{spec['name']}"] = component.version()
         return strategy
 
     def _data(self, dataset: str) -> Planned:

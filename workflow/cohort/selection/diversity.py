@@ -16,10 +16,11 @@ ROUNDING = 1e-12  # nats: a divergence below is rounding between equal distribut
 @dataclass(frozen=True, kw_only=True)
 class Diversity(Selector):
     """Draws the cohort with probabilities that follow a fixed score of each client: how diverse its
-    own labels are, and the mean distance of its label distribution to those of all clients.
+    own labels are, and how far its label distribution is from those of the other clients.
 
-    The paper names the Jensen-Shannon divergence; its code computes the distance, the square root
-    of the divergence.
+    The paper means by the latter the mean Jensen-Shannon divergence to all other clients. Its code
+    computes the distance, the square root of the divergence, averages it over all clients, the
+    client itself included, and divides it by the largest mean.
     """
 
     name: ClassVar[str] = "diversity"
@@ -40,6 +41,9 @@ class Diversity(Selector):
         "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
     )
 
+    def version(self) -> int:
+        return 2 if self.measure == "divergence" else 1
+
     def begin(self, view: View, rng: np.random.Generator) -> State:
         assert view.label_counts is not None
         scores = self.scores(view.label_counts)
@@ -58,10 +62,15 @@ class Diversity(Selector):
         own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
             shares(label_counts)
         ) / np.log(classes)
-        distance = mean_distance(shares(label_counts), self.measure)
-        return self.alpha * own + (1 - self.alpha) * distance / max(
-            distance.max(), np.finfo(float).tiny
-        )
+        return self.alpha * own + (1 - self.alpha) * self._apart(shares(label_counts))
+
+    def _apart(self, mixes: np.ndarray) -> np.ndarray:
+        """How far each client's label distribution is from the others'."""
+        divergences = js_divergences(mixes)
+        if self.measure == "divergence":
+            return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
+        distances = np.sqrt(divergences).mean(axis=1)
+        return distances / max(distances.max(), np.finfo(float).tiny)
 
 
 def shares(counts: np.ndarray) -> np.ndarray:
@@ -69,15 +78,13 @@ def shares(counts: np.ndarray) -> np.ndarray:
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
-def mean_distance(mixes: np.ndarray, measure: str) -> np.ndarray:
-    """The mean Jensen-Shannon distance (or divergence) of each row to all rows, itself included."""
+def js_divergences(mixes: np.ndarray) -> np.ndarray:
+    """The Jensen-Shannon divergence of each row to each row, in nats."""
     entropies = entropy(mixes)
-    means = np.empty(len(mixes))
-    for row, mix in enumerate(mixes):
-        divergence = entropy((mix + mixes) / 2) - (entropies[row] + entropies) / 2
-        divergence[divergence < ROUNDING] = 0
-        means[row] = (np.sqrt(divergence) if measure == "distance" else divergence).mean()
-    return means
+    found = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+    found -= (entropies[:, np.newaxis] + entropies) / 2
+    found[found < ROUNDING] = 0
+    return found
 
 
 def entropy(mixes: np.ndarray) -> np.ndarray:
