@@ -87,7 +87,7 @@ def test_scaffold_by_hand():
     [-1, -1] in one step: client 0's becomes c_0 - c + distance / lr = [1, 0] - [1/4, 1/2] + [2, 2].
     """
     rule, start = Scaffold(), {"w": torch.ones(2, dtype=torch.float64)}
-    memory = rule.begin(start)
+    memory = rule.begin(start, redraw=dict)
     assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
     merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
     assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
@@ -107,6 +107,37 @@ def test_scaffold_by_hand():
     assert second["w/1"].tolist() == [0 - 0.25 + 2, 2 - 0.5 + 2]
     changes = np.array([[1.75, 1.5], [1.75, 1.5]])
     np.testing.assert_allclose(second["w/all"], np.array([0.25, 0.5]) + changes.sum(axis=0) / 4)
+
+
+def test_scaffold_from_a_random_start_by_hand():
+    """As above, but all variates begin at [4, -1]. The first two become [1, 0] and [0, 2] all the
+    same; the server's moves by a quarter of [1, 0] - [4, -1] and of [0, 2] - [4, -1], to [9/4, 0],
+    away from those of clients 2 and 3, which were not chosen."""
+    rule, start = Scaffold(start="random"), {"w": torch.ones(2, dtype=torch.float64)}
+    drawn = {"w": torch.tensor([4.0, -1.0], dtype=torch.float64)}
+    memory = rule.begin(start, redraw=lambda: drawn)
+    assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
+    merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
+    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
+        "w/all": [2.25, 0],
+        "w/start": [4, -1],
+        "w/0": [1, 0],
+        "w/1": [0, 2],
+    }
+    assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-2.25, 2]
+    assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
+
+
+def test_the_start_of_scaffold_matters_only_to_cohorts():
+    """After a round of all clients no variate holds anything of its start."""
+    settings = {"J": "J3", "rounds": 4, "lr": 0.2, "momentum": 0.5}
+    for cohort in (4, 2):
+        zero, random = (
+            state_after(Scaffold(start=start), cohort=cohort, **settings)
+            for start in ("zero", "random")
+        )
+        apart = [(zero.weights[name] - random.weights[name]).abs().max() for name in zero.weights]
+        assert max(apart) < 1e-12 if cohort == 4 else max(apart) > 1e-3
 
 
 def test_scaffold_reach_estimates_the_gradient_despite_momentum():
@@ -131,6 +162,18 @@ def test_scaffold_reach_estimates_the_gradient_despite_momentum():
         .memory["w/0"]
     )
     assert (wrong / gradient > 2).all()
+
+
+def test_the_random_start_is_another_network_of_the_same_model():
+    task = small_task(server=Scaffold(start="random"))
+    first, drawn = task.initial_weights(), task.redrawn_weights()
+    assert drawn.keys() == first.keys()
+    for name, tensor in drawn.items():
+        assert tensor.shape == first[name].shape and tensor.dtype == first[name].dtype
+        assert not torch.equal(tensor, first[name])
+    assert all(torch.equal(drawn[name], again) for name, again in task.redrawn_weights().items())
+    other = small_task(seed=1).redrawn_weights()
+    assert not any(torch.equal(drawn[name], tensor) for name, tensor in other.items())
 
 
 @pytest.mark.parametrize("estimate", ["steps", "reach"])

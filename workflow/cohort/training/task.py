@@ -67,6 +67,19 @@ class Task:
         """A copy of the initial weights, which are the same for all strategies on one seed."""
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
+    def trainable(self, weights: Weights) -> Weights:
+        """The weights that are trained, without the statistics of normalization layers."""
+        return {name: weights[name] for name, _ in self.model.named_parameters()}
+
+    def redrawn_weights(self) -> Weights:
+        """The trainable weights of another random network of the same model."""
+        shape = tuple(self.train_samples.values.shape[1:])
+        model = _new_model(self.settings, shape, self.classes, "other weights")
+        like = self.trainable(self.initial_weights())
+        return {
+            name: parameter.detach().to(like[name]) for name, parameter in model.named_parameters()
+        }
+
 
 def load_task(planned: Planned, device: torch.device) -> Task:
     """Load the data, shards, model and components of a planned cell."""
@@ -81,9 +94,8 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         labels[used], scaled_count(settings.reserve, settings.samples), "reserve"
     )
     classes = read_labels(data)[2]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch_seed(settings.seed, "initial weights"))
-        model = MODELS[settings.model]().build(tuple(train_samples.values.shape[1:]), classes)
+    shape = tuple(train_samples.values.shape[1:])
+    model = _new_model(settings, shape, classes, "initial weights")
     # convolutions on a CPU are faster in this layout
     layout = {"memory_format": torch.channels_last}
     model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
@@ -104,3 +116,10 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         validation=torch.from_numpy(dealt.validation).to(device),
         shards=dealt,
     )
+
+
+def _new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:
+    """The model of a cell for samples of a shape, its weights drawn for a purpose."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(torch_seed(settings.seed, purpose))
+        return MODELS[settings.model]().build(shape, classes)

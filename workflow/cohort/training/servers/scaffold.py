@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cohort.core.components import parameter
+from cohort.core.lazy import lazy
 from cohort.training.servers.server import Merged, ServerRule
 
 if TYPE_CHECKING:
-    from cohort.training.updates import Updates, Weights
+    import torch
 
-ALL = (
-    "all"  # the server's control variate is stored as `{weight}/all`, client 17's as `{weight}/17`
-)
+    from cohort.training.updates import Updates, Weights
+else:
+    torch = lazy("torch")
+
+# The server's control variate is stored as `{weight}/all`, client 17's as `{weight}/17`, and that of
+# clients that were never chosen, unless it is zero, as `{weight}/start`.
+ALL, START = "all", "start"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaffold(ServerRule):
     """A client's control variate estimates its gradient, the server's is the mean of all clients'.
     After each SGD step a client adds the learning rate times its own variate minus the server's.
-    Control variates begin at zero, and one is sent along with every model.
+    One control variate is sent along with every model.
+
+    Control variates begin at zero. In NIID-Bench's code they all begin at the weights of one random
+    network (`start: random`): that changes nothing while all clients take part, but with a cohort,
+    the server's moves away from those of clients that were not chosen yet.
 
     The estimate is the client's update per step (the paper's option II, as in NIID-Bench). With
     momentum 0.9 updates, and so estimates, are up to ten times too long; `estimate: reach` divides
@@ -34,22 +44,27 @@ class Scaffold(ServerRule):
         "steps",
         help="divide a client's update by its steps, or by those that momentum makes of them",
     )
+    start: Literal["zero", "random"] = parameter(
+        "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"
+    )
 
-    def begin(self, weights: Weights) -> Weights:
-        return {f"{name}/{ALL}": tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        if self.start == "zero":
+            return {f"{name}/{ALL}": torch.zeros_like(tensor) for name, tensor in weights.items()}
+        drawn = redraw()
+        return {f"{name}/{key}": tensor for key in (ALL, START) for name, tensor in drawn.items()}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
-        names = [name.removesuffix(f"/{client}") for name in memory if name.endswith(f"/{client}")]
-        if not names:  # the client was never chosen, so its own variate is still zero
-            return {
-                name.removesuffix(f"/{ALL}"): -tensor
-                for name, tensor in memory.items()
-                if name.endswith(f"/{ALL}")
-            }
-        return {name: memory[f"{name}/{client}"] - memory[f"{name}/{ALL}"] for name in names}
+        found = {}
+        for key in memory:
+            name, _, whose = key.rpartition("/")
+            if whose == ALL:
+                own = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
+                found[name] = -memory[key] if own is None else own - memory[key]
+        return found
 
     def models_held(self, clients: int) -> int:
-        return clients + 1
+        return clients + (1 if self.start == "zero" else 2)
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -40,8 +40,9 @@ class ServerRule(Component):
     copies: ClassVar[int] = 1
     """How many copies of the model's size the server and a client send each other."""
 
-    def begin(self, weights: Weights) -> Weights:
-        """The memory before the first round."""
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        """The memory before the first round. `redraw` draws the weights of another random network
+        of the same model."""
         return {}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:

@@ -64,7 +64,7 @@ class FederatedRounds(Rounds):
         weights, reports = self.task.initial_weights(), self.needs.once()
         rng = generator(self.task.settings.seed, "selection")
         view = view_of(self.task, reports)
-        memory = self.server.begin(trainable(self.task, weights))
+        memory = self.server.begin(self.task.trainable(weights), self.task.redrawn_weights)
         return RunState(weights, memory, self.selector.begin(view, rng), reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -93,7 +93,7 @@ class FederatedRounds(Rounds):
         if not isinstance(self.selector, Probing):
             return Pool(clients, replace(view, reports=reports), has_model=True)
         probes = self._probe(state, clients, round, self.selector.batches, ledger)
-        before = trainable(self.task, state.weights)
+        before = self.task.trainable(state.weights)
         norms = probes.only(before).distances(before).cpu().numpy()
         ledger.probe = clients, norms
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(clients))
@@ -188,7 +188,7 @@ class FederatedRounds(Rounds):
             ledger.measured(updates_used=len(kept))
         if not len(kept):
             return state.weights, state.server
-        heard, before = updates.of_rows(kept.tolist()), trainable(self.task, state.weights)
+        heard, before = updates.of_rows(kept.tolist()), self.task.trainable(state.weights)
         statistics = heard.only(state.weights.keys() - before.keys()).mean(heard.shares())
         heard = heard.only(before)
         ledger.measured(
@@ -246,11 +246,6 @@ class FederatedRounds(Rounds):
     def _model_bytes(self, state: RunState) -> int:
         """The size in bytes of one transfer of the model, in either direction."""
         return self.server.copies * size_in_bytes(state.weights)
-
-
-def trainable(task: Task, weights: Weights) -> Weights:
-    """The weights that are trained, without the statistics of normalization layers."""
-    return {name: weights[name] for name, _ in task.model.named_parameters()}
 
 
 def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
