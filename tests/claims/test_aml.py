@@ -53,19 +53,20 @@ def word(holds: object) -> str:
 
 
 def test_schedules(verdicts: dict[str, str]) -> None:
-    for item, best, name, close, within in (
-        ("Fig1", "onecycle", "onecycle_best", "schedulers_close", 0.055),
+    for item, best, name, close, (beyond, within) in (
+        ("Fig1", "onecycle", "onecycle_best", "schedulers_close", (0.04, 0.06)),
         (
             "Fig2",
             "plateau-patience3",
             "plateau_best_shakespeare",
             "schedulers_close_shakespeare",
-            0.015,
+            (0.005, 0.015),
         ),
     ):
         last, highest = (single(item, at).set_index("schedule")["value"] for at in ("last", "max"))
         assert verdicts[name] == word(last.idxmax() == best) == "held"
-        assert verdicts[close] == word(highest.max() - highest.min() <= within)
+        assert verdicts[close] == word(beyond <= highest.max() - highest.min() <= within)
+    assert verdicts["schedulers_close"] == "not held"  # 3.4 points are not "around 5"
 
 
 def test_participation(verdicts: dict[str, str]) -> None:

@@ -135,6 +135,20 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
     ).axes[0].get_xlabel() == ("Classes, highest first")
 
 
+def test_clients_beside_classes(tmp_path: Path) -> None:
+    """Each metric over what it is of, on axes of its own."""
+    tables = [
+        table(of("fedavg"), "selected", "client"),
+        table(BY_CLASS, "class_accuracy", "label"),
+    ]
+    changes = {"order": "number", "also": ["class_accuracy"]}
+    left, right = drawn(tmp_path, pd.concat(tables, ignore_index=True), **changes).axes
+    assert heights(left) == [(0, 5), (1, 2), (2, 9)]
+    assert heights(right) == [(0, pytest.approx(75)), (1, pytest.approx(50))]
+    assert [left.get_xlabel(), right.get_xlabel()] == ["Client", "Class"]
+    assert left.get_xlim() != right.get_xlim()
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -147,7 +161,10 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
             "bars over x: client cannot show class_accuracy; choose one of size, ",
         ),
         ({"x": "J", "metric": "class_accuracy"}, "bars over x: J cannot show class_accuracy"),
-        ({"x": "class", "metric": "class_accuracy", "also": "test_loss"}, "leave out also"),
+        (
+            {"x": "class", "metric": "class_accuracy", "also": ["test_loss"]},
+            "cannot show test_loss too",
+        ),
         ({"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
         (
             {"x": "J", "metric": "test_loss", "order": "number"},

@@ -151,7 +151,7 @@ def test_rank_correlation_by_hand(first: list[float], second: list[float], text:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"metric": "size", "x": "size"}, {"metric": "size", "x": "loss", "also": "test_loss"}],
+    [{"metric": "size", "x": "size"}, {"metric": "size", "x": "loss", "also": ["test_loss"]}],
 )
 def test_fields_that_contradict_each_other(fields: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"choose another x|leave out also"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 
 from cohort.core.files import write_text
 from cohort.metrics.collect import collect, from_record
-from cohort.metrics.summary import label_columns, read_metric
+from cohort.metrics.summary import label_columns, read_metric, runs_behind, value_per_cell
 from cohort.records.history import History
 from cohort.records.record import Record, write
 
@@ -99,3 +100,19 @@ def test_a_diverged_model_has_no_accuracy(tmp_path: Path):
     assert values["test_accuracy"] == [0.6] and values["train_loss"] == [1.5, 9.5]
     assert not {"accuracy", "loss", "class_accuracy"} & set(values.index)
     assert values["majority_accuracy"] == [0.5]
+
+
+def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
+    write(tmp_path / "r.h5", record(np.array([[3, 0], [1, 1]])))
+    cells = [
+        {"path": str(tmp_path / "r.h5"), "digest": "k0123456789ab", "labels": {"panel": panel}}
+        for panel in ("left", "right")
+    ]
+    write_text(
+        tmp_path / "plan.json", json.dumps({"study": "s", "experiment": "e", "cells": cells})
+    )
+    collect(tmp_path / "plan.json", tmp_path / "m.parquet")
+    metrics = read_metric(tmp_path / "m.parquet", "test_accuracy")
+    values = value_per_cell(metrics, "test_accuracy", "last")
+    assert values[["panel", "value"]].to_numpy().tolist() == [["left", 0.5], ["right", 0.5]]
+    assert runs_behind(metrics).phrase == "1 run"

@@ -46,10 +46,11 @@ class Claim(Component):
         """Raise UserError when the fields contradict each other."""
 
     def resolved(self, matrix: Matrix) -> list[Comparison]:
-        """The claim's comparisons, each point with its metric and its `at` filled in."""
+        """The claim's comparisons, each point with its metric, `at` and seeds filled in."""
 
         def filled(point: Point) -> Point:
-            return replace(point, metric=point.metric or self.metric, at=point.at or self.at)
+            metric, at = point.metric or self.metric, point.at or self.at
+            return replace(point, metric=metric, at=at, seeds=matrix.seeds(point))
 
         return [
             replace(one, points=list(map(filled, one.points))) for one in self.comparisons(matrix)

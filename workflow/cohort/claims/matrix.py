@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,8 @@ Given = Mapping[str, Any]
 class Point:
     """Cells that differ in their seed only; `called` are the labels that name the point.
 
-    `metric` and `at` say what is compared; where empty, the claim's own apply.
+    `metric` and `at` say what is compared; where empty, the claim's own apply. `seeds` is their
+    number at full scale.
     """
 
     experiment: str
@@ -25,6 +27,7 @@ class Point:
     called: list[str]
     metric: str = ""
     at: int | str = ""
+    seeds: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Matrix:
         self._axes: dict[str, dict[str, list[str]]] = {}
         self._cells: dict[str, list[Labels]] = {}
         self._rounds: dict[tuple[str, ...], int] = {}
+        self._seeds: Counter[tuple[str, ...]] = Counter()
 
     def add(
         self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
@@ -56,11 +60,16 @@ class Matrix:
             key = tuple(labels.values())
             found[key] = labels
             self._rounds[experiment, *key] = cell.get("rounds", 0)
+            self._seeds[experiment, *key] += 1
         self._cells[experiment] = list(found.values())
 
     def rounds(self, point: Point) -> int:
         """The number of rounds of a point's cells."""
         return self._rounds[point.experiment, *point.labels.values()]
+
+    def seeds(self, point: Point) -> int:
+        """The number of a point's cells."""
+        return self._seeds[point.experiment, *point.labels.values()]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """Ordered sweeps over the label `along`, one for each combination of the other labels.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from cohort.claims.claim import FIRST, counts_rounds
@@ -28,7 +28,10 @@ ENDED_EARLY = 0.9
 
 @dataclass(frozen=True)
 class Value:
-    """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value."""
+    """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value.
+
+    `planned` counts the runs at full scale; it is 0 if this scale has none of them.
+    """
 
     value: float
     n: int = 0
@@ -47,17 +50,19 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
 
     A diverged run counts with its value from before it diverged, an unfinished run not at all.
     Points whose cells are not planned at this scale, or whose data set is missing, have no value.
+    Seeds that this scale leaves out count as planned: without them the value is not known.
     """
     keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
     found = {
         (name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in keys
     }
-    return [
-        found[point.experiment, point.metric, point.at].get(
-            tuple(sorted(point.labels.items())), Value(NOTHING)
-        )
-        for point in points
-    ]
+    values = []
+    for point in points:
+        labels = tuple(sorted(point.labels.items()))
+        value = found[point.experiment, point.metric, point.at].get(labels, Value(NOTHING))
+        planned = max(value.planned, point.seeds) if value.planned else 0
+        values.append(replace(value, planned=planned))
+    return values
 
 
 def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:

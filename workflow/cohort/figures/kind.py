@@ -31,10 +31,12 @@ class Kind(Component):
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
-    also: str = parameter(
-        "",
-        enum=["", *BY_ROUND],
-        help="a second metric, whose panels are to the right of the first one's",
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": BY_ROUND},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's",
     )
     columns: str | None = parameter(None, help="the label whose values are panels side by side")
     rows: str | None = parameter(None, help="the label whose values are panels one below the other")
@@ -51,9 +53,11 @@ class Kind(Component):
 
     def parts(self) -> list[Kind]:
         """One figure per metric, drawn side by side; `limits` apply to the first only."""
-        if not self.also:
-            return [self]
-        return [self, dataclasses.replace(self, metric=self.also, also="", limits=None)]
+        return [self, *map(self.of_metric, self.also or ())]
+
+    def of_metric(self, metric: str) -> Kind:
+        """The figure of a further metric."""
+        return dataclasses.replace(self, metric=metric, also=None, limits=None)
 
     def panels(self) -> tuple[str, ...]:
         """The labels whose values make the panels."""
@@ -136,11 +140,8 @@ class Averaging(Kind):
     )
     reference_label: str = parameter("", help="what the legend calls that line")
 
-    def parts(self) -> list[Kind]:
-        if not self.also:
-            return [self]
-        other = dataclasses.replace(self, metric=self.also, also="", limits=None, reference=None)
-        return [self, other]
+    def of_metric(self, metric: str) -> Kind:
+        return dataclasses.replace(self, metric=metric, also=None, limits=None, reference=None)
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()

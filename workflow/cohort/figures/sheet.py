@@ -60,7 +60,8 @@ def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> F
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
     panels = arrange(kind, cells, style)
     measured = [part.kind.measure(part.metrics) for part in parts]
-    figure, grids = _make_grids(panels, len(parts), kind.shared_y)
+    same_x = len({part.kind.x_title(style) for part in parts}) == 1
+    figure, grids = _make_grids(panels, len(parts), kind.shared_y, share_x=same_x)
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         titles = _titles(panels, style, panel_width(grid[0, 0]))
         for panel, title in zip(panels, titles, strict=True):
@@ -116,11 +117,11 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
 
 
 def _make_grids(
-    panels: list[Panel], parts: int, shared_y: bool | Literal["row"]
+    panels: list[Panel], parts: int, shared_y: bool | Literal["row"], *, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
     """An empty figure with the panels of each part.
 
-    All panels share their x axis; those of a part share their y axis.
+    All panels share their x axis, or else those of a column; those of a part share their y axis.
     """
     rows = 1 + max(panel.row for panel in panels)
     columns = 1 + max(panel.column for panel in panels)
@@ -130,7 +131,11 @@ def _make_grids(
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     places = figure.subplots(
-        rows, columns * parts, sharex=True, sharey=shared_y if parts == 1 else False, squeeze=False
+        rows,
+        columns * parts,
+        sharex="all" if share_x else "col",
+        sharey=shared_y if parts == 1 else False,
+        squeeze=False,
     )
     grids: list[Grid] = [{} for _ in range(parts)]
     for part, grid in enumerate(grids):

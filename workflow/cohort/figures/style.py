@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
-from cohort.metrics.names import SERIES, Names, text_orders
+from cohort.metrics.names import FREE, Names, text_orders
 
 if TYPE_CHECKING:
     import matplotlib as mpl
@@ -69,7 +69,7 @@ HATCHES = ("", "////", "....", "xxxx")
 MARKERS = ("o", "s", "^", "v")
 STOPPED = (0, (1, 1.2))
 # Labels whose values are names: they get distinct colors, all other labels shades in order.
-NOMINAL = ("strategy", SERIES, "schedule", "dataset", "model")
+NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
 PAPER_GRAY = "#666666"
 UNKNOWN = "#999999"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,16 +42,19 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file.
 
     It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
+    and class. A cell that is shown in several panels is there once for each, under its digest with
+    a number: the digest is what tells runs apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
-    parts = []
+    parts, seen = [], Counter[str]()
     for cell in experiment["cells"]:
+        seen[cell["digest"]] += 1
+        again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or from_record)(cell["path"])
         labels = {
             "study": experiment["study"],
             "experiment": experiment["experiment"],
-            "digest": cell["digest"],
+            "digest": cell["digest"] + again,
             **cell["labels"],
         }
         rows = result.values if len(result.values) else EMPTY

@@ -79,9 +79,10 @@ BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
-SERIES = "series"  # the label that names a curve and is no setting
+SERIES, PANEL = FREE = ("series", "panel")
+"""Labels that a study invents: they name curves and panels and are no settings."""
 LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
-SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", SERIES)
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
 
 @dataclass(frozen=True, kw_only=True)

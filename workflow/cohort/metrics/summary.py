@@ -64,8 +64,9 @@ class Runs:
 
 
 def runs_behind(metrics: DataFrame) -> Runs:
-    """Count the runs in metrics by status; needs the columns digest and status only."""
-    counts = metrics.drop_duplicates("digest")["status"].value_counts()
+    """Count the runs in metrics by status, each once; needs the columns digest and status only."""
+    runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
+    counts = metrics[~runs.duplicated()]["status"].value_counts()
     return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
 
 

@@ -129,9 +129,9 @@ class Stages:
 
 
 def records(plan: Plan, study: str, experiment: str) -> Files:
-    """The records of an experiment."""
+    """The records of an experiment, each once."""
     rows = plan.study(study).experiments[experiment].rows
-    return [plan.cells[row.digest].path for row in rows]
+    return list(dict.fromkeys(plan.cells[row.digest].path for row in rows))
 
 
 def all_drawn(plan: Plan, study: Study) -> Files:

@@ -10,7 +10,7 @@ from typing import Any
 from cohort.claims import Matrix
 from cohort.core.errors import UserError, suggest
 from cohort.core.layout import CLAIMS_TABLE
-from cohort.metrics.names import SERIES
+from cohort.metrics.names import PANEL, SERIES
 from cohort.plan import claims
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_titles, facets
@@ -143,17 +143,17 @@ def _experiments(
 def _planned(
     cells: list[Values], axes: dict[str, list[Any]], choices: ScaleChoices, resolver: Resolver
 ) -> Experiment:
-    rows: dict[str, Row] = {}
+    rows: dict[tuple[str, Any], Row] = {}
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for cell in cells:
         check_required(cell)
         digest = resolver.plan_cell(scaled(settings_of(cell), choices.scale_of(cell)))
         labels = {column: cell.get(column) for column in columns}
-        known = rows.setdefault(digest, Row(labels, digest)).labels.get(SERIES)
+        known = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest)).labels.get(SERIES)
         if known != cell.get(SERIES):
             raise UserError(
                 f"{SERIES} '{known}' and '{cell.get(SERIES)}' name the same run, which can have "
-                "one name only; show it in two experiments"
+                f"one name only; show it in two experiments, or under two values of {PANEL}"
             )
     return Experiment(list(rows.values()), axes)
 

@@ -79,7 +79,7 @@ class Plan:
         return self.studies[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment.
+        """The cells that the config's `only` allows, by study and experiment, each once.
 
         Experiments without such cells are left out. Raise a UserError where `only` names a label or
         value that none of these studies has.
@@ -89,8 +89,8 @@ class Plan:
         found = {}
         for study in studies:
             for name, experiment in study.experiments.items():
-                wanted = [row for row in experiment.rows if is_wanted(row, self._only)]
-                found[study.name, name] = wanted
+                wanted = (row for row in experiment.rows if is_wanted(row, self._only))
+                found[study.name, name] = list({row.digest: row for row in wanted}.values())
         return {key: rows for key, rows in found.items() if rows or not self._only}
 
     def digests(self, *names: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.cell.settings import EVALUATION_PLANS
-from cohort.metrics.names import SERIES
+from cohort.metrics.names import FREE
 from cohort.plan.axes import Values
 from cohort.plan.matching import matches
 from cohort.plan.resolution import NEUTRAL
@@ -51,8 +51,8 @@ def _scaled_interval(every: int | str, share: float) -> int | str:
 
 
 def settings_of(values: Values) -> Values:
-    """A cell's values with every default, without the series, which is a label and no setting."""
-    return NEUTRAL | {key: value for key, value in values.items() if key != SERIES}
+    """A cell's values with every default, without the labels that are no settings."""
+    return NEUTRAL | {key: value for key, value in values.items() if key not in FREE}
 
 
 class ScaleChoices:

@@ -15,7 +15,7 @@ from cohort.core.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import PARSERS
 from cohort.figures import KINDS
-from cohort.metrics.names import SERIES
+from cohort.metrics.names import FREE
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
 from cohort.tables.sizes import Sizes
@@ -76,7 +76,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
         **names,
     }
     settings = _settings(words)
-    labels = settings | {SERIES: NAME}
+    labels = settings | dict.fromkeys(FREE, NAME)
     titles = {key: {"type": "object", "additionalProperties": NAME} for key in labels}
     return {
         "settings": _closed(settings),

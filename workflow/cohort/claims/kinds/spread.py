@@ -15,20 +15,22 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Claim):
-    """The metric varies by at most `within` along a label, for each combination of the others."""
+    """The metric varies by at most `within` along a label, and by at least `beyond`, for each
+    combination of the others."""
 
     name: ClassVar[str] = "spread"
 
     along: str = parameter(help="the label")
     within: float = parameter(minimum=0, help="how far they may lie apart, in the unit as shown")
+    beyond: float = parameter(0.0, minimum=0, help="how far they must lie apart at least")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
         return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
 
     def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the highest value minus the lowest is at most `within`."""
-        return round(max(values) - min(values), 9) <= self.within
+        """Whether the highest value minus the lowest is from `beyond` to `within`."""
+        return self.beyond <= round(max(values) - min(values), 9) <= self.within
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.figures.kind import Averaging
+from cohort.figures.kind import Averaging, Kind
 from cohort.figures.kinds.profile import MANY, PROFILES, draw_profile, placed
 from cohort.figures.style import (
     CROSS,
@@ -56,6 +57,14 @@ class Bars(Averaging):
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     at: At = parameter("last", help=AT_HELP)
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": [*BY_ROUND, *BY_CLIENT, *BY_CLASS]},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's; beside those of "
+        "clients, those of classes, and the other way round",
+    )
     x: str = parameter(help="the label along the x axis, or client, or class")
     order: Literal["value", "number"] = parameter(
         "value", help="the order of clients or classes: the highest value first, or by number"
@@ -73,16 +82,22 @@ class Bars(Averaging):
             raise UserError(
                 f"{where} cannot show {self.metric}; choose one of {', '.join(allowed)}"
             )
-        if self.also and self._is_profile():
-            raise UserError(
-                f"{where} cannot show {self.also} too, which is of a whole run; leave out also"
-            )
+        together = [*BY_CLIENT, *BY_CLASS] if self._is_profile() else BY_ROUND
+        for metric in self.also or ():
+            if metric not in together:
+                raise UserError(
+                    f"{where} cannot show {metric} too; choose among {', '.join(together)}"
+                )
         if self.paper and self._is_profile():
             raise UserError(
                 f"{where} cannot show a paper's values, which are of a whole run; leave paper out"
             )
         if self.order != "value" and not self._is_profile():
             raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
+
+    def of_metric(self, metric: str) -> Kind:
+        other = super().of_metric(metric)
+        return dataclasses.replace(other, x=METRICS[metric].by) if self._is_profile() else other
 
     def shown(self) -> tuple[str, ...]:
         labels = self.facets()

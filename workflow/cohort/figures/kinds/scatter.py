@@ -43,10 +43,7 @@ class Scatter(Kind):
 
     def check(self) -> None:
         if self.also:
-            raise UserError(
-                f"a scatter of clients cannot show {self.also} too, which is of a whole run; "
-                "leave out also"
-            )
+            raise UserError(f"a scatter of clients cannot show {self.also[0]} too; leave out also")
         if self.x == self.metric:
             raise UserError(
                 f"a scatter of {self.metric} against itself says nothing; choose another x"

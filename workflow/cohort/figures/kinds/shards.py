@@ -52,7 +52,7 @@ class Shards(Kind):
     def check(self) -> None:
         if self.also:
             raise UserError(
-                f"shards have no rounds, so they cannot show {self.also} too; leave out also"
+                f"shards have no rounds, so they cannot show {self.also[0]} too; leave out also"
             )
         if self.hue != "strategy":
             raise UserError(
