@@ -18,7 +18,6 @@ from benchmarks.workloads import W1, W2
 from tests.conftest import ROOT
 
 
-@pytest.mark.alone
 def test_a_missing_peer_is_named_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -31,7 +30,6 @@ def test_a_missing_peer_is_named_and_fails(
     assert command.PAGE.read_bytes() == before
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     ("part", "says"),
     [

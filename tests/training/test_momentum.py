@@ -41,7 +41,7 @@ def test_two_rounds_by_hand():
     """Mean update (1 * (4, 0, 8) + 3 * (0, 4, 0)) / 4 = (1, 3, 2). The velocity is that, then half
     of it plus that again."""
     rule = Momentum(beta=0.5, lr=0.1)
-    weights, memory, facts = rule.apply(START, updates((4, 0, 8), (0, 4, 0)), rule.begin(START))
+    weights, memory, facts = rule.apply(START, updates((4, 0, 8), (0, 4, 0)), rule.begin(START, dict))
     assert values(weights) == pytest.approx([1.1, 2.3, 0.7])
     assert values(memory) == pytest.approx([1, 3, 2])
     assert facts == {"clipped_fraction": 0.0, "largest_update": pytest.approx(math.sqrt(80))}
@@ -54,7 +54,7 @@ def test_updates_are_clipped_by_the_norm_over_all_weights():
     """(2, 3, 6) has norm 7 and is clipped to (1, 1.5, 3); (0, 3, 0) stays: the mean is
     (1/4, (1.5 + 9) / 4, 3/4)."""
     rule = Momentum(beta=0.0, clip=3.5)
-    weights, _, facts = rule.apply(START, updates((2, 3, 6), (0, 3, 0)), rule.begin(START))
+    weights, _, facts = rule.apply(START, updates((2, 3, 6), (0, 3, 0)), rule.begin(START, dict))
     assert values(weights) == pytest.approx([1.25, 2 + 10.5 / 4, 0.5 + 0.75])
     assert facts == {"clipped_fraction": 0.5, "largest_update": pytest.approx(7)}
 

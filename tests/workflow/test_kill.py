@@ -165,7 +165,7 @@ def test_interrupted_cell_saves_its_place(fresh: Project):
 
 
 def test_killed_driver_is_started_again_at_once(fresh: Project):
-    lengthen(fresh, 2000)
+    lengthen(fresh, 700)
     study = fresh.study()
     del study["experiments"]["one"], study["figures"]["fig1"], study["tables"]
     study["experiments"]["two"]["axes"]["seed"] = [0, 1, 2]

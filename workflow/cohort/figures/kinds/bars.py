@@ -96,8 +96,8 @@ class Bars(Averaging):
             raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
 
     def of_metric(self, metric: str) -> Kind:
-        other = super().of_metric(metric)
-        return dataclasses.replace(other, x=METRICS[metric].by) if self._is_profile() else other
+        x = METRICS[metric].by if self._is_profile() else self.x
+        return super(Bars, dataclasses.replace(self, x=x)).of_metric(metric)
 
     def shown(self) -> tuple[str, ...]:
         labels = self.facets()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,7 +32,7 @@ class Momentum(ServerRule):
         0.0, minimum=0, help="largest norm of a client's update, 0 for no clipping"
     )
 
-    def begin(self, weights: Weights) -> Weights:
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
