@@ -42,6 +42,7 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
         test_samples=samples,
         test=torch.arange(1),
         reserved=torch.arange(0),
+        validation_samples=samples,
         validation=torch.arange(0),
         shards=shards,
         trainer=choose_trainer(trainer, torch.device("cpu"), model, settings),

@@ -181,6 +181,23 @@ def planned_cell(**changes) -> Planned:
     return cell
 
 
+def test_validation_samples_that_come_with_the_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The same share of them is used as of the others, unless training samples are set aside."""
+    monkeypatch.chdir(tmp_path)
+    for changes, count, samples in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
+        cell = planned_cell(**changes)
+        with h5py.File("data.h5", "a") as file:
+            file["validation/values"] = np.full((12, 1, 8, 8), 7, dtype=np.uint8)
+            file["validation/labels"] = (np.arange(12) % 3).astype(np.uint16)
+        loaded = task.load_task(cell, torch.device("cpu"))
+        assert len(loaded.validation) == count
+        values = loaded.validation_samples.values
+        assert len(values) == {"validation": 12, "train": 40}[samples]
+        assert bool((values == 7).all()) == (samples == "validation")
+
+
 def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A change of any of these addresses would change results under the same digest."""
     monkeypatch.chdir(tmp_path)

@@ -76,7 +76,8 @@ def known(dataset: str, part: str) -> list[Known]:
 
 def picture_counts(dataset: str) -> dict[str, int]:
     """How many pictures a data set's parts hold."""
-    return {part: len(known(dataset, part)) for part in ("train", "test")}
+    counts = {part: len(known(dataset, part)) for part in ("train", "test")}
+    return counts | ({"validation": counts["train"]} if dataset in MEDICAL else {})
 
 
 def picture_contents(dataset: str) -> dict[str, bytes]:
@@ -182,15 +183,18 @@ def digits_members() -> Iterator[tuple[str, bytes]]:
 
 
 def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
-    """MedMNIST: images as count x height x width (x 3 if in color), labels in a column."""
+    """MedMNIST: images as count x height x width (x 3 if in color), labels in a column. The
+    validation pictures are those of training, backwards."""
     _, side = MEDICAL[dataset]
-    arrays = {}
-    for part, place in (("train", "train"), ("test", "val"), ("test", "test")):
-        images = np.stack([item.pixels(side, side) for item in known(dataset, part)])
+    arrays, train = {}, list(known(dataset, "train"))
+    for place, items in (
+        ("train", train),
+        ("val", train[::-1]),
+        ("test", list(known(dataset, "test"))),
+    ):
+        images = np.stack([item.pixels(side, side) for item in items])
         arrays[f"{place}_images"] = images[..., 0] if dataset.startswith("tissue") else images
-        arrays[f"{place}_labels"] = np.array(
-            [[item.label] for item in known(dataset, part)], dtype=np.uint8
-        )
+        arrays[f"{place}_labels"] = np.array([[item.label] for item in items], dtype=np.uint8)
     return arrays
 
 

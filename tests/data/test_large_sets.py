@@ -26,7 +26,7 @@ def write_npz(rows: int) -> None:
     with zipfile.ZipFile(
         folder / "pathmnist_224.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1
     ) as archive:
-        for part, count in (("train", rows), ("test", TEST)):
+        for part, count in (("train", rows), ("test", TEST), ("val", TEST)):
             with archive.open(f"{part}_images.npy", "w") as file:
                 head = {"descr": "|u1", "fortran_order": False, "shape": (count, SIDE, SIDE, 3)}
                 np.lib.format.write_array_header_1_0(file, head)
@@ -54,6 +54,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
         "classes": 9,
         "train": rows,
         "test": TEST,
+        "validation": TEST,
         "scale": 255,
     }
     freeze(Planned("data.h5", "k0123456789ab", facts, {}, {}))

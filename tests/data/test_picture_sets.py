@@ -89,6 +89,11 @@ def test_every_picture_is_stored_in_its_place(dataset: str):
             ), item
             assert np.abs(upper_right - 255).max() <= EXACT.get(dataset, JPEG), item
         assert facts["classes"] == PICTURE_SETS[dataset][0]
+    assert store.has_validation("data.h5") == (dataset in MEDICAL)
+    if dataset in MEDICAL:
+        train, validation = (store.read("data.h5", part)[0] for part in ("train", "validation"))
+        assert validation.labels.tolist() == train.labels[::-1].tolist()
+        assert np.array_equal(validation.values, train.values[::-1])
 
 
 def test_moments_that_are_not_given_are_those_of_the_training_pictures():

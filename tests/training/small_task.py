@@ -107,6 +107,7 @@ def small_task(
         test_samples=test,
         test=torch.arange(5, len(test.labels)),
         reserved=torch.arange(5),
+        validation_samples=train,
         validation=torch.tensor(validation, dtype=torch.int64),
         shards=shards_of(train.labels, sizes, classes),
     )

@@ -41,7 +41,9 @@ def test_two_rounds_by_hand():
     """Mean update (1 * (4, 0, 8) + 3 * (0, 4, 0)) / 4 = (1, 3, 2). The velocity is that, then half
     of it plus that again."""
     rule = Momentum(beta=0.5, lr=0.1)
-    weights, memory, facts = rule.apply(START, updates((4, 0, 8), (0, 4, 0)), rule.begin(START, dict))
+    weights, memory, facts = rule.apply(
+        START, updates((4, 0, 8), (0, 4, 0)), rule.begin(START, dict)
+    )
     assert values(weights) == pytest.approx([1.1, 2.3, 0.7])
     assert values(memory) == pytest.approx([1, 3, 2])
     assert facts == {"clipped_fraction": 0.0, "largest_update": pytest.approx(math.sqrt(80))}

@@ -111,6 +111,14 @@ def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
     assert {metric: rounds_of(state, metric) for metric in EXPECTED} == EXPECTED
 
 
+def test_validation_samples_may_be_others_than_those_of_training():
+    task = small_task(rounds=2)
+    state = run(replace(task, validation_samples=task.test_samples, validation=task.test))
+    metrics = state.history.metrics
+    assert metrics["validation_loss"] == metrics["test_loss"]
+    assert metrics["validation_accuracy"] == metrics["test_accuracy"]
+
+
 def test_every_evaluator_is_tested():
     assert {metric.removesuffix("_loss") for metric in PLANS} == set(EVALUATORS)
 

@@ -62,7 +62,8 @@ class Settings:
     validation: int = parameter(
         0,
         minimum=0,
-        help="training samples set aside before dealing, to evaluate the global model on",
+        help="training samples set aside before dealing, to evaluate the global model on; at 0 it "
+        "is evaluated on the validation samples that the data set comes with, if any",
     )
     holdout: float = parameter(
         0.0,

@@ -5,8 +5,9 @@ from typing import Any
 
 USUAL: dict[str, Any] = {
     **dict.fromkeys(
-        ("shape", "classes", "groups", "train", "test", "scale", "mean", "std", "standardized")
+        ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
     ),
+    "standardized": None,
     "kind": "images",
     "generated": False,
 }

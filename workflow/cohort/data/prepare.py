@@ -21,7 +21,7 @@ from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
-SPLITS = ("train", "test")
+SPLITS = ("train", "test", "validation")
 STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
 
 
@@ -32,9 +32,9 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     settings = USUAL | planned.settings
     parser = PARSERS[settings["dataset"]]()
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
-    splits = dict(zip(SPLITS, parsed, strict=True))
-    for name, split in splits.items():
-        _check(settings, name, split)
+    splits = dict(zip(SPLITS, parsed, strict=False))
+    for name in SPLITS:
+        _check(settings, name, splits.get(name))
     raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all are declared
     facts = {key: settings[key] for key in STORED_FACTS}
     facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
@@ -42,16 +42,21 @@ def prepare(plan: str | Path, output: str | Path) -> None:
         file.attrs.update({key: value for key, value in facts.items() if value is not None})
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None
-        _write(file, "train", splits["train"], TYPES[settings["kind"]], moments)
-        _write(file, "test", splits["test"], TYPES[settings["kind"]])
+        for name, split in splits.items():
+            of_training = moments if name == "train" else None
+            _write(file, name, split, TYPES[settings["kind"]], of_training)
         if moments is not None:
             file.attrs.update(moments.scaled(settings["scale"], settings["standardized"]))
 
 
-def _check(settings: Mapping[str, Any], name: str, split: Split) -> None:
+def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
     """Raise UserError if a split is not as config/datasets.yaml describes it."""
-    count, shape = len(split.labels), list(split.values.shape)
     what = f"{settings['dataset']}: {name}"
+    if split is None:
+        if settings[name]:
+            raise UserError(f"{what} does not exist, config/datasets.yaml says otherwise")
+        return
+    count, shape = len(split.labels), list(split.values.shape)
     if count != settings[name]:
         raise UserError(
             f"{what} has {count} samples, config/datasets.yaml expects {settings[name]}"

@@ -1,4 +1,4 @@
-"""Read the HDF5 store of prepared data: values and labels of both splits, and the data set's facts.
+"""Read the HDF5 store of prepared data: values and labels of its splits, and the data set's facts.
 
 Values are stored contiguously and uncompressed, so that they can be mapped into memory: a process
 reads only what it uses, and all processes of a machine share what was read.
@@ -27,6 +27,12 @@ def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
         labels = file[f"{split}/labels"][:].astype(np.int64)
         return Split(mapped, labels, _groups(file, split)), dict(file.attrs)
+
+
+def has_validation(path: str | Path) -> bool:
+    """Whether the data set comes with validation samples."""
+    with _opened(path) as file:
+        return "validation/labels" in file
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:

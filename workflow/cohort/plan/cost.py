@@ -61,7 +61,8 @@ def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> floa
     steps = client_steps(settings, facts) * (STEP_SECONDS + 3 * forward)
     passes = load.passes * settings["cohort"] * (STEP_SECONDS / 3 + forward)
     rounds = evaluations(settings["evaluate_every"], settings["rounds"])
-    tested = rounds * (facts["test"] + settings["validation"]) * settings["samples"]
+    validation = settings["validation"] or facts.get("validation", 0)
+    tested = rounds * (facts["test"] + validation) * settings["samples"]
     return steps + passes + tested * sample * load.networks
 
 
@@ -72,7 +73,7 @@ def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     number = 8 if settings["precision"] == "float64" else 4
     label_and_index = 16
     sample = math.prod(shape) * (2 if kind == "table" else 1) + label_and_index
-    data = (facts["train"] + facts["test"]) * sample
+    data = (facts["train"] + facts["test"] + facts.get("validation", 0)) * sample
     largest = min(LARGEST_CLIENT, settings["clients"]) * _client_size(settings, facts)
     inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else number)
     counts = _counts(settings, facts)

@@ -17,7 +17,7 @@ from cohort.data.samples import Samples, load
 from cohort.data.sampling import scaled_count, share_of, stratified
 from cohort.data.shards import Shards
 from cohort.data.shards import read as read_shards
-from cohort.data.store import read_labels
+from cohort.data.store import has_validation, read_labels
 from cohort.models import MODELS
 from cohort.selection import SELECTORS, Selector
 from cohort.training.objectives import OBJECTIVES, Objective
@@ -33,8 +33,9 @@ from cohort.training.updates import Weights
 class Task:
     """Everything that a procedure works on.
 
-    `test` and `reserved` (for selectors) are disjoint indices into `test_samples`; `validation` and
-    the shards are indices into `train_samples`.
+    `test` and `reserved` (for selectors) are disjoint indices into `test_samples`, the shards are
+    indices into `train_samples`, and `validation` into `validation_samples`: the training samples,
+    if some of them are set aside, or else those that the data set comes with.
     """
 
     settings: Settings
@@ -49,6 +50,7 @@ class Task:
     test_samples: Samples
     test: Tensor
     reserved: Tensor
+    validation_samples: Samples
     validation: Tensor
     shards: Shards
     trainer: str = "serial"
@@ -100,6 +102,11 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     layout = {"memory_format": torch.channels_last}
     model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
     dealt = read_shards(planned.inputs["shards"])
+    validation_samples, validation = train_samples, dealt.validation
+    if not settings.validation and has_validation(data):
+        validation_samples = load(data, "validation", device, dtype)
+        labels = validation_samples.labels.cpu().numpy()
+        validation = share_of(labels, settings.samples, "validation share")
     return Task(
         settings=settings,
         selector=build(SELECTORS, planned.settings["selector"]),
@@ -113,7 +120,8 @@ def load_task(planned: Planned, device: torch.device) -> Task:
         test_samples=test_samples,
         test=torch.from_numpy(np.delete(used, set_aside)).to(device),
         reserved=torch.from_numpy(used[set_aside]).to(device),
-        validation=torch.from_numpy(dealt.validation).to(device),
+        validation_samples=validation_samples,
+        validation=torch.from_numpy(validation).to(device),
         shards=dealt,
     )
 

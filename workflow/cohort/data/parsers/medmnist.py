@@ -20,16 +20,13 @@ from cohort.data.split import Blocks, Split
 class MedMnist(Parser):
     """A set of MedMNIST+ at one size. Gray images become RGB, because the papers that use them
     train networks for color images.
-
-    The publisher's validation part is not used; a study's setting `validation` sets aside samples
-    of the training part.
     """
 
     file: ClassVar[str]
     side: ClassVar[int]
 
-    def parse(self, folder: Path) -> tuple[Split, Split]:
-        return self._split(folder / self.file, "train"), self._split(folder / self.file, "test")
+    def parse(self, folder: Path) -> tuple[Split, ...]:
+        return tuple(self._split(folder / self.file, part) for part in ("train", "test", "val"))
 
     def _split(self, path: Path, part: str) -> Split:
         images = StoredArray.of(path, f"{part}_images")

@@ -14,6 +14,7 @@ class Parser(Component):
     """Reads the raw files of the data set of its name. Sources, checksums, sizes and scaling are
     facts in config/datasets.yaml."""
 
-    def parse(self, folder: Path) -> tuple[Split, Split]:
-        """Read the raw files in `folder` and return the training and the test split."""
+    def parse(self, folder: Path) -> tuple[Split, ...]:
+        """Read the raw files in `folder` and return the training and the test split, and then the
+        publisher's validation split if there is one."""
         raise NotImplementedError

@@ -43,5 +43,7 @@ class OnValidation(Evaluator):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        found = evaluation.evaluate(network, state.weights, task.train_samples, task.validation)
+        found = evaluation.evaluate(
+            network, state.weights, task.validation_samples, task.validation
+        )
         return found.metrics("validation")

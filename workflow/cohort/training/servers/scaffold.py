@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 else:
     torch = lazy("torch")
 
-# The server's control variate is stored as `{weight}/all`, client 17's as `{weight}/17`, and that of
-# clients that were never chosen, unless it is zero, as `{weight}/start`.
+# The server's control variate is stored as `{weight}/all`, client 17's as `{weight}/17`, and that
+# of clients that were never chosen, unless it is zero, as `{weight}/start`.
 ALL, START = "all", "start"
 
 
