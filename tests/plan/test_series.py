@@ -13,6 +13,7 @@ from cohort.core.errors import UserError
 from cohort.pipeline.specs import look, page_spec, spec_of
 from cohort.pipeline.stages import records
 from cohort.plan import Plan, load
+from tests.conftest import ROOT
 
 PlanOf = Callable[..., Plan]
 MIXED = {
@@ -371,6 +372,6 @@ def test_what_amls_figures_share(project: Path):
 
 def test_the_cells_that_the_docs_run_are_planned(project: Path):
     plan = load({"studies": ["aml", "fedentopt"]})
-    text = (project / "docs/reproduction.md").read_text()
+    text = (ROOT / "docs/reproduction.md").read_text()
     paths = set(re.findall(r"cohort run (\S+\.h5)", text))
     assert len(paths) > 5 and paths <= {cell.path for cell in plan.cells.values()}
