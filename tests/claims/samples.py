@@ -57,9 +57,13 @@ def matrix(**experiments: list[Cell]) -> Matrix:
     return found
 
 
-def verdict(made: Claim, folder: Path, **experiments: list[Cell]) -> Verdict:
-    """What is made of a claim where all of these cells were planned."""
-    comparisons: list[Comparison] = made.resolved(matrix(**experiments))
+def verdict(
+    made: Claim, folder: Path, full: list[Cell] | None = None, **experiments: list[Cell]
+) -> Verdict:
+    """What is made of a claim where all of these cells were planned; `full` are those of the
+    experiment `main` at full scale, if it has more there."""
+    planned = experiments | ({"main": full} if full else {})
+    comparisons: list[Comparison] = made.resolved(matrix(**planned))
     for name, cells in experiments.items():
         frame(cells, made.metric).to_parquet(folder / f"{name}.parquet")
     points = [point for one in comparisons for point in one.points]

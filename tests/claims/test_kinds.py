@@ -84,6 +84,16 @@ def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
     assert [(value.n, value.planned) for value in found.values] == [(3, 3), (2, 3)]
 
 
+def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
+    cells = line(0.5, 0.1)
+    full = [cell for seed in (0, 1, 2) for cell in line(0.5, 0.1, seed=seed)]
+    made = claim("order", along="partition", values=["a", "b"], way="falls")
+    found = verdict(made, tmp_path, full=full, main=cells)
+    assert (found.word, found.evidence) == ("not enough runs", "lacks runs of a / b")
+    assert [(value.n, value.planned) for value in found.values] == [(1, 3), (1, 3)]
+    assert verdict(made, tmp_path, full=full, main=full).word == "held"
+
+
 def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
     cells = line(0.5, 0.4, 0.3, J="J4") + line(0.5, NAN, NAN, J="J8")
     cells = [

@@ -54,6 +54,7 @@ def test_a_run_that_diverged_long_before_a_round_has_no_value_there() -> None:
         ("first 0.6", CURVE, "unfinished", NAN),  # it may yet
         ("first 0.6", {}, "missing", NAN),
         ("first 0.1", {3: NAN, 4: NAN}, "diverged", math.inf),
+        ("first 0.1", {}, "diverged", math.inf),  # before its first evaluation
     ],
 )
 def test_the_first_round_that_reaches_a_threshold(

@@ -132,9 +132,8 @@ def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
     if not at.startswith(FIRST):
         return cells.assign(value=cells["digest"].map(_at_round(rows, int(at))).astype(float))
     rounds = _first_round(rows, float(at.removeprefix(FIRST)), METRICS[metric].better == "low")
-    ended = cells["status"].isin(["done", "diverged"]) & cells["digest"].isin(
-        metrics.loc[metrics["metric"] == metric, "digest"]
-    )
+    has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
+    ended = (cells["status"] == "done") & has_metric | (cells["status"] == "diverged")
     values = cells["digest"].map(rounds).astype(float)
     return cells.assign(value=values.where(values.notna() | ~ended, float("inf")))
 
