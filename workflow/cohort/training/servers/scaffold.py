@@ -52,7 +52,12 @@ class Scaffold(ServerRule):
         if self.start == "zero":
             return {f"{name}/{ALL}": torch.zeros_like(tensor) for name, tensor in weights.items()}
         drawn = redraw()
-        return {f"{name}/{key}": tensor for key in (ALL, START) for name, tensor in drawn.items()}
+        copies = (
+            (f"{name}/{key}", tensor) for key in (ALL, START) for name, tensor in drawn.items()
+        )
+        return {
+            name: tensor.clone() for name, tensor in copies
+        }  # checkpoints hold no shared memory
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
         found = {}
