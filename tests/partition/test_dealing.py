@@ -186,6 +186,14 @@ IMPOSSIBLE = {
         None,
         "10 samples cannot be dealt to 11 clients",
     ),
+    "fewer samples than places": (
+        "classes-5",
+        100,
+        100,
+        450,
+        None,
+        "5 classes each need 500 samples at least, and there are 450",
+    ),
     "fewer places than classes": (
         "covering-9",
         100,

@@ -26,6 +26,11 @@ class Classes(Scheme):
                 f"a client cannot hold {self.k} classes where there are only {classes}"
             )
         self.check_cover(classes, clients)
+        if clients * self.k > samples:
+            raise ValueError(
+                f"{clients} clients that hold {self.k} classes each need {clients * self.k} "
+                f"samples at least, and there are {samples}"
+            )
 
     def check_cover(self, classes: int, clients: int) -> None:
         """Raise ValueError if some class would be held by nobody."""
