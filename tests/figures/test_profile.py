@@ -127,7 +127,7 @@ def test_classes_are_the_same_in_every_run(tmp_path: Path) -> None:
     )
     (axes,) = figure.axes
     assert heights(axes) == [(0, pytest.approx(75)), (1, pytest.approx(50))]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Class", "Test accuracy of a class (%)")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Class", "Class accuracy (%)")
     band = axes.patches[-1].get_data()
     np.testing.assert_allclose(band.values, [75 + 25 * 2**0.5, 50 + 25 * 2**0.5])
     assert drawn(

@@ -47,7 +47,7 @@ RECORDED = {
     "classes_held": Metric("Classes held", digits=0, by="client"),
     "label_entropy": Metric("Entropy of a client's labels", "bits", by="client"),
     "probe_norm": Metric("Mean norm of a client's probes", by="client"),
-    "class_accuracy": Metric("Test accuracy of a class", "%", 100, digits=2, by="class"),
+    "class_accuracy": Metric("Class accuracy", "%", 100, digits=2, by="class"),
     "label_count": Metric("Samples of a class", by="label"),
     "test_accuracy_gain": Metric(
         "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
