@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -29,7 +31,7 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
     samples, shards = samples_of(given), _shards(given)
     model = network(given).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     settings = _settings(given)
-    return Task(
+    task = Task(
         settings=settings,
         selector=Random(),
         objective=CrossEntropy(),
@@ -45,8 +47,8 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
         validation_samples=samples,
         validation=torch.arange(0),
         shards=shards,
-        trainer=choose_trainer(trainer, torch.device("cpu"), model, settings),
     )
+    return replace(task, trainer=choose_trainer(trainer, torch.device("cpu"), task)[0])
 
 
 def samples_of(given: Work) -> Samples:

@@ -24,8 +24,9 @@ from cohort.training.servers.momentum import Momentum
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers import native
 from cohort.training.trainers.batched.trainer import BatchedTrainer
-from cohort.training.trainers.fused import FusedTrainer
+from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
 from tests.training.small_task import (
@@ -39,6 +40,13 @@ from tests.training.small_task import train as train_clients
 
 DIGEST, CPU = "k0", torch.device("cpu")
 SIZES = (4, 9, 2, 6, 5)
+
+
+@pytest.fixture(autouse=True)
+def one_step_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that native code can be interrupted after each step, as others are."""
+    monkeypatch.setattr(native, "FIRST", 1)
+    monkeypatch.setattr(native, "SECONDS", 0)
 
 
 def random_network() -> nn.Module:
@@ -104,9 +112,9 @@ def concat(**parts: Any) -> Task:
 
 TASKS: dict[str, Callable[[], Task]] = {
     "serial": lambda: federated("serial"),
-    "fused": lambda: federated("fused"),
+    "native": lambda: federated("native"),
     "batched": lambda: federated("batched"),
-    "fused in float32": lambda: federated("fused", **in_float32()),
+    "native in float32": lambda: federated("native", **in_float32()),
     "serial with dropout and batch normalization": lambda: federated(
         "serial", model=random_network()
     ),
@@ -117,7 +125,7 @@ TASKS: dict[str, Callable[[], Task]] = {
     "serial with augmentation": lambda: federated("serial", augmentation="crop-flip"),
     "batched with augmentation": lambda: federated("batched", augmentation="crop-flip"),
     "serial with SCAFFOLD": lambda: federated("serial", server=Scaffold()),
-    "fused with SCAFFOLD": lambda: federated("fused", server=Scaffold()),
+    "native with SCAFFOLD": lambda: federated("native", server=Scaffold()),
     "batched with SCAFFOLD": lambda: federated("batched", server=Scaffold()),
     "serial with FedNova and stragglers": lambda: federated(
         "serial", server=FedNova(), participation="stragglers-0.6"
@@ -128,10 +136,10 @@ TASKS: dict[str, Callable[[], Task]] = {
     "serial with noisy label counts": lambda: federated(
         "serial", selector=Entropy(epsilon=0.5, buffer=0.5)
     ),
-    "fused with reserved losses": lambda: federated("fused", selector=HighestLoss()),
+    "native with reserved losses": lambda: federated("native", selector=HighestLoss()),
     "serial with probes": lambda: probed("serial"),
     "serial with probes and dropout": lambda: probed("serial", model=random_network()),
-    "fused with probes": lambda: probed("fused"),
+    "native with probes": lambda: probed("native"),
     "batched with probes": lambda: probed("batched"),
     "an empty client": lambda: small_task(
         sizes=(4, 0, 5), batch=2, J="J2e", rounds=2, momentum=0.9
@@ -231,7 +239,7 @@ def test_interrupted_after_every_step(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "name", ["serial", "fused", "batched", "serial with probes and dropout", "concat"]
+    "name", ["serial", "native", "batched", "serial with probes and dropout", "concat"]
 )
 def test_given_up_between_two_places(name: str, tmp_path: Path):
     """Without the state within a client's work only finished clients are saved; the others train
@@ -258,7 +266,7 @@ def test_given_up_between_two_places(name: str, tmp_path: Path):
 
 def test_a_place_holds_finished_clients_and_the_state_of_the_current_one():
     """In the third step of three clients with two steps each, the first client is finished."""
-    for kind, finished in ((SerialTrainer, 1), (FusedTrainer, 1), (BatchedTrainer, 0)):
+    for kind, finished in ((SerialTrainer, 1), (NativeTrainer, 1), (BatchedTrainer, 0)):
         task, saved = small_task(sizes=(4, 4, 4), J="J2", momentum=0.9), []
         cursor = Cursor(is_due=lambda: True, write=saved.append)
         cursor.begin_round(())
@@ -279,7 +287,7 @@ def test_a_place_holds_finished_clients_and_the_state_of_the_current_one():
 
 def test_a_finished_call_of_a_trainer_is_not_repeated():
     """All rows come from the cursor, bit by bit."""
-    for kind in (SerialTrainer, FusedTrainer, BatchedTrainer):
+    for kind in (SerialTrainer, NativeTrainer, BatchedTrainer):
         task, saved = small_task(J="J2e", momentum=0.9), []
         cursor = Cursor(write=saved.append)
         cursor.begin_round(())

@@ -240,7 +240,7 @@ class ShrinkingProbe(Shrinking, Probing):
         return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
 
 
-@pytest.mark.parametrize("trainer", ["serial", "fused", "batched"])
+@pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
 @pytest.mark.parametrize("selector", [Shrinking(), ShrinkingProbe()], ids=lambda each: each.name)
 def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str, tmp_path: Path):
     """The history survives a record and a checkpoint."""
@@ -285,7 +285,7 @@ def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str,
         assert {len(pool) for pool in state.history.pools} == {3, 4}
 
 
-@pytest.mark.parametrize("trainer", ["serial", "fused", "batched"])
+@pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
 def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     """At J1e with full batches the probe is all of a client's work. The training loss is the mean
     loss of the probes of the cohort, and the update is what the probes did."""

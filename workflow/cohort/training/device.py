@@ -20,12 +20,6 @@ def cpu_name() -> str:
     return platform.machine()
 
 
-@functools.cache
-def is_amd() -> bool:
-    """Whether the processor is AMD's, on which oneDNN's matrix products beat PyTorch's default."""
-    return "AMD" in cpu_name()
-
-
 def device_name(device: torch.device) -> str:
     """The model name of a GPU, or of the processor."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from cohort.cell.evaluations import evaluated_at_once
 from cohort.data.samples import Samples
-from cohort.training.fused.network import outputs_of
+from cohort.training.native.networks import outputs_of
 from cohort.training.updates import Weights
 
 BINS = 15  # of confidence, the usual number for the expected calibration error
@@ -54,7 +54,7 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     # the sum of confidence minus correctness by bin
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
     for chunk in chunks(samples, indices):
-        outputs, targets = outputs_of(model, samples.inputs(chunk)), samples.labels[chunk]
+        outputs, targets = outputs_of(model, samples, chunk), samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, predictions = outputs.double().softmax(dim=1).max(dim=1)
         predicted.update(predictions.unique().tolist())
@@ -78,7 +78,7 @@ def right_by_class(
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     for chunk in chunks(samples, indices) if all_finite(weights) else ():
         targets = samples.labels[chunk]
-        hits = outputs_of(model, samples.inputs(chunk)).argmax(dim=1) == targets
+        hits = outputs_of(model, samples, chunk).argmax(dim=1) == targets
         correct += targets[hits].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), correct
 
@@ -88,7 +88,7 @@ def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Te
     """A model's softmax outputs in float64, one row per sample."""
     model.load_state_dict(weights)
     model.eval()
-    parts = [outputs_of(model, samples.inputs(chunk)) for chunk in chunks(samples, indices)]
+    parts = [outputs_of(model, samples, chunk) for chunk in chunks(samples, indices)]
     return torch.cat([part.double().softmax(dim=1) for part in parts])
 
 
@@ -98,7 +98,7 @@ def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: 
     model.load_state_dict(weights)
     model.eval()
     sums = [
-        outputs_of(model, samples.inputs(chunk)).double().softmax(dim=1).sum(dim=0)
+        outputs_of(model, samples, chunk).double().softmax(dim=1).sum(dim=0)
         for chunk in chunks(samples, indices)
     ]
     return torch.stack(sums).sum(dim=0) / len(indices)

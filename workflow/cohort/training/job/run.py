@@ -111,9 +111,10 @@ class Run:
         state, cursor = checkpoint.load(path, planned.digest, begun, device) or (begun, {})
         if state.sessions:  # the first version had only the serial trainer and did not say so
             trainer = state.sessions[-1].get("trainer", SerialTrainer.name)
-        allowed = task.procedure.trainers
-        trainer = choose_trainer(trainer, device, task.model, task.settings, allowed)
+        trainer, reason = choose_trainer(trainer, device, task)
         task = replace(task, trainer=trainer)
+        if reason:
+            print(f"trained by plain PyTorch: {reason}", flush=True)
         state.sessions.append(session(device, task.trainer, state.round))
         place = f"resume at round {state.round}" if state.round else "start at round 0"
         place = f"resume inside round {state.round + 1}" if cursor else place

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.lazy import lazy
-from cohort.training.objectives.objective import Objective
+from cohort.training.objectives.objective import Coefficients, Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,3 +28,6 @@ class CrossEntropy(Objective):
     def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
         """The inputs of the softmax, from the outputs of the model."""
         return outputs
+
+    def coefficients(self, facts: Tensor) -> Coefficients | None:
+        return Coefficients()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.objective import Coefficients
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,3 +31,6 @@ class FedLC(CrossEntropy):
 
     def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
         return outputs - facts
+
+    def coefficients(self, facts: Tensor) -> Coefficients | None:
+        return Coefficients(shift=-facts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.objective import Coefficients
 
 if TYPE_CHECKING:
     import torch
@@ -28,3 +29,6 @@ class FedProx(CrossEntropy):
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         squares = [((now - then) ** 2).sum() for now, then in zip(parameters, start, strict=True)]
         return self.mu / 2 * torch.stack(squares).sum()
+
+    def coefficients(self, facts: Tensor) -> Coefficients | None:
+        return Coefficients(mu=self.mu)

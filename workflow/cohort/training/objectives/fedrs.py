@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.objective import Coefficients
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,3 +32,6 @@ class FedRS(CrossEntropy):
 
     def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
         return outputs.where(facts == 0, self.alpha * (outputs - bias) + bias)
+
+    def coefficients(self, facts: Tensor) -> Coefficients | None:
+        return Coefficients(scale=1 - (1 - self.alpha) * facts)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cohort.core.components import Component
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+
+class Coefficients(NamedTuple):
+    """An objective as numbers: the mean cross-entropy of logits that follow from the outputs class
+    by class, and a proximal term.
+
+    The logits are scale * (output - bias) + bias + shift, where None stands for 1 and 0. The term
+    is mu / 2 times the squared distance of the parameters to the global ones.
+    """
+
+    scale: Tensor | None = None
+    shift: Tensor | None = None
+    mu: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +50,21 @@ class Objective(Component):
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         """The penalty for the distance of the parameters to the global ones (`start`)."""
         raise NotImplementedError
+
+    def coefficients(self, facts: Tensor) -> Coefficients | None:
+        """This objective as numbers, for trainers that know no others; None if it is not of this
+        form. A subclass that changes what is minimized must give its own."""
+        return None
+
+
+def coefficients_of(objective: Objective, facts: Tensor) -> Coefficients | None:
+    """The coefficients of an objective, unless a subclass has changed it since they were given."""
+    given, *others = (
+        next(place for place, kind in enumerate(type(objective).__mro__) if name in vars(kind))
+        for name in ("coefficients", "facts", "losses", "logits", "proximal_term")
+        if hasattr(objective, name)
+    )
+    return objective.coefficients(facts) if given <= min(others) else None
 
 
 def output_bias(model: nn.Module) -> Tensor:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import torch
-from torch import nn
 
-from cohort.cell.settings import Settings
+from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
-from cohort.training.trainers.fused import FusedTrainer
+from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
 
 TRAINERS: dict[str, type[Trainer]] = {
-    trainer.name: trainer for trainer in (SerialTrainer, FusedTrainer, BatchedTrainer)
+    trainer.name: trainer for trainer in (SerialTrainer, NativeTrainer, BatchedTrainer)
 }
-EARLIER_NAMES = {"chained": "fused"}
-"""Names of trainers in checkpoints of earlier versions."""
+GONE = "chained", "fused"
+"""Trainers of earlier versions. A checkpoint of theirs goes on with the serial trainer."""
 
 
-def choose_trainer(
-    wish: str,
-    device: torch.device,
-    model: nn.Module,
-    settings: Settings,
-    allowed: Container[str] = tuple(TRAINERS),
-) -> str:
-    """The name of the trainer that is wished for if it is allowed and fits, else of the serial one.
+def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, str]:
+    """The name of the trainer that is wished for, or of the serial one and why the other cannot.
 
-    `auto` wishes for the batched trainer on a GPU and for the fused one on a CPU.
+    `auto` wishes for the batched trainer on a GPU and for the native one on a CPU.
     """
-    wish = EARLIER_NAMES.get(wish, wish)
+    if wish in (SerialTrainer.name, *GONE):
+        return SerialTrainer.name, ""
     if wish == "auto":
-        wish = BatchedTrainer.name if device.type == "cuda" else FusedTrainer.name
-    fits = wish in allowed and TRAINERS[wish].fits(model, settings)
-    return wish if fits else SerialTrainer.name
+        wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
+    if wish not in task.procedure.trainers:
+        return SerialTrainer.name, f"{task.procedure.name} has serial training only"
+    reason = TRAINERS[wish].refusal(task)
+    return (SerialTrainer.name if reason else wish), reason

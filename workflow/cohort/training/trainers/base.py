@@ -7,7 +7,7 @@ steps and differ in rounding only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from cohort.training.evaluation import evaluate
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
 from cohort.training.updates import Updates, Weights
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
 
 
 class Trained(NamedTuple):
@@ -54,9 +57,9 @@ class Trainer:
         """Set up what the trainer needs beside its network, settings and data."""
 
     @classmethod
-    def fits(cls, model: nn.Module, settings: Settings) -> bool:
-        """Whether it can train this network with these settings."""
-        return True
+    def refusal(cls, task: Task) -> str:
+        """Why it cannot do the local work of this task; empty if it can."""
+        return ""
 
     def lr(self, round: int) -> float:
         """The clients' learning rate in a round."""
@@ -117,3 +120,20 @@ class Trainer:
         steps, per_epoch = local_steps(size, self.settings)
         rng = generator(self.settings.seed, "augmentation", round=round, client=client)
         return rng.random((-(-steps // per_epoch), size, self.augmentation.numbers))
+
+
+def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
+    """The results of clients that have finished local training, named for a checkpoint."""
+    rows = {f"weights/{name}": tensor[: len(steps)] for name, tensor in stacked.items()}
+    return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
+
+
+def load_finished(resumable: Resumable, stacked: Weights) -> tuple[list[Tensor], list[int]]:
+    """Fill in the rows of clients that were done before the interruption: their losses, steps."""
+    saved = resumable.finished
+    if not saved:
+        return [], []
+    steps = saved["steps"].tolist()
+    for name, rows in stacked.items():
+        rows[: len(steps)] = saved[f"weights/{name}"]
+    return list(saved["losses"].unbind()), steps

@@ -21,7 +21,7 @@ from cohort.training.optimizers import (
     local_optimizer,
     optimizer_state,
 )
-from cohort.training.trainers.base import Trained, Trainer
+from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.updates import Weights
 
 AfterStep = Callable[[], object]
@@ -43,7 +43,7 @@ class SerialTrainer(Trainer):
             name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
         }
         pull_to = [anchor[name] for name, _ in self.model.named_parameters()]
-        losses, steps = _load_finished(resumable, stacked)
+        losses, steps = load_finished(resumable, stacked)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             self.model.load_state_dict(work.weights)
             optimizer = local_optimizer(self.settings, self.model.parameters(), work.lr)
@@ -53,7 +53,7 @@ class SerialTrainer(Trainer):
                 rows[row].copy_(state[name])
             losses.append(own.mean())
             steps.append(len(own))
-            resumable.set_finished(lambda: _pack_finished(stacked, losses, steps))
+            resumable.set_finished(lambda: pack_finished(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def run(
@@ -157,23 +157,6 @@ class SerialTrainer(Trainer):
         return lambda step, batch: _laid_out(
             standardized(augment(_rows(images, batch), _rows(numbers[step // per_epoch], batch)))
         )
-
-
-def _pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
-    """The results of clients that have finished local training, named for a checkpoint."""
-    rows = {f"weights/{name}": tensor[: len(steps)] for name, tensor in stacked.items()}
-    return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
-
-
-def _load_finished(resumable: Resumable, stacked: Weights) -> tuple[list[Tensor], list[int]]:
-    """Fill in the rows of clients that were done before the interruption: their losses, steps."""
-    saved = resumable.finished
-    if not saved:
-        return [], []
-    steps = saved["steps"].tolist()
-    for name, rows in stacked.items():
-        rows[: len(steps)] = saved[f"weights/{name}"]
-    return list(saved["losses"].unbind()), steps
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:

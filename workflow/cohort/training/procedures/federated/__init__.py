@@ -18,7 +18,7 @@ class Federated(Procedure):
     """The loop of the papers' algorithm boxes."""
 
     name: ClassVar[str] = "federated"
-    trainers: ClassVar[tuple[str, ...]] = ("serial", "fused", "batched")
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
 
     def check(self, settings: Mapping[str, Any]) -> None:
         if settings["schedule"] != "constant":

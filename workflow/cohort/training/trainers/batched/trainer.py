@@ -4,7 +4,7 @@ use a GPU to capacity."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.updates import Updates, Weights
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
 
 HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps
 
@@ -42,11 +45,14 @@ class BatchedTrainer(Trainer):
         self.stack = Stack(self.model, self.settings, self.objective, height=0)
 
     @classmethod
-    def fits(cls, model: nn.Module, settings: Settings) -> bool:
-        """Whether the optimizer is SGD and no layer is random, recurrent, or has buffers (batch
-        normalization, whose statistics padding would change)."""
-        is_special = any(isinstance(layer, _DropoutNd | nn.RNNBase) for layer in model.modules())
-        return settings.optimizer == "sgd" and not is_special and not list(model.buffers())
+    def refusal(cls, task: Task) -> str:
+        if task.settings.optimizer != "sgd":
+            return f"the batched trainer has no {task.settings.optimizer}"
+        for layer in task.model.modules():
+            # padding a batch would change the statistics of batch normalization
+            if isinstance(layer, _DropoutNd | nn.RNNBase) or list(layer.buffers(recurse=False)):
+                return f"{type(layer).__name__} cannot be batched over clients"
+        return ""
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         if saved := resumable.finished:  # all clients finish together

@@ -1,1 +1,0 @@
-"""Fused CPU layers and networks: forward and backward passes without autograd."""

@@ -1,0 +1,168 @@
+"""Native code of a network with the memory that it works in: local training, and outputs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cohort.training.native.batched import BatchedProgram
+from cohort.training.native.compiler import Function, compiled
+from cohort.training.native.gather import BYTES
+from cohort.training.native.interface import ARRAYS, PREDICT, TRAIN
+from cohort.training.native.sgd import NUMBERS, Options
+from cohort.training.native.single import SingleProgram, is_single
+from cohort.training.native.stages import Shape, Stage
+from cohort.training.native.target import CACHE_LINE, Target
+
+EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Samples in memory, one after another, and how their numbers are standardized: times `scale`
+    plus `shift`, which are given for each number of a sample."""
+
+    samples: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def kind(self) -> str:
+        """LLVM's type of a number of a sample; empty for the type that the code computes in."""
+        return BYTES if self.samples.dtype == np.uint8 else ""
+
+
+class Batches:
+    """Batches as the code reads them: one row of places for each, of which the first `counts` are
+    used. The other places repeat the first sample."""
+
+    def __init__(self, indices: np.ndarray, counts: np.ndarray, width: int):
+        self.counts = counts.astype(np.int32)
+        self.used = np.arange(width) < counts[:, None]
+        starts = np.cumsum(counts) - counts
+        self.indices = np.repeat(indices[starts].astype(np.int32)[:, None], width, axis=1)
+        self.indices[self.used] = indices
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """One value for each sample of the batches, at its place; 0 at the places that are left."""
+        found = np.zeros(self.used.shape, dtype=np.int32)
+        found[self.used] = values
+        return found
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program and its compiled function."""
+
+    program: BatchedProgram | SingleProgram
+    function: Function
+    target: Target
+
+
+@functools.lru_cache(maxsize=32)
+def code_for(
+    stages: tuple[Stage, ...],
+    shape: Shape,
+    batch: int,
+    target: Target,
+    kind: str,
+    options: Options | None,
+) -> Code:
+    """The code that trains a network by batches of a size, or that evaluates it if `options` is
+    None. Made once in a process."""
+    kind = kind or target.scalar
+    program: BatchedProgram | SingleProgram
+    if is_single(stages, batch, options):
+        program = SingleProgram(stages, shape, target, kind)
+    else:
+        program = BatchedProgram(stages, shape, batch, target, kind, options)
+    name = PREDICT if options is None else TRAIN
+    return Code(program, compiled(program.text, name, target), target)
+
+
+class Kernel:
+    """Runs a network's code in memory of its own; two threads need a kernel each."""
+
+    def __init__(self, code: Code):
+        self.code, self.dtype = code, code.target.dtype
+        program = code.program
+        self.arrays = dict.fromkeys(ARRAYS, np.empty(0, self.dtype))
+        self.arrays["memory"] = zeros(program.memory, self.dtype)
+        is_training = program.options is not None
+        for name in ("weights", "gradients", "velocity", "anchor", "correction"):
+            needed = program.weights if is_training or name == "weights" else 0
+            self.arrays[name] = zeros(needed, self.dtype)
+        self.calibrate()
+
+    def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
+        """Set what the logits of each class are scaled by, without their bias, and shifted by."""
+        classes = self.code.program.layout.stages[-1].outer
+        scale = np.ones(classes) if scale is None else scale
+        shift = np.zeros(classes) if shift is None else shift
+        self.arrays["logit_scale"] = np.ascontiguousarray(scale, self.dtype)
+        self.arrays["logit_shift"] = np.ascontiguousarray(shift, self.dtype)
+
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Set an array that has a number for each weight."""
+        program = self.code.program
+        self.arrays[name][: program.weights] = program.padding
+        self.arrays[name][program.order] = values
+
+    def read(self, name: str) -> np.ndarray:
+        """A copy of an array that has a number for each weight."""
+        return self.arrays[name][self.code.program.order].copy()
+
+    def train(
+        self, inputs: Inputs, labels: np.ndarray, batches: Batches, numbers: dict[str, float]
+    ) -> np.ndarray:
+        """Take a step on each batch: the mean loss of each. There is a label for each sample of the
+        batches."""
+        shape = len(batches), self.code.program.width
+        sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
+        distances = zeros(len(batches), self.dtype)
+        self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
+        self.arrays["labels"] = batches.spread(labels)
+        self._call(inputs, batches, numbers)
+        sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
+        losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps
+        means: np.ndarray = losses.sum(axis=1, where=batches.used) / batches.counts
+        return means + (numbers["mu"] / 2 * distances[: len(batches)]).astype(self.dtype)
+
+    def outputs(self, inputs: Inputs, indices: np.ndarray) -> np.ndarray:
+        """The network's outputs for the samples with these indices."""
+        program = self.code.program
+        counts = np.full(-(-len(indices) // EVALUATED), EVALUATED)
+        counts[-1:] = len(indices) - EVALUATED * (len(counts) - 1)
+        batches = Batches(indices, counts, program.width)
+        classes = program.layout.stages[-1].outer
+        found = zeros(len(batches) * classes * program.width, self.dtype)
+        self.arrays["outputs"] = found
+        self._call(inputs, batches, {})
+        by_class = found[: len(batches) * classes * program.width]
+        by_class = by_class.reshape(len(batches), classes, program.width)
+        return by_class.transpose(0, 2, 1)[batches.used]
+
+    def _call(self, inputs: Inputs, batches: Batches, numbers: dict[str, float]) -> None:
+        if not len(batches):
+            return
+        given = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
+        given |= {"indices": batches.indices, "counts": batches.counts}
+        arrays = self.arrays | given
+        addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
+        rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
+        self.code.function(addresses.ctypes.data, rates.ctypes.data, 0, len(batches))
+
+
+def zeros(count: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros on whole cache lines."""
+    line = CACHE_LINE // dtype.itemsize
+    lines = -(-count // line)
+    raw = np.zeros((lines + 1) * CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + lines * CACHE_LINE].view(dtype)

@@ -1,0 +1,94 @@
+"""Code of a step of stochastic gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cohort.training.native.emitter import ZERO, Emitter
+
+NUMBERS = "lr", "momentum", "weight_decay", "mu", "clip"
+ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a step does beside following the gradient, and whether logits are calibrated."""
+
+    momentum: bool = False
+    weight_decay: bool = False
+    proximal: bool = False
+    clips: bool = False
+    corrects: bool = False
+    calibrates: bool = False
+
+
+def parameters(scalar: str) -> list[str]:
+    """The parameters of `step`."""
+    arrays = [f"ptr noalias %{name}" for name in (*ARRAYS, "distance")]
+    return arrays + [f"{scalar} %{name}" for name in NUMBERS]
+
+
+def step(emit: Emitter, count: int, options: Options) -> None:
+    """Emit `step`, as torch.optim.SGD, for a number of weights.
+
+    The gradient of a proximal term is added first, then the gradient is clipped to a norm. The
+    weights are moved along a correction at last. With a proximal term, `distance` gets the squared
+    distance to the anchor from where the step begins.
+    """
+    vectors = -(-count // emit.lanes)
+    with emit.function("step", *parameters(emit.scalar)):
+        if options.proximal:
+            _measure_distance(emit, vectors)
+        clipped = emit.broadcast(_clip_factor(emit, vectors, options)) if options.clips else ""
+        with emit.loop(vectors) as number:
+            offset = number, emit.lanes
+            weight = emit.load("%weights", offset)
+            change = _proximal_gradient(emit, offset, weight, options)
+            if options.clips:
+                change = emit.op("fmul", change, clipped)
+            if options.weight_decay:
+                change = emit.fma(emit.broadcast("%weight_decay"), weight, change)
+            if options.momentum:
+                velocity = emit.load("%velocity", offset)
+                change = emit.fma(emit.broadcast("%momentum"), velocity, change)
+                emit.store(change, "%velocity", offset)
+            if options.corrects:
+                change = emit.op("fsub", change, emit.load("%correction", offset))
+            downwards = emit.op("fsub", ZERO, emit.broadcast("%lr"))
+            emit.store(emit.fma(downwards, change, weight), "%weights", offset)
+
+
+def _proximal_gradient(
+    emit: Emitter, offset: tuple[str | int, int], weight: str, options: Options
+) -> str:
+    """The gradient of the loss with its proximal term, if there is one."""
+    gradient = emit.load("%gradients", offset)
+    if not options.proximal:
+        return gradient
+    distance = emit.op("fsub", weight, emit.load("%anchor", offset))
+    return emit.fma(emit.broadcast("%mu"), distance, gradient)
+
+
+def _measure_distance(emit: Emitter, vectors: int) -> None:
+    square = emit.variables([ZERO])
+    with emit.loop(vectors) as number, square.changed() as values:
+        offset = number, emit.lanes
+        distance = emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
+        values[0] = emit.fma(distance, distance, values[0])
+    emit.store_number(emit.lane_sum(*square.get()), "%distance")
+
+
+def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:
+    """What torch's clip_grad_norm_ multiplies the gradient with."""
+    square = emit.variables([ZERO])
+    with emit.loop(vectors) as number, square.changed() as values:
+        offset = number, emit.lanes
+        weight = emit.load("%weights", offset)
+        gradient = _proximal_gradient(emit, offset, weight, options)
+        values[0] = emit.fma(gradient, gradient, values[0])
+    scalar, total = emit.scalar, emit.lane_sum(*square.get())
+    norm = emit.intrinsic(f"sqrt.f{8 * emit.target.size}", scalar, (scalar, total))
+    norm = emit.value(f"fadd {scalar} {norm}, {emit.literal(1e-6)}")
+    factor = emit.value(f"fdiv {scalar} %clip, {norm}")
+    is_above = emit.value(f"fcmp ogt {scalar} {factor}, {emit.literal(1)}")
+    return emit.value(f"select i1 {is_above}, {scalar} {emit.literal(1)}, {scalar} {factor}")

@@ -1,0 +1,176 @@
+"""The native trainer: one client after another, by machine code generated for the network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+
+from cohort.training.cursor import Resumable
+from cohort.training.local_work import LocalWork, local_steps
+from cohort.training.native.kernel import Batches, Inputs, Kernel, code_for
+from cohort.training.native.networks import (
+    flat,
+    network_stages,
+    raw_inputs,
+    scaled_inputs,
+    target_for,
+)
+from cohort.training.native.sgd import Options
+from cohort.training.native.stages import Unsupported, sample_shape
+from cohort.training.objectives.objective import Coefficients, coefficients_of
+from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
+from cohort.training.updates import Weights
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
+
+SECONDS = 0.3  # about how long the code runs until a checkpoint is possible
+FIRST = 8  # steps, as long as it is not known how long they take
+
+Steps = list[tuple[int, np.ndarray]]
+
+
+class NativeTrainer(Trainer):
+    """The serial trainer's steps, but for rounding, a few calls of native code for each client."""
+
+    name: ClassVar[str] = "native"
+
+    @classmethod
+    def refusal(cls, task: Task) -> str:
+        try:
+            if task.settings.optimizer != "sgd":
+                raise Unsupported(task.settings.optimizer)
+            if coefficients_of(task.objective, torch.ones(task.classes)) is None:
+                raise Unsupported(f"the objective {task.objective.name}")
+            network_stages(task.model, task.train_samples)
+        except Unsupported as reason:
+            return str(reason)
+        return ""
+
+    def prepare(self) -> None:
+        self.stages = network_stages(self.model, self.samples)
+        self.target = target_for(self.model)
+        self.labels = self.samples.labels.numpy()
+        self.raw = raw_inputs(self.samples, self.target.dtype)
+        self.kernels: dict[tuple[str, Options], Kernel] = {}
+        self.steps_at_once = FIRST
+
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+        rows = np.empty((len(works), self.stages[-1].end), self.target.dtype)
+        stacked = self._named(rows)
+        losses, steps = load_finished(resumable, stacked)
+        pull_to = flat(anchor, self.model)
+        for row, work in enumerate(works[len(steps) :], start=len(steps)):
+            rows[row], own = self._run(work, pull_to, resumable)
+            losses.append(torch.from_numpy(own).mean())
+            steps.append(len(own))
+            resumable.set_finished(lambda: pack_finished(stacked, losses, steps))
+        return Trained(stacked, torch.stack(losses), steps)
+
+    def _run(
+        self, work: LocalWork, anchor: np.ndarray, resumable: Resumable
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Do one client's work: its weights, and the loss of each step."""
+        planned = list(work.steps(self.settings))
+        losses = np.empty(0, self.target.dtype)
+        if not planned:
+            return flat(work.weights, self.model), losses
+        coefficients = self._coefficients(work)
+        kernel = self._kernel(work, anchor, coefficients)
+        if current := resumable.take_current():
+            losses = current["losses"].numpy()
+            for name in ("weights", "velocity"):
+                kernel.fill(name, current[name].numpy())
+        rates = {name: float(getattr(self.settings, name)) for name in ("momentum", "weight_decay")}
+        rates |= {"lr": work.lr, "mu": coefficients.mu, "clip": float(self.settings.clip or 0)}
+        while len(losses) < len(planned):
+            some = planned[len(losses) : len(losses) + self.steps_at_once]
+            started = time.perf_counter()
+            found = self._take(kernel, some, work, rates)
+            self.steps_at_once = _more(len(some), time.perf_counter() - started)
+            losses = np.concatenate([losses, found])
+            resumable.reached(lambda: _current(kernel, losses))  # noqa: B023
+        return kernel.read("weights"), losses
+
+    def _take(
+        self, kernel: Kernel, steps: Steps, work: LocalWork, rates: dict[str, float]
+    ) -> np.ndarray:
+        """Take some steps: the loss of each."""
+        counts = np.array([len(batch) for _, batch in steps])
+        samples = work.samples[np.concatenate([batch for _, batch in steps])]
+        inputs, indices = self.raw, samples
+        if self.augmentation.numbers:
+            inputs, indices = self._augmented(steps, work), np.arange(len(samples))
+        batches = Batches(indices, counts, kernel.code.program.width)
+        labels = self.labels[samples]
+        return kernel.train(inputs, labels, batches, rates)
+
+    def _augmented(self, steps: Steps, work: LocalWork) -> Inputs:
+        """The augmented images of some steps, in their order."""
+        draws = self.augmentation_draws(len(work.samples), work.client, work.round)
+        per_epoch = local_steps(len(work.samples), self.settings)[1]
+        numbers = np.concatenate([draws[step // per_epoch, batch] for step, batch in steps])
+        batches = np.concatenate([batch for _, batch in steps])
+        images = self.samples.scaled(torch.from_numpy(work.samples[batches]))
+        return scaled_inputs(
+            self.samples, self.augmentation.apply(images, torch.from_numpy(numbers))
+        )
+
+    def _coefficients(self, work: LocalWork) -> Coefficients:
+        classes = self.stages[-1].outer
+        counts = np.bincount(self.labels[work.samples], minlength=classes)
+        given = torch.from_numpy(counts.astype(self.target.dtype))
+        found = coefficients_of(self.objective, self.objective.facts(given))
+        assert found is not None
+        return found
+
+    def _kernel(
+        self, work: LocalWork, anchor: np.ndarray, coefficients: Coefficients
+    ) -> Kernel:
+        """The kernel for a client's work, at its beginning."""
+        correction, (scale, shift, mu) = work.correction(), coefficients
+        options = Options(
+            momentum=self.settings.momentum != 0,
+            weight_decay=self.settings.weight_decay != 0,
+            proximal=mu != 0,
+            clips=bool(self.settings.clip),
+            corrects=bool(correction),
+            calibrates=scale is not None or shift is not None,
+        )
+        kind = "" if self.augmentation.numbers else self.raw.kind
+        if (kind, options) not in self.kernels:
+            shape = sample_shape(self.samples.values.shape[1:])
+            given = self.stages, shape, self.settings.batch, self.target
+            self.kernels[kind, options] = Kernel(code_for(*given, kind, options))
+        kernel = self.kernels[kind, options]
+        kernel.fill("weights", flat(work.weights, self.model))
+        kernel.arrays["velocity"].fill(0)
+        kernel.fill("anchor", anchor)
+        if correction:
+            kernel.fill("correction", flat(correction, self.model))
+        kernel.calibrate(*(None if part is None else part.numpy() for part in (scale, shift)))
+        return kernel
+
+    def _named(self, rows: np.ndarray) -> Weights:
+        """Views of stacked flat weights, by the parameters' names."""
+        tensor, start, named = torch.from_numpy(rows), 0, {}
+        for name, parameter in self.model.named_parameters():
+            end = start + parameter.numel()
+            named[name] = tensor[:, start:end].view(-1, *parameter.shape)
+            start = end
+        return named
+
+
+def _more(steps: int, seconds: float) -> int:
+    """How many steps to take at once, if so many took so long."""
+    return max(1, min(4 * steps, int(SECONDS * steps / seconds)))
+
+
+def _current(kernel: Kernel, losses: np.ndarray) -> Weights:
+    """The state within a client's work, as a checkpoint holds it."""
+    found = {name: torch.from_numpy(kernel.read(name)) for name in ("weights", "velocity")}
+    return found | {"losses": torch.from_numpy(losses)}
