@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
 
 from cohort.core.components import Component
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0 is none
+
+
+class Changes(NamedTuple):
+    """What becomes of some images, one row each.
+
+    `colors` are changes of color in their order, `factors` how strong each is: the factor of a
+    blend, or the share of the color circle by which the hue is rotated. Then the image is cropped
+    from its bordered version, at `top` and `left`, and flipped where `flip` is set.
+    """
+
+    colors: np.ndarray
+    factors: np.ndarray
+    top: np.ndarray
+    left: np.ndarray
+    flip: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +44,12 @@ class Augmentation(Component):
     kinds: ClassVar[tuple[str, ...]] = ("images",)
     """The kinds of samples it can be applied to: images, text, table."""
 
+    border: ClassVar[int] = 0
+    """How many pixels `changes` adds at each side before an image is cropped."""
+
+    reflects: ClassVar[bool] = False
+    """Whether that border reflects the image; else it is black."""
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError if it cannot be applied to samples of this shape."""
         if len(shape) != 3:
@@ -34,3 +59,8 @@ class Augmentation(Component):
         """Change images with values in [0, 1]. Each has a row of `numbers`, float64 and uniform in
         [0, 1)."""
         raise NotImplementedError
+
+    def changes(self, numbers: np.ndarray) -> Changes | None:
+        """What `apply` does with these numbers, for trainers with native code; None if it is
+        something else."""
+        return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from cohort.core.lazy import lazy
-from cohort.data.augmentations.augmentation import Augmentation
+from cohort.data.augmentations.augmentation import Augmentation, Changes
 from cohort.data.images import cropped, flipped
 
 if TYPE_CHECKING:
@@ -25,9 +27,20 @@ class CropFlip(Augmentation):
 
     name: ClassVar[str] = "crop-flip"
     numbers: ClassVar[int] = 3
+    border: ClassVar[int] = BORDER
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return crop_and_flip(images, numbers, "constant")
+
+    def changes(self, numbers: np.ndarray) -> Changes | None:
+        return crop_changes(numbers)
+
+
+def crop_changes(numbers: np.ndarray) -> Changes:
+    """The same as `crop_and_flip`."""
+    none = np.zeros((len(numbers), 0))
+    top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
+    return Changes(none, none, top, left, numbers[:, 2] < 0.5)
 
 
 def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:

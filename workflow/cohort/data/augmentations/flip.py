@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.data.augmentations.augmentation import Augmentation
+import numpy as np
+
+from cohort.data.augmentations.augmentation import Augmentation, Changes
 from cohort.data.images import flipped
 
 if TYPE_CHECKING:
@@ -21,3 +23,7 @@ class Flip(Augmentation):
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return flipped(images, numbers[:, 0] < 0.5)
+
+    def changes(self, numbers: np.ndarray) -> Changes | None:
+        none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
+        return Changes(none, none, zeros, zeros, numbers[:, 0] < 0.5)

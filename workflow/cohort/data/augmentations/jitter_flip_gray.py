@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from cohort.core.lazy import lazy
-from cohort.data.augmentations.augmentation import Augmentation
+from cohort.data.augmentations.augmentation import (
+    BRIGHTNESS,
+    GRAY,
+    HUE,
+    Augmentation,
+    Changes,
+)
 from cohort.data.images import blended, flipped, gray, hue_shifted, where
 
 if TYPE_CHECKING:
@@ -60,3 +68,16 @@ class JitterFlipGray(Augmentation):
         for place in range(3):
             images = blended(images, blends[:, place], torch.where(before, 1.0, factors)[:, place])
         return images
+
+    def changes(self, numbers: np.ndarray) -> Changes | None:
+        rows, zeros = np.arange(len(numbers))[:, None], np.zeros(len(numbers))
+        order = np.array(ORDERS)[(numbers[:, 0] * len(ORDERS)).astype(int)]
+        blends, before = order[:, :3], order[:, 3:]
+        places = np.arange(3) + (np.arange(3) >= before)  # the change of hue is between them
+        colors = np.full((len(numbers), 5), HUE)
+        colors[rows, places] = BRIGHTNESS + blends
+        colors[:, 4] = np.where(numbers[:, 6] < 0.1, GRAY, 0)
+        factors = np.repeat(self.hue * (2 * numbers[:, 4:5] - 1), 5, axis=1)
+        strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
+        factors[rows, places] = np.take_along_axis(strengths, blends, axis=1)
+        return Changes(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.data.augmentations.augmentation import Augmentation
-from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip
+import numpy as np
+
+from cohort.data.augmentations.augmentation import Augmentation, Changes
+from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip, crop_changes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,6 +21,8 @@ class ReflectCropFlip(Augmentation):
 
     name: ClassVar[str] = "reflect-crop-flip"
     numbers: ClassVar[int] = 3
+    border: ClassVar[int] = BORDER
+    reflects: ClassVar[bool] = True
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
@@ -29,3 +33,6 @@ class ReflectCropFlip(Augmentation):
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return crop_and_flip(images, numbers, "reflect")
+
+    def changes(self, numbers: np.ndarray) -> Changes | None:
+        return crop_changes(numbers)

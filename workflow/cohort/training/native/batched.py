@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cohort.training.native import gather, sgd
+from cohort.training.native.augment import Augment, AugmentCode
 from cohort.training.native.convolution import ConvolutionCode
 from cohort.training.native.emitter import Emitter, Index
 from cohort.training.native.interface import PREDICT, TRAIN, entry, typed
@@ -31,6 +32,7 @@ class BatchedProgram:
         target: Target,
         kind: str,
         options: sgd.Options | None,
+        augment: Augment | None = None,
     ):
         if stages[-1].is_convolution or stages[-1].rectifies:
             raise Unsupported("a network that does not end with a linear layer")
@@ -38,6 +40,12 @@ class BatchedProgram:
         self.emit, self.layout = Emitter(target), Layout(stages, shape, batch, target)
         self.width, self.weights = self.layout.width, self.layout.weights
         self.order, self.padding = slice(self.weights), 0
+        self.augment = None
+        if augment is not None:
+            arena = self.layout.arena
+            self.augment = AugmentCode(self.emit, arena, augment, shape, kind, self.width)
+            self.augment.function()
+            kind = target.scalar
         gather.gather(self.emit, self.layout, shape, kind)
         self._codes = [self._code(number) for number in range(len(stages))]
         for number, code in enumerate(self._codes):
@@ -75,7 +83,11 @@ class BatchedProgram:
         count = emit.load_int("%counts", batch)
         blocks = emit.value(f"sdiv i64 {emit.add(count, emit.lanes - 1)}, {emit.lanes}")
         indices = emit.pointer("%indices", (batch, self.width), kind="i32")
-        given = typed("memory", "samples", "scale", "shift")
+        samples = "%samples"
+        if self.augment is not None:
+            self.augment.call(indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count)
+            indices, samples = "%places", emit.pointer("%memory", self.augment.images)
+        given = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
         emit.call("gather", *given, f"ptr {indices}", f"i64 {blocks}")
         arguments = [*typed("memory", "weights", "gradients"), f"i64 {blocks}"]
         arguments += typed("logit_scale")

@@ -140,6 +140,11 @@ class Emitter:
         place = self.pointer(base, *offsets)
         self.emit(f"store {self.vector} {value}, ptr {place}, align {self._width}")
 
+    def load_anywhere(self, base: str, *offsets: Offset) -> str:
+        """A vector from any place of an array."""
+        place = self.pointer(base, *offsets)
+        return self.value(f"load {self.vector}, ptr {place}, align {self.target.size}")
+
     def store_first(self, value: str, count: int, base: str, *offsets: Offset) -> None:
         """Write the first lanes of a vector to any place of an array."""
         place, size = self.pointer(base, *offsets), self.target.size
@@ -186,6 +191,24 @@ class Emitter:
     def maximum(self, left: str, right: str) -> str:
         """The greater number in each lane."""
         return self.select(self.op("fcmp ogt", left, right), left, right)
+
+    def minimum(self, left: str, right: str) -> str:
+        """The smaller number in each lane."""
+        return self.select(self.op("fcmp olt", left, right), left, right)
+
+    def absolute(self, value: str) -> str:
+        """Without sign."""
+        return self.intrinsic(f"fabs.{self._suffix}", self.vector, (self.vector, value))
+
+    def rounded(self, value: str) -> str:
+        """The nearest integer, the even one of two."""
+        return self.intrinsic(f"roundeven.{self._suffix}", self.vector, (self.vector, value))
+
+    def reversed(self, value: str) -> str:
+        """The lanes in reverse order."""
+        lanes = ", ".join(f"i32 {lane}" for lane in reversed(range(self.lanes)))
+        places = f"<{self.lanes} x i32> <{lanes}>"
+        return self.value(f"shufflevector {self.vector} {value}, {self.vector} poison, {places}")
 
     def relu(self, value: str) -> str:
         """0 instead of what is negative. NaN stays NaN."""

@@ -69,15 +69,15 @@ def _gather_row(
         with emit.loop(part.count) as number:
             column = emit.add(emit.mul(number, lanes), start)
             pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
-            vectors = [_numbers(emit, pointer, kind) for pointer in pointers]
+            vectors = [numbers_at(emit, pointer, kind) for pointer in pointers]
             for place, value in enumerate(transposed(emit, vectors)):
                 store(value, emit.add(column, place))
 
 
-def _numbers(emit: Emitter, place: str, kind: str) -> str:
+def numbers_at(emit: Emitter, place: str, kind: str) -> str:
     """As many numbers as a vector has lanes, from anywhere in memory."""
     if kind != BYTES:
-        return emit.value(f"load {emit.vector}, ptr {place}, align {emit.target.size}")
+        return emit.load_anywhere(place)
     loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {place}, align 1")
     return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cohort.training.native.emitter import Emitter, Index
-from cohort.training.native.sgd import NUMBERS
+from cohort.training.native import sgd
 
 ARRAYS = (
     "memory",
@@ -31,7 +31,12 @@ ARRAYS = (
     "logit_scale",
     "logit_shift",
     "outputs",
+    "places",
+    "rows",
+    "instructions",
+    "factors",
 )
+NUMBERS = (*sgd.NUMBERS, "factor")
 TRAIN, PREDICT = "train", "predict"
 
 

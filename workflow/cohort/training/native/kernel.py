@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cohort.training.native.augment import Augment
 from cohort.training.native.batched import BatchedProgram
 from cohort.training.native.compiler import Function, compiled
 from cohort.training.native.gather import BYTES
-from cohort.training.native.interface import ARRAYS, PREDICT, TRAIN
-from cohort.training.native.sgd import NUMBERS, Options
+from cohort.training.native.interface import ARRAYS, NUMBERS, PREDICT, TRAIN
+from cohort.training.native.sgd import Options
 from cohort.training.native.single import SingleProgram, is_single
 from cohort.training.native.stages import Shape, Stage
 from cohort.training.native.target import CACHE_LINE, Target
@@ -33,6 +34,16 @@ class Inputs:
     def kind(self) -> str:
         """LLVM's type of a number of a sample; empty for the type that the code computes in."""
         return BYTES if self.samples.dtype == np.uint8 else ""
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """How the samples of some batches are augmented: the row of each in `instructions` and
+    `factors`, as `augment.as_arrays` gives them."""
+
+    rows: np.ndarray
+    instructions: np.ndarray
+    factors: np.ndarray
 
 
 class Batches:
@@ -73,15 +84,16 @@ def code_for(
     target: Target,
     kind: str,
     options: Options | None,
+    augment: Augment | None = None,
 ) -> Code:
-    """The code that trains a network by batches of a size, or that evaluates it if `options` is
-    None. Made once in a process."""
+    """The code that trains a network by batches of a size, on augmented images if `augment` is
+    given, or that evaluates it if `options` is None. Made once in a process."""
     kind = kind or target.scalar
     program: BatchedProgram | SingleProgram
     if is_single(stages, batch, options):
-        program = SingleProgram(stages, shape, target, kind)
+        program = SingleProgram(stages, shape, target, kind, augment)
     else:
-        program = BatchedProgram(stages, shape, batch, target, kind, options)
+        program = BatchedProgram(stages, shape, batch, target, kind, options, augment)
     name = PREDICT if options is None else TRAIN
     return Code(program, compiled(program.text, name, target), target)
 
@@ -94,6 +106,7 @@ class Kernel:
         program = code.program
         self.arrays = dict.fromkeys(ARRAYS, np.empty(0, self.dtype))
         self.arrays["memory"] = zeros(program.memory, self.dtype)
+        self.arrays["places"] = np.arange(program.width, dtype=np.int32)
         is_training = program.options is not None
         for name in ("weights", "gradients", "velocity", "anchor", "correction"):
             needed = program.weights if is_training or name == "weights" else 0
@@ -119,7 +132,12 @@ class Kernel:
         return self.arrays[name][self.code.program.order].copy()
 
     def train(
-        self, inputs: Inputs, labels: np.ndarray, batches: Batches, numbers: dict[str, float]
+        self,
+        inputs: Inputs,
+        labels: np.ndarray,
+        batches: Batches,
+        numbers: dict[str, float],
+        augmented: Augmented | None = None,
     ) -> np.ndarray:
         """Take a step on each batch: the mean loss of each. There is a label for each sample of the
         batches."""
@@ -128,6 +146,10 @@ class Kernel:
         distances = zeros(len(batches), self.dtype)
         self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
         self.arrays["labels"] = batches.spread(labels)
+        if augmented is not None:
+            self.arrays["rows"] = batches.spread(augmented.rows)
+            self.arrays["instructions"] = augmented.instructions
+            self.arrays["factors"] = augmented.factors
         self._call(inputs, batches, numbers)
         sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
         losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps

@@ -40,14 +40,18 @@ def target_for(model: nn.Module) -> Target:
 def raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
     """All samples as they are in memory or in the file, to be scaled and standardized."""
     assert samples.scale is not None
+    return _inputs(samples, _values(samples, dtype), 1 / samples.scale)
+
+
+def scaled_inputs(samples: Samples, values: Tensor | None, dtype: np.dtype) -> Inputs:
+    """These values, which are scaled already, to be standardized; all samples if None."""
+    given = _values(samples, dtype) if values is None else values.contiguous().numpy()
+    return _inputs(samples, given, 1.0)
+
+
+def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
     values = samples.values.numpy()
-    values = np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
-    return _inputs(samples, values, 1 / samples.scale)
-
-
-def scaled_inputs(samples: Samples, values: Tensor) -> Inputs:
-    """Samples that are scaled already, to be standardized."""
-    return _inputs(samples, values.contiguous().numpy(), 1.0)
+    return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
 
 
 def flat(weights: Any, model: nn.Module) -> np.ndarray:

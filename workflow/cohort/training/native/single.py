@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cohort.training.native.augment import Augment, AugmentCode
 from cohort.training.native.emitter import Emitter, Index
 from cohort.training.native.gather import BYTES
 from cohort.training.native.interface import TRAIN, entry, typed
@@ -35,10 +36,22 @@ class SingleProgram:
 
     width = 1
 
-    def __init__(self, stages: Sequence[Stage], shape: Shape, target: Target, kind: str):
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        shape: Shape,
+        target: Target,
+        kind: str,
+        augment: Augment | None = None,
+    ):
         self.options, self.kind, self.shape = Options(), kind, shape
         self.emit, self.layout = Emitter(target), SingleLayout(stages, shape, target)
-        self.weights, self.memory = self.layout.weights, self.layout.memory
+        self.weights, self.augment = self.layout.weights, None
+        if augment is not None:
+            self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
+            self.augment.function()
+            self.kind = target.scalar
+        self.memory = self.layout.arena.used
         self.order, self.padding = self.layout.order, self.layout.padding
         for number in range(len(stages)):
             code = self._code(number)
@@ -106,8 +119,13 @@ class SingleProgram:
     def _fetch(self, step: Index) -> None:
         """Standardize a sample and put its channels into the lanes of each pixel."""
         emit, (channels, height, width) = self.emit, self.shape
-        number = emit.load_int("%indices", step)
-        sample = emit.pointer("%samples", (number, math.prod(self.shape)), kind=self.kind)
+        if self.augment is None:
+            index = emit.load_int("%indices", step)
+            sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
+        else:
+            row = emit.pointer("%rows", step, kind="i32")
+            self.augment.call(emit.pointer("%indices", step, kind="i32"), row, "1")
+            sample = emit.pointer("%memory", self.augment.images)
         strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
         start = self.layout.activations[0] + self.layout.origin(0)
         with (

@@ -37,7 +37,7 @@ class SingleLayout:
             math.prod(side + 2 * border for side in sides) * width
             for sides, border, width in zip(self.sides, self.borders, self.widths, strict=True)
         ]
-        arena = Arena(target)
+        self.arena = arena = Arena(target)
         self.activations = [arena.take(size) for size in self.sizes]
         self.gradients = [arena.take(size) for size in self.sizes]
         outputs = list(zip(self.pixels[1:], self.widths[1:], strict=True))
@@ -52,7 +52,6 @@ class SingleLayout:
             arena.take(stage.taps * self.widths[number] * self.widths[number + 1])
             for number, stage in enumerate(stages)
         ]
-        self.memory = arena.used
         self._place_weights(target)
 
     def strides(self, number: int) -> tuple[int, int]:

@@ -11,7 +11,8 @@ import torch
 
 from cohort.training.cursor import Resumable
 from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.native.kernel import Batches, Inputs, Kernel, code_for
+from cohort.training.native.augment import Augment, as_arrays
+from cohort.training.native.kernel import Augmented, Batches, Inputs, Kernel, code_for
 from cohort.training.native.networks import (
     flat,
     network_stages,
@@ -55,8 +56,13 @@ class NativeTrainer(Trainer):
         self.stages = network_stages(self.model, self.samples)
         self.target = target_for(self.model)
         self.labels = self.samples.labels.numpy()
-        self.raw = raw_inputs(self.samples, self.target.dtype)
-        self.kernels: dict[tuple[str, Options], Kernel] = {}
+        self.shape = sample_shape(self.samples.values.shape[1:])
+        self.augment = None
+        self.inputs = raw_inputs(self.samples, self.target.dtype)
+        if self.augmentation.numbers:
+            self.augment = Augment.of(self.augmentation, self.shape, self.target.lanes)
+            self.inputs = scaled_inputs(self.samples, None, self.target.dtype)
+        self.kernels: dict[Options, Kernel] = {}
         self.steps_at_once = FIRST
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
@@ -87,38 +93,60 @@ class NativeTrainer(Trainer):
                 kernel.fill(name, current[name].numpy())
         rates = {name: float(getattr(self.settings, name)) for name in ("momentum", "weight_decay")}
         rates |= {"lr": work.lr, "mu": coefficients.mu, "clip": float(self.settings.clip or 0)}
+        assert self.samples.scale is not None
+        rates["factor"], plan = 1 / self.samples.scale, self._plan(work)
         while len(losses) < len(planned):
             some = planned[len(losses) : len(losses) + self.steps_at_once]
             started = time.perf_counter()
-            found = self._take(kernel, some, work, rates)
+            found = self._take(kernel, some, work, rates, plan)
             self.steps_at_once = _more(len(some), time.perf_counter() - started)
             losses = np.concatenate([losses, found])
             resumable.reached(lambda: _current(kernel, losses))  # noqa: B023
         return kernel.read("weights"), losses
 
     def _take(
-        self, kernel: Kernel, steps: Steps, work: LocalWork, rates: dict[str, float]
+        self,
+        kernel: Kernel,
+        steps: Steps,
+        work: LocalWork,
+        rates: dict[str, float],
+        plan: tuple[np.ndarray, np.ndarray] | None,
     ) -> np.ndarray:
         """Take some steps: the loss of each."""
         counts = np.array([len(batch) for _, batch in steps])
-        samples = work.samples[np.concatenate([batch for _, batch in steps])]
-        inputs, indices = self.raw, samples
+        places = np.concatenate([batch for _, batch in steps])
+        samples = work.samples[places]
+        inputs, indices, augmented = self.inputs, samples, None
         if self.augmentation.numbers:
-            inputs, indices = self._augmented(steps, work), np.arange(len(samples))
+            per_epoch = local_steps(len(work.samples), self.settings)[1]
+            epochs = np.repeat([step // per_epoch for step, _ in steps], counts)
+            rows = epochs * len(work.samples) + places
+            if plan is not None:
+                augmented = Augmented(rows, *plan)
+            else:
+                inputs, indices = self._augmented(samples, rows, work), np.arange(len(samples))
         batches = Batches(indices, counts, kernel.code.program.width)
-        labels = self.labels[samples]
-        return kernel.train(inputs, labels, batches, rates)
+        return kernel.train(inputs, self.labels[samples], batches, rates, augmented)
 
-    def _augmented(self, steps: Steps, work: LocalWork) -> Inputs:
-        """The augmented images of some steps, in their order."""
+    def _plan(self, work: LocalWork) -> tuple[np.ndarray, np.ndarray] | None:
+        """How native code augments each sample in each epoch, if it can."""
+        if self.augment is None:
+            return None
+        changes = self.augmentation.changes(self._draws(work))
+        assert changes is not None
+        return as_arrays(changes, self.target.dtype)
+
+    def _draws(self, work: LocalWork) -> np.ndarray:
+        """The random numbers of each sample in each epoch, one row each."""
         draws = self.augmentation_draws(len(work.samples), work.client, work.round)
-        per_epoch = local_steps(len(work.samples), self.settings)[1]
-        numbers = np.concatenate([draws[step // per_epoch, batch] for step, batch in steps])
-        batches = np.concatenate([batch for _, batch in steps])
-        images = self.samples.scaled(torch.from_numpy(work.samples[batches]))
-        return scaled_inputs(
-            self.samples, self.augmentation.apply(images, torch.from_numpy(numbers))
-        )
+        return draws.reshape(-1, self.augmentation.numbers)
+
+    def _augmented(self, samples: np.ndarray, rows: np.ndarray, work: LocalWork) -> Inputs:
+        """Samples augmented by PyTorch, in this order."""
+        numbers = torch.from_numpy(self._draws(work)[rows])
+        images = self.samples.scaled(torch.from_numpy(samples))
+        applied = self.augmentation.apply(images, numbers)
+        return scaled_inputs(self.samples, applied, self.target.dtype)
 
     def _coefficients(self, work: LocalWork) -> Coefficients:
         classes = self.stages[-1].outer
@@ -141,12 +169,12 @@ class NativeTrainer(Trainer):
             corrects=bool(correction),
             calibrates=scale is not None or shift is not None,
         )
-        kind = "" if self.augmentation.numbers else self.raw.kind
-        if (kind, options) not in self.kernels:
-            shape = sample_shape(self.samples.values.shape[1:])
-            given = self.stages, shape, self.settings.batch, self.target
-            self.kernels[kind, options] = Kernel(code_for(*given, kind, options))
-        kernel = self.kernels[kind, options]
+        if options not in self.kernels:
+            is_ready = self.augmentation.numbers and self.augment is None  # floats from PyTorch
+            kind = "" if is_ready else self.inputs.kind
+            given = self.stages, self.shape, self.settings.batch, self.target
+            self.kernels[options] = Kernel(code_for(*given, kind, options, self.augment))
+        kernel = self.kernels[options]
         kernel.fill("weights", flat(work.weights, self.model))
         kernel.arrays["velocity"].fill(0)
         kernel.fill("anchor", anchor)
