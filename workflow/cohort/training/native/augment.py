@@ -18,7 +18,7 @@ from cohort.data.augmentations.augmentation import (
 )
 from cohort.training.native.emitter import ZERO, Emitter, Index
 from cohort.training.native.gather import numbers_at
-from cohort.training.native.layout import Arena
+from cohort.training.native.arena import Arena
 from cohort.training.native.stages import Shape
 
 COLORS = 5  # changes of color, at most

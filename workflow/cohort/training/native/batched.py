@@ -12,6 +12,7 @@ from cohort.training.native.interface import PREDICT, TRAIN, entry, typed
 from cohort.training.native.layout import Layout
 from cohort.training.native.linear import LinearCode
 from cohort.training.native.loss import CrossEntropyCode
+from cohort.training.native.spectral_convolution import SpectralConvolutionCode
 from cohort.training.native.stage_code import PARAMETERS, StageCode
 from cohort.training.native.stages import Shape, Stage, Unsupported
 from cohort.training.native.target import Target
@@ -21,7 +22,8 @@ class BatchedProgram:
     """Emits `train`, or `predict` if `options` is None, for batches of at most `batch` samples.
 
     `width` is how many places a batch has, `memory` how many numbers of scratch memory the code
-    needs, which must be 0 at first. The weights lie one stage after the other, as in the network.
+    needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers behind
+    them. The weights lie one stage after the other, as in the network.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class BatchedProgram:
         self.options = options
         self.emit, self.layout = Emitter(target), Layout(stages, shape, batch, target)
         self.width, self.weights = self.layout.width, self.layout.weights
+        self.slack = target.lanes * max(stage.taps for stage in stages)
         self.order, self.padding = slice(self.weights), 0
         self.augment = None
         if augment is not None:
@@ -59,6 +62,8 @@ class BatchedProgram:
         self.memory, self.text = self.layout.arena.used, self.emit.text()
 
     def _code(self, number: int) -> StageCode:
+        if self.layout.spectra[number] is not None:
+            return SpectralConvolutionCode(self.emit, self.layout, number)
         if self.layout.stages[number].is_convolution:
             return ConvolutionCode(self.emit, self.layout, number)
         is_last = number == len(self.layout.stages) - 1
@@ -66,6 +71,8 @@ class BatchedProgram:
         return LinearCode(self.emit, self.layout, number, calibrates)
 
     def _emit_stage(self, number: int, code: StageCode) -> None:
+        with self.emit.function(f"prepare{number}", *PARAMETERS):
+            code.prepare()
         with self.emit.function(f"forward{number}", *PARAMETERS):
             code.forward()
         if self.options is None:
@@ -89,11 +96,17 @@ class BatchedProgram:
             indices, samples = "%places", emit.pointer("%memory", self.augment.images)
         given = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
         emit.call("gather", *given, f"ptr {indices}", f"i64 {blocks}")
-        arguments = [*typed("memory", "weights", "gradients"), f"i64 {blocks}"]
-        arguments += typed("logit_scale")
+        arguments = self._arguments(blocks)
         for number in range(len(self._codes)):
+            if self.options is not None:
+                emit.call(f"prepare{number}", *arguments)
             emit.call(f"forward{number}", *arguments)
         return count, arguments
+
+    def _arguments(self, blocks: str) -> list[str]:
+        """The arguments of the functions of stages."""
+        arrays = typed("memory", "weights", "gradients")
+        return [*arrays, f"i64 {blocks}", *typed("logit_scale")]
 
     def _train(self) -> None:
         emit = self.emit
@@ -115,9 +128,13 @@ class BatchedProgram:
     def _predict(self) -> None:
         """Copy the outputs: all samples of the first class, then those of the next."""
         emit, outputs = self.emit, self.layout.activations[-1]
-        with entry(emit, PREDICT) as batch:
+        with entry(emit, PREDICT, before=self._prepare) as batch:
             self._forward(batch)
             count = self.layout.stages[-1].outer * self.width
             with emit.loop(count // emit.lanes) as number:
                 value = emit.load("%memory", (number, emit.lanes), outputs.place)
                 emit.store(value, "%outputs", (batch, count), (number, emit.lanes))
+
+    def _prepare(self) -> None:
+        for number in range(len(self._codes)):
+            self.emit.call(f"prepare{number}", *self._arguments("0"))

@@ -110,7 +110,7 @@ class Kernel:
         is_training = program.options is not None
         for name in ("weights", "gradients", "velocity", "anchor", "correction"):
             needed = program.weights if is_training or name == "weights" else 0
-            self.arrays[name] = zeros(needed, self.dtype)
+            self.arrays[name] = zeros(needed + program.slack, self.dtype)
         self.calibrate()
 
     def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:

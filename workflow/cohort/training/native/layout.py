@@ -6,24 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cohort.training.native.arena import Arena
+from cohort.training.native.spectra import SpectralArrays, pays
 from cohort.training.native.stages import Shape, Stage
-from cohort.training.native.target import CACHE_LINE, Target
+from cohort.training.native.target import Target
 
 L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
-
-
-class Arena:
-    """Hands out places in one block of memory, counted in numbers, each on a cache line."""
-
-    def __init__(self, target: Target):
-        self.used, self._line = 0, CACHE_LINE // target.size
-
-    def take(self, count: int) -> int:
-        """Where a new array of so many numbers begins."""
-        place = self.used
-        self.used += -(-count // self._line) * self._line
-        return place
 
 
 @dataclass(frozen=True)
@@ -91,6 +80,12 @@ class Layout:
         self.transposed = self.arena.take(self.width * (widest + self.lanes))
         most = max(stage.inner * stage.taps + 1 for stage in stages)
         self.sums = self.arena.take(self.lanes * target.tile * most)
+        self.spectra = [
+            SpectralArrays(stage, self.arena, self.width, self.lanes)
+            if number and pays(stage)
+            else None
+            for number, stage in enumerate(stages)
+        ]
 
     @property
     def weights(self) -> int:

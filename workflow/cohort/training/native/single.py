@@ -34,7 +34,7 @@ def is_single(stages: Sequence[Stage], batch: int, options: Options | None) -> b
 class SingleProgram:
     """Emits `train` for batches of one sample."""
 
-    width = 1
+    width, slack = 1, 0
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class SingleProgram:
             index = emit.load_int("%indices", step)
             sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
         else:
-            row = emit.pointer("%rows", step, kind="i32")
-            self.augment.call(emit.pointer("%indices", step, kind="i32"), row, "1")
+            given = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
+            self.augment.call(given[0], given[1], "1")
             sample = emit.pointer("%memory", self.augment.images)
         strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
         start = self.layout.activations[0] + self.layout.origin(0)

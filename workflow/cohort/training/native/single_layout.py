@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cohort.training.native.layout import Arena
+from cohort.training.native.arena import Arena
 from cohort.training.native.stages import Shape, Stage
 from cohort.training.native.target import Target
 

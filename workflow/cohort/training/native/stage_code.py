@@ -25,6 +25,9 @@ class StageCode:
         self.inputs, self.outputs = layout.activations[number : number + 2]
         self.unpooled = layout.unpooled[number]
 
+    def prepare(self) -> None:
+        """Emit what is done with the weights before forward passes."""
+
     def forward(self) -> None:
         """Emit the forward pass."""
         raise NotImplementedError

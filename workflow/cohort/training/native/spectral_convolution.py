@@ -1,0 +1,247 @@
+"""Code of a convolution of many channels in the frequency domain."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cohort.training.native.convolution import ConvolutionCode
+from cohort.training.native.emitter import ZERO, Emitter, Index
+from cohort.training.native.layout import Layout, chunks
+from cohort.training.native.products import Products
+from cohort.training.native.spectra import (
+    gradient_slots,
+    input_gradient_of,
+    input_slots,
+    output_of,
+    weight_gradient_of,
+    weight_slots,
+)
+from cohort.training.native.spectral_transforms import Columns, Rows, Slot, Transforms
+from cohort.training.native.vectors import transposed
+
+
+class SpectralConvolutionCode(ConvolutionCode):
+    """A convolution as products of spectra: transforms, then for each slot a matrix product over
+    the channels.
+
+    Columns of the row transform are worked on one after another, all the way to the result, so that
+    what is in between stays in the second-level cache.
+    """
+
+    def __init__(self, emit: Emitter, layout: Layout, number: int):
+        super().__init__(emit, layout, number)
+        arrays = layout.spectra[number]
+        assert arrays is not None
+        self.arrays, self.products = arrays, Products(emit, layout)
+        self.transforms = Transforms(emit, layout, arrays)
+
+    # passes
+
+    def prepare(self) -> None:
+        """Emit the transform of the weights."""
+        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
+        kernel, transforms = self.stage.kernel, self.transforms
+        with emit.loop(-(-self.stage.inner * self.stage.outer // lanes)) as group:
+            pixels = self._load_taps(self.weight((group, lanes * taps)))
+            lines = [
+                transforms.along_rows.real(dict(zip(self._across, line, strict=True)))
+                for line in (pixels[start : start + kernel] for start in range(0, taps, kernel))
+            ]
+            for frequency, values in enumerate(zip(*lines, strict=True)):
+                column = dict(zip(self._down, values, strict=True))
+                slot = transforms.column_slot(frequency)[1]
+                for value in transforms.column_slots(column, weight_slots):
+                    goal = self.arrays.weights + slot * self.arrays.weight_slot
+                    emit.store(value, "%memory", (group, lanes), goal)
+                    slot += 1
+
+    def forward(self) -> None:
+        arrays, (inner, height, width) = self.arrays, self.stage.inputs
+        rows = Rows(arrays.input_rows, arrays.input_row, inner, height)
+        self.transforms.transform_rows(rows, width, partial(self.at, self.inputs))
+        results = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
+        for columns in self.transforms.columns():
+            with self.emit.loop(columns.number) as column:
+                spectrum = self._inputs_of(columns, column)
+                self.transforms.transform_columns(columns, column, rows, input_slots, spectrum)
+                with self.emit.loop(columns.slots) as slot:
+                    self._multiply(columns, column, slot)
+                self.transforms.invert_columns(columns, column, self._outputs, output_of, results)
+        self._finish_outputs(results)
+
+    def weight_gradient(self) -> None:
+        """The inputs' gradient too, but for the last transform: both need the spectrum of the
+        outputs' gradient, of which only a column is there at a time."""
+        arrays, (inner, height, _) = self.arrays, self.stage.inputs
+        self._spread_all()
+        rows = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
+        source = partial(self.at, self.unpooled)
+        self.transforms.transform_rows(rows, self.stage.sides[1], source)
+        results = Rows(arrays.input_rows, arrays.input_row, inner, height)
+        for columns in self.transforms.columns():
+            with self.emit.loop(columns.number) as column:
+                self.transforms.transform_columns(columns, column, rows, gradient_slots, self._outputs)
+                with self.emit.loop(columns.slots) as slot:
+                    self._multiply_gradients(columns, column, slot)
+                self.transforms.invert_columns(columns, column, self._gradients, input_gradient_of, results)
+        self._finish_weights()
+
+    def input_gradient(self) -> None:
+        emit, arrays, (inner, height, width) = self.emit, self.arrays, self.stage.inputs
+        rows = Rows(arrays.input_rows, arrays.input_row, inner, height)
+        with (
+            emit.loop(inner) as channel,
+            emit.loop("%blocks") as block,
+            emit.loop(height) as row,
+        ):
+            for x, value in self.transforms.inverted_row(rows, channel, row, block, width).items():
+                self.store_input_gradient(value, block, channel, row, x)
+
+    # arrays
+
+    def _slot(self, array: int, stride: int, slot: Index, channel: Index, block: Index) -> str:
+        offsets = (slot, stride), (channel, self.layout.width), (block, self.lanes)
+        return self.emit.pointer("%memory", *offsets, array)
+
+    def _inputs_of(self, columns: Columns, column: Index) -> Slot:
+        """The slots of a column of the inputs' spectrum, which are kept for the backward pass."""
+        first = self.emit.add(self.emit.mul(column, columns.slots), columns.slot)
+        arrays = self.arrays
+        return lambda slot, channel, block: self._slot(
+            arrays.inputs, arrays.input_slot, self.emit.add(first, slot), channel, block
+        )
+
+    def _outputs(self, slot: Index, channel: Index, block: Index) -> str:
+        """The slots of a column of the outputs' spectrum, or of its gradient."""
+        arrays = self.arrays
+        return self._slot(arrays.output_part, arrays.output_slot, slot, channel, block)
+
+    def _gradients(self, slot: Index, channel: Index, block: Index) -> str:
+        """The slots of a column of the inputs' gradient."""
+        arrays = self.arrays
+        return self._slot(arrays.input_part, arrays.input_slot, slot, channel, block)
+
+    def _weights(self, array: int, columns: Columns, column: Index, slot: Index) -> str:
+        number = self.emit.add(self.emit.mul(column, columns.slots), columns.slot)
+        number = self.emit.add(number, slot)
+        return self.emit.pointer("%memory", (number, self.arrays.weight_slot), array)
+
+    # products
+
+    def _multiply(self, columns: Columns, column: Index, slot: Index) -> None:
+        emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
+        spectrum = self._inputs_of(columns, column)
+        self.products.multiply(
+            outer,
+            inner,
+            lambda block, channel: spectrum(slot, channel, block),
+            self._weights(self.arrays.weights, columns, column, slot),
+            (inner, 1),
+            lambda value, block, channel: emit.store(value, self._outputs(slot, channel, block)),
+        )
+
+    def _multiply_gradients(self, columns: Columns, column: Index, slot: Index) -> None:
+        emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
+        spectrum = self._inputs_of(columns, column)
+        self.products.transpose(
+            inner, lambda block, channel: spectrum(slot, channel, block), "%blocks"
+        )
+        self.products.multiply_transposed(
+            outer,
+            inner,
+            lambda block, channel: self._outputs(slot, channel, block),
+            emit.mul("%blocks", self.lanes),
+            self._weights(self.arrays.weight_gradients, columns, column, slot),
+        )
+        self.products.multiply(
+            inner,
+            outer,
+            lambda block, channel: self._outputs(slot, channel, block),
+            self._weights(self.arrays.weights, columns, column, slot),
+            (1, inner),
+            lambda value, block, channel: emit.store(value, self._gradients(slot, channel, block)),
+        )
+
+    # beginnings and ends
+
+    def _finish_outputs(self, rows: Rows) -> None:
+        """Invert the rows, add the bias, pool and rectify."""
+        emit, stage, step = self.emit, self.stage, 1 + self.stage.pools
+        with (
+            emit.loop(stage.outer) as channel,
+            emit.loop("%blocks") as block,
+            emit.loop(stage.outputs[1]) as row,
+        ):
+            bias, lines = self.broadcast_bias(channel), []
+            for below in range(step):
+                y = emit.add(emit.mul(row, step), below)
+                found = self.transforms.inverted_row(rows, channel, y, block, stage.sides[1])
+                lines.append([emit.op("fadd", found[x], bias) for x in range(stage.sides[1])])
+            for x in range(stage.outputs[2]):
+                values = [line[x * step + right] for line in lines for right in range(step)]
+                self._store_outputs(values, block, channel, row, x)
+
+    def _spread_all(self) -> None:
+        """Spread the pooled gradient, and sum it for the biases."""
+        emit, stage, biases = self.emit, self.stage, self.layout.sums
+        with emit.loop(stage.outer) as channel:
+            bias = emit.pointer("%memory", (channel, self.lanes), biases)
+            emit.store(ZERO, bias)
+            with emit.loop("%blocks") as block:
+                self._spread_gradient(block, channel, 0, 0, stage.sides[0], bias)
+        self._sum_lanes(biases, stage.outer, emit.pointer("%gradients", stage.bias))
+
+    def _finish_weights(self) -> None:
+        """Invert the spectrum of the weights' gradient."""
+        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
+        for part in chunks(self.stage.inner * self.stage.outer, lanes):
+            with emit.loop(part.count) as number:
+                group = emit.add(emit.mul(number, lanes), part.start)
+                lines = self._inverted_weights(group)
+                pixels = [line[place] for line in lines for place in self._across]
+                goal = emit.pointer("%gradients", (group, taps), self.stage.weight)
+                for first in range(0, taps, lanes):
+                    rows = pixels[first : first + lanes]
+                    used, rows = len(rows), rows + [ZERO] * (lanes - len(rows))
+                    for pair, value in enumerate(transposed(emit, rows)[: part.size]):
+                        emit.store_first(value, used, goal, pair * taps + first)
+
+    def _inverted_weights(self, group: Index) -> list[dict[int, str]]:
+        """The gradients of some pairs of channels: by place, for each line of the kernel."""
+        emit, arrays, transforms = self.emit, self.arrays, self.transforms
+        lines: dict[int, list[tuple[str, ...]]] = {place: [] for place in self._down}
+        for frequency in range(transforms.along_rows.half + 1):
+            columns, first = transforms.column_slot(frequency)
+            places = [
+                arrays.weight_gradients + slot * arrays.weight_slot
+                for slot in range(first, first + columns.slots)
+            ]
+            slots = [emit.load("%memory", group, place) for place in places]
+            found = transforms.inverted_column(slots, columns, weight_gradient_of, self._down)
+            for place, value in found.items():
+                lines[place].append(value)
+        invert, scale = transforms.along_rows.real_inverse, transforms.scale
+        return [invert(lines[place], self._across, scale) for place in self._down]
+
+    def _load_taps(self, source: str) -> list[str]:
+        """The weights of as many pairs of channels as a vector has lanes, one vector per tap."""
+        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
+        found: list[str] = []
+        for first in range(0, taps, lanes):
+            rows = [emit.load_anywhere(source, pair * taps + first) for pair in range(lanes)]
+            found += transposed(emit, rows)
+        return found[:taps]
+
+    @property
+    def _down(self) -> list[int]:
+        """Where the lines of the kernel are in its periodic image. It is reflected, because layers
+        compute cross-correlations, and shifted by the padding."""
+        return self._places(self.arrays.slots.height)
+
+    @property
+    def _across(self) -> list[int]:
+        """Where the columns of the kernel are, likewise."""
+        return self._places(self.arrays.slots.width)
+
+    def _places(self, period: int) -> list[int]:
+        return [(self.stage.padding - tap) % period for tap in range(self.stage.kernel)]
