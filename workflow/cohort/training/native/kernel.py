@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from cohort.training.native.single import SingleProgram, is_single
 from cohort.training.native.stages import Shape, Stage
 from cohort.training.native.target import CACHE_LINE, Target
 
+HUGE_PAGE = 2 << 20  # bytes
 EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
 
 
@@ -182,9 +184,12 @@ class Kernel:
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros on whole cache lines."""
-    line = CACHE_LINE // dtype.itemsize
-    lines = -(-count // line)
-    raw = np.zeros((lines + 1) * CACHE_LINE, dtype=np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
-    return raw[start : start + lines * CACHE_LINE].view(dtype)
+    """Zeros on whole cache lines, and on huge pages if there are many."""
+    size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory = mmap.mmap(-1, size + HUGE_PAGE)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        raw = np.frombuffer(memory, dtype=np.uint8)
+    start = -raw.ctypes.data % (HUGE_PAGE if size >= HUGE_PAGE else CACHE_LINE)
+    return raw[start : start + size].view(dtype)

@@ -80,6 +80,7 @@ class Layout:
         self.transposed = self.arena.take(self.width * (widest + self.lanes))
         most = max(stage.inner * stage.taps + 1 for stage in stages)
         self.sums = self.arena.take(self.lanes * target.tile * most)
+        self.packed = self.arena.take(self.lanes * max(stage.outer for stage in stages))
         self.spectra = [
             SpectralArrays(stage, self.arena, self.width, self.lanes)
             if number and pays(stage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cohort.training.native.emitter import ZERO, Emitter, Index
-from cohort.training.native.layout import ABREAST, Layout, Part, chunks, split
+from cohort.training.native.layout import ABREAST, L1_SHARE, Layout, Part, chunks, split
 from cohort.training.native.vectors import transposed
 
 Place = Callable[[Index, Index], str]
@@ -32,22 +32,60 @@ class Products:
     ) -> None:
         """Each result is the sum of terms times weights, whose strides are those of a result and of
         a term, plus a start. `source` points to a term's first block of samples."""
+        if strides[0] == 1 and results * terms * self.layout.target.size > L1_SHARE:
+            self._multiply_packed(results, terms, source, weights, strides[1], store)
+            return
+        for part in split(results, self.layout.target.tile // self.layout.abreast):
+            with self.emit.loop(part.count) as number:
+                first = self.emit.add(self.emit.mul(number, part.size), part.start)
+                self._tiles(first, part.size, terms, source, weights, strides, store, start)
+
+    def _multiply_packed(
+        self, results: int, terms: int, source: Place, weights: str, stride: int, store: Store
+    ) -> None:
+        """Copy the weights of as many results as a vector has lanes, which lie far apart, to one
+        place before they are used."""
+        emit, lanes = self.emit, self.lanes
+        packed = emit.pointer("%memory", self.layout.packed)
+        for strips in chunks(results, lanes):
+            with emit.loop(strips.count) as strip:
+                begin = emit.add(emit.mul(strip, lanes), strips.start)
+                with emit.loop(terms) as term:
+                    values = emit.load_anywhere(weights, begin, (term, stride))
+                    emit.store(values, packed, (term, lanes))
+                for part in split(strips.size, self.layout.target.tile // self.layout.abreast):
+                    for number in range(part.count):
+                        offset = part.start + number * part.size
+                        place = emit.pointer(packed, offset)
+                        first = emit.add(begin, offset)
+                        given = part.size, terms, source, place, (1, lanes), store
+                        self._tiles(first, *given, is_relative=True)
+
+    def _tiles(
+        self,
+        first: Index,
+        size: int,
+        terms: int,
+        source: Place,
+        weights: str,
+        strides: tuple[int, int],
+        store: Store,
+        start: Callable[[Index], str] = lambda result: ZERO,
+        is_relative: bool = False,
+    ) -> None:
+        """Some results of all blocks. `is_relative`: the weights are those from `first` on."""
         emit, abreast = self.emit, self.layout.abreast
-        for part in split(results, self.layout.target.tile // abreast):
-            with (
-                emit.loop(self.layout.blocks // abreast) as group,
-                emit.loop(part.count) as number,
-            ):
-                first = emit.add(emit.mul(number, part.size), part.start)
-                block = emit.mul(group, abreast)
-                starts = [start(emit.add(first, one)) for one in range(part.size)]
-                sums = emit.variables([value for value in starts for _ in range(abreast)])
-                with emit.loop(terms) as term, sums.changed() as values:
-                    place = emit.pointer(weights, (first, strides[0]), (term, strides[1]))
-                    self._add_term(values, source(block, term), place, strides[0])
-                for place_in_tile, value in enumerate(sums.get()):
-                    one, which = divmod(place_in_tile, abreast)
-                    store(value, emit.add(block, which), emit.add(first, one))
+        with emit.loop(self.layout.blocks // abreast) as group:
+            block = emit.mul(group, abreast)
+            starts = [start(emit.add(first, one)) for one in range(size)]
+            sums = emit.variables([value for value in starts for _ in range(abreast)])
+            with emit.loop(terms) as term, sums.changed() as values:
+                offset = 0 if is_relative else first
+                place = emit.pointer(weights, (offset, strides[0]), (term, strides[1]))
+                self._add_term(values, source(block, term), place, strides[0])
+            for number, value in enumerate(sums.get()):
+                one, which = divmod(number, abreast)
+                store(value, emit.add(block, which), emit.add(first, one))
 
     def _add_term(self, sums: list[str], source: str, weights: str, stride: int) -> None:
         emit, abreast = self.emit, self.layout.abreast

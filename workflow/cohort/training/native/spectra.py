@@ -79,25 +79,30 @@ class Slots:
 class SpectralArrays:
     """The arrays of a convolution by its spectra, their strides and where they begin.
 
-    Distances between slots are odd numbers of cache lines, so that the slots of a channel do not
-    compete for the same place in the cache.
+    Of the inputs all slots are kept for the backward pass, of other spectra only those of one
+    column at a time (`part`). Distances between slots are odd numbers of cache lines, so that those
+    of a channel do not compete for the same place in the cache.
     """
 
     def __init__(self, stage: Stage, arena: Arena, width: int, line: int):
-        self.slots, self.vector = Slots.of(stage), width
+        self.slots = Slots.of(stage)
         height, most = stage.inputs[1], max(self.slots.of_real, self.slots.of_complex)
+        self.pairs = -(-stage.inner * stage.outer // line) * line  # of channels
         self.input_slot = stage.inner * width + line
         self.output_slot = stage.outer * width + line
-        self.weight_slot = -(-stage.inner * stage.outer // line) * line + line
+        self.weight_slot = self.pairs + line
         self.input_row = stage.inner * height * width + line
         self.output_row = stage.outer * stage.sides[0] * width + line
+        self.weight_row = stage.kernel * self.pairs + line
         self.input_rows = arena.take(self.slots.width * self.input_row)
         self.output_rows = arena.take(self.slots.width * self.output_row)
+        self.weight_rows = arena.take(self.slots.width * self.weight_row)
+        self.gradient_rows = arena.take(self.slots.width * self.weight_row)
         self.inputs = arena.take(self.slots.count * self.input_slot)
         self.input_part = arena.take(most * self.input_slot)
         self.output_part = arena.take(most * self.output_slot)
-        self.weights = arena.take(self.slots.count * self.weight_slot)
-        self.weight_gradients = arena.take(self.slots.count * self.weight_slot)
+        self.weight_part = arena.take(most * self.weight_slot)
+        self.gradient_part = arena.take(most * self.weight_slot)
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:

@@ -38,22 +38,15 @@ class SpectralConvolutionCode(ConvolutionCode):
     # passes
 
     def prepare(self) -> None:
-        """Emit the transform of the weights."""
-        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
-        kernel, transforms = self.stage.kernel, self.transforms
-        with emit.loop(-(-self.stage.inner * self.stage.outer // lanes)) as group:
-            pixels = self._load_taps(self.weight((group, lanes * taps)))
-            lines = [
-                transforms.along_rows.real(dict(zip(self._across, line, strict=True)))
-                for line in (pixels[start : start + kernel] for start in range(0, taps, kernel))
-            ]
-            for frequency, values in enumerate(zip(*lines, strict=True)):
-                column = dict(zip(self._down, values, strict=True))
-                slot = transforms.column_slot(frequency)[1]
-                for value in transforms.column_slots(column, weight_slots):
-                    goal = self.arrays.weights + slot * self.arrays.weight_slot
-                    emit.store(value, "%memory", (group, lanes), goal)
-                    slot += 1
+        """Emit the transform of the weights along the rows of the kernel."""
+        emit, lanes, kernel = self.emit, self.lanes, self.stage.kernel
+        with emit.loop(self.arrays.pairs // lanes) as group:
+            pixels = self._load_taps(self.weight((group, lanes * self.stage.taps)))
+            for y in range(kernel):
+                line = pixels[y * kernel : (y + 1) * kernel]
+                spectrum = self.transforms.along_rows.real(dict(zip(self._across, line, strict=True)))
+                for number, value in enumerate(self.transforms.ordered(spectrum)):
+                    emit.store(value, self._kernel_row(self.arrays.weight_rows, number, y, group))
 
     def forward(self) -> None:
         arrays, (inner, height, width) = self.arrays, self.stage.inputs
@@ -64,6 +57,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             with self.emit.loop(columns.number) as column:
                 spectrum = self._inputs_of(columns, column)
                 self.transforms.transform_columns(columns, column, rows, input_slots, spectrum)
+                self._transform_weights(columns, column)
                 with self.emit.loop(columns.slots) as slot:
                     self._multiply(columns, column, slot)
                 self.transforms.invert_columns(columns, column, self._outputs, output_of, results)
@@ -81,8 +75,10 @@ class SpectralConvolutionCode(ConvolutionCode):
         for columns in self.transforms.columns():
             with self.emit.loop(columns.number) as column:
                 self.transforms.transform_columns(columns, column, rows, gradient_slots, self._outputs)
+                self._transform_weights(columns, column)
                 with self.emit.loop(columns.slots) as slot:
                     self._multiply_gradients(columns, column, slot)
+                self._invert_weights(columns, column)
                 self.transforms.invert_columns(columns, column, self._gradients, input_gradient_of, results)
         self._finish_weights()
 
@@ -121,10 +117,14 @@ class SpectralConvolutionCode(ConvolutionCode):
         arrays = self.arrays
         return self._slot(arrays.input_part, arrays.input_slot, slot, channel, block)
 
-    def _weights(self, array: int, columns: Columns, column: Index, slot: Index) -> str:
-        number = self.emit.add(self.emit.mul(column, columns.slots), columns.slot)
-        number = self.emit.add(number, slot)
-        return self.emit.pointer("%memory", (number, self.arrays.weight_slot), array)
+    def _weights(self, array: int, slot: Index) -> str:
+        """A slot of a column of the weights' spectrum, or of its gradient."""
+        return self.emit.pointer("%memory", (slot, self.arrays.weight_slot), array)
+
+    def _kernel_row(self, array: int, number: Index, y: int, group: Index) -> str:
+        """A row coefficient of a line of the kernel, for some pairs of channels."""
+        offsets = (number, self.arrays.weight_row), (group, self.lanes)
+        return self.emit.pointer("%memory", *offsets, array + y * self.arrays.pairs)
 
     # products
 
@@ -135,7 +135,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             outer,
             inner,
             lambda block, channel: spectrum(slot, channel, block),
-            self._weights(self.arrays.weights, columns, column, slot),
+            self._weights(self.arrays.weight_part, slot),
             (inner, 1),
             lambda value, block, channel: emit.store(value, self._outputs(slot, channel, block)),
         )
@@ -151,13 +151,13 @@ class SpectralConvolutionCode(ConvolutionCode):
             inner,
             lambda block, channel: self._outputs(slot, channel, block),
             emit.mul("%blocks", self.lanes),
-            self._weights(self.arrays.weight_gradients, columns, column, slot),
+            self._weights(self.arrays.gradient_part, slot),
         )
         self.products.multiply(
             inner,
             outer,
             lambda block, channel: self._outputs(slot, channel, block),
-            self._weights(self.arrays.weights, columns, column, slot),
+            self._weights(self.arrays.weight_part, slot),
             (1, inner),
             lambda value, block, channel: emit.store(value, self._gradients(slot, channel, block)),
         )
@@ -191,37 +191,59 @@ class SpectralConvolutionCode(ConvolutionCode):
                 self._spread_gradient(block, channel, 0, 0, stage.sides[0], bias)
         self._sum_lanes(biases, stage.outer, emit.pointer("%gradients", stage.bias))
 
+    def _transform_weights(self, columns: Columns, column: Index) -> None:
+        """Transform a column of the weights' row coefficients into slots."""
+        emit, arrays = self.emit, self.arrays
+        first = emit.add(emit.mul(column, columns.rows), columns.row)
+        with emit.loop(arrays.pairs // self.lanes) as group:
+            values = {
+                place: tuple(
+                    emit.load(self._kernel_row(arrays.weight_rows, emit.add(first, part), y, group))
+                    for part in range(columns.rows)
+                )
+                for y, place in enumerate(self._down)
+            }
+            for slot, value in enumerate(self.transforms.column_slots(values, weight_slots)):
+                emit.store(value, self._weights(arrays.weight_part, slot), (group, self.lanes))
+
+    def _invert_weights(self, columns: Columns, column: Index) -> None:
+        """Invert a column of slots of the weights' gradient into row coefficients."""
+        emit, arrays = self.emit, self.arrays
+        first = emit.add(emit.mul(column, columns.rows), columns.row)
+        with emit.loop(arrays.pairs // self.lanes) as group:
+            slots = [
+                emit.load(self._weights(arrays.gradient_part, slot), (group, self.lanes))
+                for slot in range(columns.slots)
+            ]
+            given = slots, columns, weight_gradient_of, self._down
+            found = self.transforms.inverted_column(*given)
+            for y, place in enumerate(self._down):
+                for part, value in enumerate(found[place]):
+                    number = emit.add(first, part)
+                    emit.store(value, self._kernel_row(arrays.gradient_rows, number, y, group))
+
     def _finish_weights(self) -> None:
-        """Invert the spectrum of the weights' gradient."""
+        """Invert the rows of the weights' gradient."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
+        invert, scale = self.transforms.along_rows.real_inverse, self.transforms.scale
         for part in chunks(self.stage.inner * self.stage.outer, lanes):
             with emit.loop(part.count) as number:
-                group = emit.add(emit.mul(number, lanes), part.start)
-                lines = self._inverted_weights(group)
-                pixels = [line[place] for line in lines for place in self._across]
-                goal = emit.pointer("%gradients", (group, taps), self.stage.weight)
+                group = emit.add(number, part.start // lanes)
+                pixels: list[str] = []
+                for y in range(self.stage.kernel):
+                    spectrum = self.transforms.spectrum(
+                        lambda number, y=y: self._kernel_row(  # type: ignore[misc]
+                            self.arrays.gradient_rows, number, y, group
+                        )
+                    )
+                    found = invert(spectrum, self._across, scale)
+                    pixels += [found[place] for place in self._across]
+                goal = emit.pointer("%gradients", (group, lanes * taps), self.stage.weight)
                 for first in range(0, taps, lanes):
                     rows = pixels[first : first + lanes]
                     used, rows = len(rows), rows + [ZERO] * (lanes - len(rows))
                     for pair, value in enumerate(transposed(emit, rows)[: part.size]):
                         emit.store_first(value, used, goal, pair * taps + first)
-
-    def _inverted_weights(self, group: Index) -> list[dict[int, str]]:
-        """The gradients of some pairs of channels: by place, for each line of the kernel."""
-        emit, arrays, transforms = self.emit, self.arrays, self.transforms
-        lines: dict[int, list[tuple[str, ...]]] = {place: [] for place in self._down}
-        for frequency in range(transforms.along_rows.half + 1):
-            columns, first = transforms.column_slot(frequency)
-            places = [
-                arrays.weight_gradients + slot * arrays.weight_slot
-                for slot in range(first, first + columns.slots)
-            ]
-            slots = [emit.load("%memory", group, place) for place in places]
-            found = transforms.inverted_column(slots, columns, weight_gradient_of, self._down)
-            for place, value in found.items():
-                lines[place].append(value)
-        invert, scale = transforms.along_rows.real_inverse, transforms.scale
-        return [invert(lines[place], self._across, scale) for place in self._down]
 
     def _load_taps(self, source: str) -> list[str]:
         """The weights of as many pairs of channels as a vector has lanes, one vector per tap."""

@@ -58,13 +58,6 @@ class Transforms:
             start = real * slots.of_real
             yield Columns(False, slots.complex_columns, real, start, 2, slots.of_complex)
 
-    def column_slot(self, frequency: int) -> tuple[Columns, int]:
-        """The kind of column that a frequency of the row transform is, and its first slot."""
-        kinds = {columns.is_real: columns for columns in self.columns()}
-        columns = kinds[self.along_rows.is_real(frequency)]
-        number = min(frequency, 1) if columns.is_real else frequency - 1
-        return columns, columns.slot + number * columns.slots
-
     def row(self, rows: Rows, coefficient: Index, channel: Index, y: Index, block: Index) -> str:
         """A pointer to a coefficient of the row transform."""
         width = self.layout.width
@@ -81,23 +74,30 @@ class Transforms:
         ):
             pixels = {x: emit.load(source(block, channel, y, x)) for x in range(width)}
             spectrum = self.along_rows.real(pixels)
-            ordered = sorted(spectrum, key=len)  # real columns first
-            for number, value in enumerate(part for parts in ordered for part in parts):
+            for number, value in enumerate(self.ordered(spectrum)):
                 emit.store(value, self.row(rows, number, channel, y, block))
 
     def inverted_row(
         self, rows: Rows, channel: Index, y: Index, block: Index, width: int
     ) -> dict[int, str]:
         """The pixels of a row."""
-        real, spectrum = self.slots.real_columns, []
+        spectrum = self.spectrum(lambda number: self.row(rows, number, channel, y, block))
+        return self.along_rows.real_inverse(spectrum, range(width), self.scale)
+
+    def ordered(self, spectrum: Sequence[tuple[str, ...]]) -> list[str]:
+        """The row coefficients of a spectrum in their order."""
+        return [part for parts in sorted(spectrum, key=len) for part in parts]
+
+    def spectrum(self, place: Callable[[int], str]) -> list[tuple[str, ...]]:
+        """The spectrum of which the row coefficients lie at these places."""
+        found = []
         for frequency in range(self.along_rows.half + 1):
             numbers = [min(frequency, 1)]
             if not self.along_rows.is_real(frequency):
-                first = real + 2 * (frequency - 1)
+                first = self.slots.real_columns + 2 * (frequency - 1)
                 numbers = [first, first + 1]
-            pointers = [self.row(rows, number, channel, y, block) for number in numbers]
-            spectrum.append(tuple(map(self.emit.load, pointers)))
-        return self.along_rows.real_inverse(spectrum, range(width), self.scale)
+            found.append(tuple(self.emit.load(place(number)) for number in numbers))
+        return found
 
     def transform_columns(
         self, columns: Columns, column: Index, rows: Rows, to_slots: ToSlots, goal: Slot
