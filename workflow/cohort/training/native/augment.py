@@ -16,10 +16,11 @@ from cohort.data.augmentations.augmentation import (
     SATURATION,
     Changes,
 )
+from cohort.training.native.arena import Arena
 from cohort.training.native.emitter import ZERO, Emitter, Index
 from cohort.training.native.gather import numbers_at
-from cohort.training.native.arena import Arena
 from cohort.training.native.stages import Shape
+from cohort.training.native.vectors import absolute, backwards, rounded
 
 COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
@@ -162,7 +163,7 @@ class AugmentCode:
             for column in self._columns():
                 value = emit.load_anywhere(source, column)
                 if is_flipped:
-                    value, column = emit.reversed(value), width - emit.lanes - column
+                    value, column = backwards(emit, value), width - emit.lanes - column
                 emit.store_first(value, emit.lanes, goal, column)
 
     # changes of color
@@ -254,7 +255,7 @@ class AugmentCode:
         for offset in SIXTHS:
             turns = emit.op("fadd", place, emit.constant(offset))
             turns = emit.op("fmul", turns, emit.constant(1 / 6))
-            distance = emit.absolute(emit.op("fsub", turns, emit.rounded(turns)))
+            distance = absolute(emit, emit.op("fsub", turns, rounded(emit, turns)))
             darkness = emit.fma(distance, emit.constant(-6), emit.constant(2))
             darkness = emit.minimum(emit.maximum(darkness, ZERO), emit.constant(1))
             found.append(emit.fma(emit.op("fsub", ZERO, darkness), spread, brightest))

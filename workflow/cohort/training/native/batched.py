@@ -14,7 +14,7 @@ from cohort.training.native.linear import LinearCode
 from cohort.training.native.loss import CrossEntropyCode
 from cohort.training.native.spectral_convolution import SpectralConvolutionCode
 from cohort.training.native.stage_code import PARAMETERS, StageCode
-from cohort.training.native.stages import Shape, Stage, Unsupported
+from cohort.training.native.stages import Shape, Stage
 from cohort.training.native.target import Target
 
 
@@ -22,8 +22,8 @@ class BatchedProgram:
     """Emits `train`, or `predict` if `options` is None, for batches of at most `batch` samples.
 
     `width` is how many places a batch has, `memory` how many numbers of scratch memory the code
-    needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers behind
-    them. The weights lie one stage after the other, as in the network.
+    needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers
+    behind them. The weights lie one stage after the other, as in the network.
     """
 
     def __init__(
@@ -36,8 +36,6 @@ class BatchedProgram:
         options: sgd.Options | None,
         augment: Augment | None = None,
     ):
-        if stages[-1].is_convolution or stages[-1].rectifies:
-            raise Unsupported("a network that does not end with a linear layer")
         self.options = options
         self.emit, self.layout = Emitter(target), Layout(stages, shape, batch, target)
         self.width, self.weights = self.layout.width, self.layout.weights
@@ -92,7 +90,9 @@ class BatchedProgram:
         indices = emit.pointer("%indices", (batch, self.width), kind="i32")
         samples = "%samples"
         if self.augment is not None:
-            self.augment.call(indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count)
+            self.augment.call(
+                indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count
+            )
             indices, samples = "%places", emit.pointer("%memory", self.augment.images)
         given = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
         emit.call("gather", *given, f"ptr {indices}", f"i64 {blocks}")

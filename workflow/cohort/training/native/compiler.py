@@ -13,13 +13,18 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-
-import llvmlite.binding as llvm
+from typing import TYPE_CHECKING
 
 from cohort.core.cache import cache_folder
 from cohort.core.errors import UserError
 from cohort.core.files import replacing
+from cohort.core.lazy import lazy
 from cohort.training.native.target import Target
+
+if TYPE_CHECKING:
+    from llvmlite import binding as llvm
+else:
+    llvm = lazy("llvmlite.binding")
 
 MOST = 200  # entries of the cache; the oldest go first
 CHECKSUM = hashlib.sha256().digest_size

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cohort.training.native.emitter import ZERO, Index
-from cohort.training.native.layout import ABREAST, Part, chunks, split
+from cohort.training.native.layout import ABREAST, Part, split
 from cohort.training.native.stage_code import StageCode
-from cohort.training.native.vectors import lane_sums
 
 ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
@@ -71,7 +70,9 @@ class ConvolutionCode(StageCode):
             ]
             down, right = divmod(tap, stage.kernel)
             offsets = [self._offset(y + down, x + right) for y, x in pixels]
-            loaded = ((n, emit.load(source, offset, reload=True)) for n, offset in enumerate(offsets))
+            loaded = (
+                (n, emit.load(source, offset, reload=True)) for n, offset in enumerate(offsets)
+            )
             emit.add_outer_product(sums, len(pixels), factors, loaded)
 
     def _offset(self, rows: int, columns: int) -> int:
@@ -144,8 +145,8 @@ class ConvolutionCode(StageCode):
                         places = block, channel, inner, line, chunk
                         self._add_lines(*places, rows=rows, size=size, lines=part.size)
         goal = emit.pointer("%gradients", (channel, each), stage.weight)
-        self._sum_lanes(layout.sums, size * each, goal)
-        self._sum_lanes(biases, size, emit.pointer("%gradients", channel, stage.bias))
+        self.sum_lanes(layout.sums, size * each, goal)
+        self.sum_lanes(biases, size, emit.pointer("%gradients", channel, stage.bias))
 
     def _add_lines(
         self,
@@ -209,7 +210,9 @@ class ConvolutionCode(StageCode):
             value = emit.load(self.at(gradients, block, channel, row, column))
             if stage.pools:
                 is_whole = bool(unpooled.strides[0])
-                start = (block, channel, emit.mul(row, 2)) if is_whole else (0, one, emit.mul(below, 2))
+                start = (
+                    (block, channel, emit.mul(row, 2)) if is_whole else (0, one, emit.mul(below, 2))
+                )
                 goal = self.at(unpooled, *start, emit.mul(column, 2))
                 value = self._spread(value, self._masks(block, channel, row, column), goal)
             values[0] = emit.op("fadd", value, values[0])
@@ -228,17 +231,6 @@ class ConvolutionCode(StageCode):
             emit.store(emit.select(lanes, value, ZERO), goal, offset)
         lanes = emit.value(f"bitcast {bits} {anywhere} to {emit.mask}")
         return emit.select(lanes, value, ZERO)
-
-    def _sum_lanes(self, place: int, count: int, goal: str) -> None:
-        """Sum each of some vectors over its lanes."""
-        emit, lanes = self.emit, self.lanes
-        for group in chunks(count, lanes):
-            with emit.loop(group.count) as number:
-                start = place + group.start * lanes
-                source = emit.pointer("%memory", (number, lanes * lanes), start)
-                vectors = [emit.load(source, one * lanes) for one in range(group.size)]
-                found = lane_sums(emit, vectors)
-                emit.store_first(found, group.size, goal, (number, lanes), group.start)
 
     # gradient of the inputs
 
@@ -286,8 +278,8 @@ class ConvolutionCode(StageCode):
     def _add_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
     ) -> None:
-        """Add the products of one line of the kernel with a row of the outputs' gradient. What would
-        be outside of the row is left out."""
+        """Add the products of one line of the kernel with a row of the outputs' gradient. What
+        would be outside of the row is left out."""
         emit, stage = self.emit, self.stage
         for right in range(stage.kernel):
             columns = [begin + x + stage.padding - right for x in range(across)]

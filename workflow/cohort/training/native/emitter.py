@@ -30,7 +30,7 @@ class Emitter:
     def __init__(self, target: Target):
         self.target, self.lanes, self.scalar = target, target.lanes, target.scalar
         self.vector, self.mask = f"<{self.lanes} x {self.scalar}>", f"<{self.lanes} x i1>"
-        self._suffix = f"v{self.lanes}f{8 * target.size}"
+        self.suffix = f"v{self.lanes}f{8 * target.size}"
         self._functions: list[str] = []
         self._declared: set[str] = set()
         self._lines: list[str] = []
@@ -103,7 +103,7 @@ class Emitter:
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """A pointer moved by offsets. What is known goes last, into the instruction that uses it."""
+        """A pointer moved by offsets. What is known goes last, to the instruction that uses it."""
         known, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)
@@ -146,16 +146,18 @@ class Emitter:
         return self.value(f"load {self.vector}, ptr {place}, align {self.target.size}")
 
     def store_first(self, value: str, count: int, base: str, *offsets: Offset) -> None:
-        """Write the first lanes of a vector to any place of an array."""
-        place, size = self.pointer(base, *offsets), self.target.size
-        if count == self.lanes:
-            self.emit(f"store {self.vector} {value}, ptr {place}, align {size}")
-            return
-        lanes = ", ".join(f"i1 {int(lane < count)}" for lane in range(self.lanes))
-        name = f"llvm.masked.store.{self._suffix}.p0"
-        self._declared.add(f"declare void @{name}({self.vector}, ptr, {self.mask})")
-        arguments = f"{self.vector} {value}, ptr align {size} {place}, {self.mask} <{lanes}>"
-        self.emit(f"call void @{name}({arguments})")
+        """Write the first lanes of a vector to any place of an array, in powers of two."""
+        place, done = self.pointer(base, *offsets), 0
+        while done < count:
+            size = 1 << ((count - done).bit_length() - 1)
+            part, kind = value, f"<{size} x {self.scalar}>"
+            if size < self.lanes:
+                lanes = ", ".join(f"i32 {done + lane}" for lane in range(size))
+                vectors = f"{self.vector} {value}, {self.vector} poison"
+                part = self.value(f"shufflevector {vectors}, <{size} x i32> <{lanes}>")
+            goal = self.pointer(place, done)
+            self.emit(f"store {kind} {part}, ptr {goal}, align {self.target.size}")
+            done += size
 
     def broadcast(self, value: str, kind: str = "") -> str:
         """A vector of one number."""
@@ -182,7 +184,7 @@ class Emitter:
     def fma(self, left: str, right: str, added: str) -> str:
         """left * right + added, rounded once."""
         operands = ((self.vector, value) for value in (left, right, added))
-        return self.intrinsic(f"fma.{self._suffix}", self.vector, *operands)
+        return self.intrinsic(f"fma.{self.suffix}", self.vector, *operands)
 
     def select(self, mask: str, yes: str, no: str) -> str:
         """`yes` in the lanes where the mask is set, `no` in the others."""
@@ -196,20 +198,6 @@ class Emitter:
         """The smaller number in each lane."""
         return self.select(self.op("fcmp olt", left, right), left, right)
 
-    def absolute(self, value: str) -> str:
-        """Without sign."""
-        return self.intrinsic(f"fabs.{self._suffix}", self.vector, (self.vector, value))
-
-    def rounded(self, value: str) -> str:
-        """The nearest integer, the even one of two."""
-        return self.intrinsic(f"roundeven.{self._suffix}", self.vector, (self.vector, value))
-
-    def reversed(self, value: str) -> str:
-        """The lanes in reverse order."""
-        lanes = ", ".join(f"i32 {lane}" for lane in reversed(range(self.lanes)))
-        places = f"<{self.lanes} x i32> <{lanes}>"
-        return self.value(f"shufflevector {self.vector} {value}, {self.vector} poison, {places}")
-
     def relu(self, value: str) -> str:
         """0 instead of what is negative. NaN stays NaN."""
         return self.select(self.op("fcmp olt", value, ZERO), ZERO, value)
@@ -221,13 +209,13 @@ class Emitter:
     def lane_sum(self, value: str) -> str:
         """The sum over the lanes of a vector."""
         operands = f"{self.scalar} 0.0", f"{self.vector} {value}"
-        name = f"llvm.vector.reduce.fadd.{self._suffix}"
+        name = f"llvm.vector.reduce.fadd.{self.suffix}"
         self._declared.add(f"declare {self.scalar} @{name}({self.scalar}, {self.vector})")
         return self.value(f"call reassoc {self.scalar} @{name}({', '.join(operands)})")
 
     def lane_maximum(self, value: str) -> str:
         """The greatest number in a vector."""
-        name = f"vector.reduce.fmax.{self._suffix}"
+        name = f"vector.reduce.fmax.{self.suffix}"
         return self.intrinsic(name, self.scalar, (self.vector, value))
 
     def add_outer_product(
@@ -286,7 +274,7 @@ class Emitter:
 
 
 class Variables:
-    """Values that a loop changes. They have places on the stack, which LLVM turns into registers."""
+    """Values that a loop changes: places on the stack, which LLVM turns into registers."""
 
     def __init__(self, emitter: Emitter, values: Sequence[str], kind: str):
         self._emitter, self._kind = emitter, kind

@@ -65,8 +65,9 @@ class Fourier:
     ) -> dict[int, Complex]:
         """The sums of values * exp(sign * 2 pi i * place * other / period) at the wanted places:
         the DFT if sign is -1, its inverse without the division by the period if it is 1."""
-        parts = ({place: value[part] for place, value in values.items()} for part in range(2))
-        (even_real, odd_real), (even_imaginary, odd_imaginary) = map(self._folded, parts)
+        even_real, odd_real = self._folded({place: real for place, (real, _) in values.items()})
+        imaginary_parts = {place: imaginary for place, (_, imaginary) in values.items()}
+        even_imaginary, odd_imaginary = self._folded(imaginary_parts)
         found = {}
         for place, mirrored in self._pairs(wanted):
             cosines, sines = self.cosines(place), self.sines(place)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cohort.training.native.emitter import Emitter, Index
 from cohort.training.native import sgd
+from cohort.training.native.emitter import Emitter, Index
 
 ARRAYS = (
     "memory",

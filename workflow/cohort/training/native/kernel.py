@@ -129,9 +129,10 @@ class Kernel:
         self.arrays[name][: program.weights] = program.padding
         self.arrays[name][program.order] = values
 
-    def read(self, name: str) -> np.ndarray:
-        """A copy of an array that has a number for each weight."""
-        return self.arrays[name][self.code.program.order].copy()
+    def view(self, name: str) -> np.ndarray:
+        """An array that has a number for each weight, in their order; it may be the array that the
+        code works on."""
+        return self.arrays[name][self.code.program.order]
 
     def train(
         self,

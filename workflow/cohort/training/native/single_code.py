@@ -54,8 +54,8 @@ class SingleCode:
 
     @contextmanager
     def listing(self, count: Variables, place: Index) -> Iterator[list[str]]:
-        """Append a place to the list, where it stays if the conditions that are added hold. There is
-        no branch, which the processor would often predict wrongly."""
+        """Append a place to the list, where it stays if the conditions that are added hold. There
+        is no branch, which the processor would often predict wrongly."""
         emit, conditions = self.emit, ["true"]
         (number,) = count.get()
         base = emit.pointer("%memory", self.layout.lists[self.number])

@@ -34,7 +34,7 @@ class SingleLayout:
         self.widths = [self._padded(channels) for channels in (first.inner, *self._outer())]
         self.pixels = [math.prod(sides) for sides in self.sides]
         self.sizes = [
-            math.prod(side + 2 * border for side in sides) * width
+            (sides[0] + 2 * border) * (sides[1] + 2 * border) * width
             for sides, border, width in zip(self.sides, self.borders, self.widths, strict=True)
         ]
         self.arena = arena = Arena(target)

@@ -51,8 +51,7 @@ class SingleLinearCode(SingleCode):
         """Read the weights of an input once, for its gradient and for their step."""
         emit, downwards = self.emit, self.downwards()
         gradients = [
-            self._output_gradient(vector * self.lanes)
-            for vector in range(self.outer // self.lanes)
+            self._output_gradient(vector * self.lanes) for vector in range(self.outer // self.lanes)
         ]
         for number, gradient in enumerate(gradients):
             start = self.layout.bias[self.number] + number * self.lanes

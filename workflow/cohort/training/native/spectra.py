@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cohort.training.native.arena import Arena
 from cohort.training.native.emitter import Emitter
 from cohort.training.native.fourier import Complex
-from cohort.training.native.arena import Arena
 from cohort.training.native.stages import Stage
 
 ADVANTAGE = 1.5  # how many direct products must be saved for each product of the spectra

@@ -44,7 +44,9 @@ class SpectralConvolutionCode(ConvolutionCode):
             pixels = self._load_taps(self.weight((group, lanes * self.stage.taps)))
             for y in range(kernel):
                 line = pixels[y * kernel : (y + 1) * kernel]
-                spectrum = self.transforms.along_rows.real(dict(zip(self._across, line, strict=True)))
+                spectrum = self.transforms.along_rows.real(
+                    dict(zip(self._across, line, strict=True))
+                )
                 for number, value in enumerate(self.transforms.ordered(spectrum)):
                     emit.store(value, self._kernel_row(self.arrays.weight_rows, number, y, group))
 
@@ -74,12 +76,16 @@ class SpectralConvolutionCode(ConvolutionCode):
         results = Rows(arrays.input_rows, arrays.input_row, inner, height)
         for columns in self.transforms.columns():
             with self.emit.loop(columns.number) as column:
-                self.transforms.transform_columns(columns, column, rows, gradient_slots, self._outputs)
+                self.transforms.transform_columns(
+                    columns, column, rows, gradient_slots, self._outputs
+                )
                 self._transform_weights(columns, column)
                 with self.emit.loop(columns.slots) as slot:
                     self._multiply_gradients(columns, column, slot)
                 self._invert_weights(columns, column)
-                self.transforms.invert_columns(columns, column, self._gradients, input_gradient_of, results)
+                self.transforms.invert_columns(
+                    columns, column, self._gradients, input_gradient_of, results
+                )
         self._finish_weights()
 
     def input_gradient(self) -> None:
@@ -189,20 +195,18 @@ class SpectralConvolutionCode(ConvolutionCode):
             emit.store(ZERO, bias)
             with emit.loop("%blocks") as block:
                 self._spread_gradient(block, channel, 0, 0, stage.sides[0], bias)
-        self._sum_lanes(biases, stage.outer, emit.pointer("%gradients", stage.bias))
+        self.sum_lanes(biases, stage.outer, emit.pointer("%gradients", stage.bias))
 
     def _transform_weights(self, columns: Columns, column: Index) -> None:
         """Transform a column of the weights' row coefficients into slots."""
         emit, arrays = self.emit, self.arrays
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(arrays.pairs // self.lanes) as group:
-            values = {
-                place: tuple(
-                    emit.load(self._kernel_row(arrays.weight_rows, emit.add(first, part), y, group))
-                    for part in range(columns.rows)
-                )
-                for y, place in enumerate(self._down)
-            }
+            values = {}
+            for y, place in enumerate(self._down):
+                numbers = [emit.add(first, part) for part in range(columns.rows)]
+                rows = [self._kernel_row(arrays.weight_rows, n, y, group) for n in numbers]
+                values[place] = tuple(map(emit.load, rows))
             for slot, value in enumerate(self.transforms.column_slots(values, weight_slots)):
                 emit.store(value, self._weights(arrays.weight_part, slot), (group, self.lanes))
 
@@ -225,25 +229,25 @@ class SpectralConvolutionCode(ConvolutionCode):
     def _finish_weights(self) -> None:
         """Invert the rows of the weights' gradient."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
-        invert, scale = self.transforms.along_rows.real_inverse, self.transforms.scale
         for part in chunks(self.stage.inner * self.stage.outer, lanes):
             with emit.loop(part.count) as number:
                 group = emit.add(number, part.start // lanes)
                 pixels: list[str] = []
                 for y in range(self.stage.kernel):
-                    spectrum = self.transforms.spectrum(
-                        lambda number, y=y: self._kernel_row(  # type: ignore[misc]
-                            self.arrays.gradient_rows, number, y, group
-                        )
-                    )
-                    found = invert(spectrum, self._across, scale)
-                    pixels += [found[place] for place in self._across]
+                    pixels += self._inverted_line(y, group)
                 goal = emit.pointer("%gradients", (group, lanes * taps), self.stage.weight)
                 for first in range(0, taps, lanes):
                     rows = pixels[first : first + lanes]
                     used, rows = len(rows), rows + [ZERO] * (lanes - len(rows))
                     for pair, value in enumerate(transposed(emit, rows)[: part.size]):
                         emit.store_first(value, used, goal, pair * taps + first)
+
+    def _inverted_line(self, y: int, group: Index) -> list[str]:
+        """A line of the gradient of some pairs of channels."""
+        array, transforms = self.arrays.gradient_rows, self.transforms
+        spectrum = transforms.spectrum(lambda number: self._kernel_row(array, number, y, group))
+        found = transforms.along_rows.real_inverse(spectrum, self._across, transforms.scale)
+        return [found[place] for place in self._across]
 
     def _load_taps(self, source: str) -> list[str]:
         """The weights of as many pairs of channels as a vector has lanes, one vector per tap."""

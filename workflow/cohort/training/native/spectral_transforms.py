@@ -106,13 +106,11 @@ class Transforms:
         emit = self.emit
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(rows.channels) as channel, emit.loop("%blocks") as block:
-            values = {
-                y: tuple(
-                    emit.load(self.row(rows, emit.add(first, part), channel, y, block))
-                    for part in range(columns.rows)
-                )
-                for y in range(rows.height)
-            }
+            values = {}
+            for y in range(rows.height):
+                numbers = [emit.add(first, part) for part in range(columns.rows)]
+                places = [self.row(rows, number, channel, y, block) for number in numbers]
+                values[y] = tuple(map(emit.load, places))
             for slot, value in enumerate(self.column_slots(values, to_slots)):
                 emit.store(value, goal(slot, channel, block))
 

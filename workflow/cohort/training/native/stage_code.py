@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cohort.training.native.emitter import Emitter, Index
-from cohort.training.native.layout import Array, Layout
+from cohort.training.native.layout import Array, Layout, chunks
+from cohort.training.native.vectors import lane_sums
 
 PARAMETERS = (
     "ptr noalias %memory",
@@ -62,3 +63,14 @@ class StageCode:
         if before.rectifies and not before.pools:
             value = self.emit.where_positive(value, self.emit.load(self.at(self.inputs, *indices)))
         self.emit.store(value, self.at(self.layout.gradients[self.number], *indices))
+
+    def sum_lanes(self, place: int, count: int, goal: str) -> None:
+        """Sum each of some vectors over its lanes."""
+        emit, lanes = self.emit, self.lanes
+        for group in chunks(count, lanes):
+            with emit.loop(group.count) as number:
+                start = place + group.start * lanes
+                source = emit.pointer("%memory", (number, lanes * lanes), start)
+                vectors = [emit.load(source, one * lanes) for one in range(group.size)]
+                found = lane_sums(emit, vectors)
+                emit.store_first(found, group.size, goal, (number, lanes), group.start)

@@ -23,8 +23,8 @@ class Unsupported(Exception):
 class Stage:
     """A convolution with stride 1 or a linear layer, then 2x2 max pooling and ReLU if set.
 
-    `inputs` is the shape of what it reads: channels, height, width. Its weights begin at `weight` in
-    the concatenation of all the network's weights, and its biases follow them.
+    `inputs` is the shape of what it reads: channels, height, width. Its weights begin at `weight`
+    in the concatenation of all the network's weights, and its biases follow them.
     """
 
     inputs: Shape
@@ -89,6 +89,8 @@ def stages_of(model: nn.Module, shape: Sequence[int]) -> list[Stage]:
         outputs = stages[-1].outputs if stages else outputs
     if not stages or min(min(stage.outputs) for stage in stages) < 1:
         raise Unsupported("a network without outputs")
+    if stages[-1].is_convolution or stages[-1].rectifies:
+        raise Unsupported("a network that does not end with a linear layer")
     return stages
 
 

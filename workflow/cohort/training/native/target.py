@@ -5,9 +5,16 @@ from __future__ import annotations
 import functools
 import platform
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import llvmlite.binding as llvm
 import numpy as np
+
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from llvmlite import binding as llvm
+else:
+    llvm = lazy("llvmlite.binding")
 
 SIZES = {"float": 4, "double": 8}
 CACHE_LINE = 64  # bytes

@@ -1,4 +1,4 @@
-"""Vector functions that take more than one instruction: transposes, sums over lanes, exponentials."""
+"""Functions of vectors that take more than one instruction."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
         pairs = zip(rows[::2], rows[1::2], strict=True)
         rows = [emit.op("fadd", *_interleaved(emit, left, right, step)) for left, right in pairs]
     return rows[0]
+
+
+def absolute(emit: Emitter, value: str) -> str:
+    """Numbers without their sign."""
+    return emit.intrinsic(f"fabs.{emit.suffix}", emit.vector, (emit.vector, value))
+
+
+def rounded(emit: Emitter, value: str) -> str:
+    """The nearest integers, the even one of two."""
+    return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
+
+
+def backwards(emit: Emitter, value: str) -> str:
+    """The lanes in reverse order."""
+    return _shuffled(emit, value, "poison", list(reversed(range(emit.lanes))))
 
 
 def exponential(emit: Emitter, value: str) -> str:

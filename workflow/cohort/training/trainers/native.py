@@ -71,20 +71,21 @@ class NativeTrainer(Trainer):
         losses, steps = load_finished(resumable, stacked)
         pull_to = flat(anchor, self.model)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
-            rows[row], own = self._run(work, pull_to, resumable)
+            own = self._run(work, pull_to, rows[row], resumable)
             losses.append(torch.from_numpy(own).mean())
             steps.append(len(own))
             resumable.set_finished(lambda: pack_finished(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def _run(
-        self, work: LocalWork, anchor: np.ndarray, resumable: Resumable
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Do one client's work: its weights, and the loss of each step."""
+        self, work: LocalWork, anchor: np.ndarray, trained: np.ndarray, resumable: Resumable
+    ) -> np.ndarray:
+        """Do one client's work: the loss of each step. The weights go to `trained`."""
         planned = list(work.steps(self.settings))
         losses = np.empty(0, self.target.dtype)
         if not planned:
-            return flat(work.weights, self.model), losses
+            trained[:] = flat(work.weights, self.model)
+            return losses
         coefficients = self._coefficients(work)
         kernel = self._kernel(work, anchor, coefficients)
         if current := resumable.take_current():
@@ -102,7 +103,8 @@ class NativeTrainer(Trainer):
             self.steps_at_once = _more(len(some), time.perf_counter() - started)
             losses = np.concatenate([losses, found])
             resumable.reached(lambda: _current(kernel, losses))  # noqa: B023
-        return kernel.read("weights"), losses
+        trained[:] = kernel.view("weights")
+        return losses
 
     def _take(
         self,
@@ -156,9 +158,7 @@ class NativeTrainer(Trainer):
         assert found is not None
         return found
 
-    def _kernel(
-        self, work: LocalWork, anchor: np.ndarray, coefficients: Coefficients
-    ) -> Kernel:
+    def _kernel(self, work: LocalWork, anchor: np.ndarray, coefficients: Coefficients) -> Kernel:
         """The kernel for a client's work, at its beginning."""
         correction, (scale, shift, mu) = work.correction(), coefficients
         options = Options(
@@ -176,8 +176,10 @@ class NativeTrainer(Trainer):
             self.kernels[options] = Kernel(code_for(*given, kind, options, self.augment))
         kernel = self.kernels[options]
         kernel.fill("weights", flat(work.weights, self.model))
-        kernel.arrays["velocity"].fill(0)
-        kernel.fill("anchor", anchor)
+        if options.momentum:
+            kernel.arrays["velocity"].fill(0)
+        if options.proximal:
+            kernel.fill("anchor", anchor)
         if correction:
             kernel.fill("correction", flat(correction, self.model))
         kernel.calibrate(*(None if part is None else part.numpy() for part in (scale, shift)))
@@ -200,5 +202,6 @@ def _more(steps: int, seconds: float) -> int:
 
 def _current(kernel: Kernel, losses: np.ndarray) -> Weights:
     """The state within a client's work, as a checkpoint holds it."""
-    found = {name: torch.from_numpy(kernel.read(name)) for name in ("weights", "velocity")}
+    names = "weights", "velocity"
+    found = {name: torch.from_numpy(kernel.view(name).copy()) for name in names}
     return found | {"losses": torch.from_numpy(losses)}

@@ -13,7 +13,6 @@ from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 from torch.nn.modules.dropout import _DropoutNd
 
-from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks

@@ -1,0 +1,258 @@
+"""The native trainer takes the serial one's steps, whatever they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.samples import Samples
+from cohort.models import MODELS
+from cohort.selection import SELECTORS, Selector
+from cohort.training.evaluation import evaluate, fingerprint
+from cohort.training.native import networks
+from cohort.training.native.networks import outputs_of
+from cohort.training.objectives import Objective
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.fedrs import FedRS
+from cohort.training.servers import SERVERS, ServerRule
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.trainers import native
+from cohort.training.trainers.native import NativeTrainer
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates
+from tests.training.small_task import CLASSES, plain_samples, run, small_task, train, trainer_of
+from tests.training.trainers.test_batched import OBJECTIVES, SIZES, assert_same
+
+CPU = torch.device("cpu")
+
+
+def network(name: str = "small-cnn", shape: tuple[int, int, int] = (3, 16, 16)) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return MODELS[name]().build(shape, CLASSES).double()
+
+
+def photos(side: int = 16) -> Samples:
+    """Bytes, standardized by channel."""
+    rng = np.random.default_rng(8)
+    values = rng.integers(0, 256, (sum(SIZES), 3, side, side), dtype=np.uint8)
+    mean, std = (torch.rand(3, 1, 1, dtype=torch.float64) + 0.2 for _ in range(2))
+    labels = torch.from_numpy(rng.integers(0, CLASSES, sum(SIZES)))
+    return Samples(torch.from_numpy(values), labels, 255.0, mean, std)
+
+
+def photo_task(**parts: object) -> Task:
+    usual = {"model": network(), "train": photos(), "sizes": SIZES, "J": "J2e", "batch": 4}
+    return small_task(**(usual | parts))  # type: ignore[arg-type]
+
+
+def both(task: Task, cohort: list[int], **changes: object) -> tuple[Updates, Updates]:
+    weights = task.initial_weights()
+    serial, found = (
+        train(trainer_of(task, kind), weights, cohort, 3, **changes)
+        for kind in (SerialTrainer, NativeTrainer)
+    )
+    assert (serial.distances(weights)[serial.steps > 0] > 1e-3).all()
+    return serial, found
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_every_objective(objective: Objective, batch: int):
+    options = {"momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
+    task = photo_task(objective=objective, batch=batch, J="J3", **options)
+    assert_same(*both(task, [10, 2, 7, 0, 4, 5]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoothed(CrossEntropy):
+    """An objective of one's own, without coefficients."""
+
+    name: ClassVar[str] = "smoothed"
+
+    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+        return 0.9 * outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubled(FedRS):
+    """Another one, that inherits coefficients that no longer hold."""
+
+    name: ClassVar[str] = "doubled"
+
+    def facts(self, counts: Tensor) -> Tensor:
+        return 2 * super().facts(counts)
+
+
+def test_what_it_refuses():
+    def refusal(**parts: object) -> str:
+        return NativeTrainer.refusal(photo_task(**parts))
+
+    assert refusal() == ""
+    assert "adam" in refusal(optimizer="adam")
+    assert "smoothed" in refusal(objective=Smoothed())
+    assert "doubled" in refusal(objective=Doubled(alpha=0.5))
+    assert "Dropout" in refusal(model=nn.Sequential(network(), nn.Dropout(0.5)))
+    assert "stride=(2, 2)" in refusal(model=nn.Sequential(nn.Conv2d(3, 2, 3, stride=2)))
+    assert "precision" in refusal(model=network().to(torch.bfloat16))
+    assert "linear layer" in refusal(model=nn.Sequential(nn.Conv2d(3, 3, 16), nn.Flatten()))
+
+
+def test_a_processor_without_fused_multiply_add_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(networks, "has_fma", lambda: False)
+    assert "fused multiply-add" in NativeTrainer.refusal(photo_task())
+
+
+def test_parts_of_a_clients_work():
+    """Probes take the first steps, stragglers stop early, quotas leave samples out, and SCAFFOLD
+    corrects each step."""
+    task = photo_task(momentum=0.5)
+    weights = task.initial_weights()
+    moves = {name: 0.1 * tensor for name, tensor in weights.items()}
+    for changes in (
+        {"end": 1},
+        {"begin": 1, "end": 3},
+        {"samples": np.array([5, 1, 9, 2, 7, 30])},
+        {"samples": np.array([], dtype=np.int64)},
+        {"correction": lambda: moves},
+    ):
+        serial, found = (
+            train(trainer_of(task, kind), weights, [3, 9], 2, **changes)
+            for kind in (SerialTrainer, NativeTrainer)
+        )
+        assert_same(serial, found)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("augmentation", sorted(set(AUGMENTATIONS) - {"none"}))
+def test_augmentation(augmentation: str, batch: int):
+    task = photo_task(augmentation=augmentation, batch=batch)
+    trainer = trainer_of(task, NativeTrainer)
+    assert isinstance(trainer, NativeTrainer) and trainer.augment is not None
+    assert_same(*both(task, [10, 2, 7]))
+
+
+def test_augmentation_of_rows_shorter_than_a_vector():
+    """PyTorch augments what native code cannot."""
+    task = photo_task(model=network(shape=(3, 5, 5)), train=photos(5), augmentation="crop-flip")
+    assert_same(*both(task, [10, 2]))
+
+
+def test_other_samples():
+    """Columns of a table, and numbers that are stored as they are."""
+    rng = np.random.default_rng(1)
+    table = Samples(
+        torch.from_numpy(rng.normal(size=(sum(SIZES), 7))),
+        torch.from_numpy(rng.integers(0, CLASSES, sum(SIZES))),
+        2.0,
+        torch.from_numpy(rng.normal(size=7)),
+        torch.from_numpy(rng.uniform(0.5, 2, 7)),
+    )
+    mlp = MODELS["small-mlp"]().build((7,), CLASSES).double()
+    assert_same(*both(photo_task(model=mlp, train=table), [10, 2]))
+    plain = plain_samples(torch.rand(sum(SIZES), 3, 16, 16).double(), table.labels)
+    assert_same(*both(photo_task(train=plain), [10, 2]))
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=lambda server: server.name)
+def test_every_server_rule(server: type[ServerRule]):
+    assert_same_runs(server=server(), cohort=5)
+
+
+@pytest.mark.parametrize("selector", SELECTORS.values(), ids=lambda selector: selector.name)
+def test_every_selector(selector: type[Selector]):
+    assert_same_runs(selector=selector(), cohort=4)
+
+
+def assert_same_runs(**parts: object) -> None:
+    def runs(trainer: str) -> RunState:
+        task = small_task(sizes=SIZES, rounds=3, J="J2e", **parts)  # type: ignore[arg-type]
+        return run(replace(task, trainer=trainer))
+
+    serial, found = runs("serial"), runs("native")
+    assert [list(cohort) for cohort in found.history.cohorts] == [
+        list(cohort) for cohort in serial.history.cohorts
+    ]
+    for name, tensor in serial.weights.items():
+        torch.testing.assert_close(found.weights[name], tensor, rtol=1e-9, atol=1e-12)
+
+
+def test_how_many_steps_a_call_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch):
+    task = photo_task(momentum=0.9, augmentation="flip")
+    weights, prints = task.initial_weights(), set()
+    for first in (1, 3, 1000):
+        monkeypatch.setattr(native, "FIRST", first)
+        monkeypatch.setattr(native, "SECONDS", 0)
+        updates = train(trainer_of(task, NativeTrainer), weights, [10, 2], 3)
+        prints.add(fingerprint(updates.weights))
+    assert len(prints) == 1
+
+
+def test_two_threads_at_once():
+    """Each thread trains and evaluates in memory of its own."""
+    tasks = [photo_task(seed=seed) for seed in range(2)]
+    found: dict[int, list[tuple[str, float]]] = {0: [], 1: []}
+
+    def work(number: int) -> None:
+        task = tasks[number]
+        trainer, weights = trainer_of(task, NativeTrainer), task.initial_weights()
+        for _ in range(20):
+            updates = train(trainer, weights, [10, 2], 3)
+            model = updates.of_client(0)
+            loss = evaluate(task.model, model, task.train_samples, torch.arange(40)).loss
+            found[number].append((fingerprint(updates.weights), loss))
+
+    threads = [Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(set(results)) for results in found.values()] == [1, 1]
+    assert [len(results) for results in found.values()] == [20, 20]
+    assert found[0][0] != found[1][0]
+
+
+@pytest.mark.parametrize("name", ["lenet5", "aml-lenet", "small-cnn", "small-mlp", "vgg11"])
+def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
+    """They are the network's but for rounding, without a call of its own forward pass."""
+    samples = photos(32)
+    for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        model = network(name, (3, 32, 32)).to(dtype).eval()
+        given = replace(samples, mean=samples.mean.to(dtype), std=samples.std.to(dtype))
+        chosen = torch.arange(sum(SIZES) - 1, -1, -1)
+        with torch.inference_mode():
+            expected = model(given.inputs(chosen))
+            with monkeypatch.context() as patch:
+                patch.delattr(nn.Sequential, "forward")
+                found = outputs_of(model, given, chosen)
+        assert (found - expected).abs().max() < bound * expected.abs().max()
+
+
+def test_outputs_of_a_network_without_native_code():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2), nn.Tanh()).double()
+    samples, chosen = photos(), torch.arange(4)
+    assert torch.equal(outputs_of(model, samples, chosen), model(samples.inputs(chosen)))
+
+
+def test_it_has_the_same_coefficients_as_the_objectives_losses():
+    """The coefficients of every objective give its losses."""
+    outputs = torch.randn(9, CLASSES, dtype=torch.float64)
+    targets, bias = torch.arange(9) % CLASSES, torch.randn(CLASSES, dtype=torch.float64)
+    for objective in OBJECTIVES:
+        facts = objective.facts(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
+        found = objective.coefficients(facts)
+        assert found is not None
+        scale = torch.ones(CLASSES).double() if found.scale is None else found.scale
+        shift = torch.zeros(CLASSES).double() if found.shift is None else found.shift
+        logits = scale * (outputs - bias) + bias + shift
+        expected = objective.losses(outputs, targets, facts, bias)
+        plain = nn.functional.cross_entropy(logits, targets, reduction="none")
+        torch.testing.assert_close(plain, expected, rtol=1e-12, atol=1e-12)
