@@ -76,7 +76,7 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
     for number in range(4):
         call(number)
         for age, file in enumerate(
-            sorted(folder.glob("*.o"), key=lambda file: -os.stat(file).st_mtime)
+            sorted(folder.glob("*.o"), key=lambda file: -file.stat().st_mtime)
         ):
             os.utime(file, (1000 - age, 1000 - age))
     assert len(list(folder.glob("*.o"))) == 2
