@@ -15,7 +15,7 @@ from tests.workflow.conftest import Project, wait_for
 from tests.workflow.test_kill import assert_same_numbers, made_once, run_by_hand
 
 CELLS = {
-    "federated": {"J": "J2000", "settings": {"rounds": 3, "momentum": 0.5}},
+    "federated": {"J": "J30000", "settings": {"rounds": 3, "momentum": 0.5}},
     "centralized": {
         "J": "J1e",
         "settings": {

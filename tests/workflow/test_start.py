@@ -11,7 +11,7 @@ import pytest
 
 from tests.workflow.conftest import Project
 
-PACKAGES = {"cohort", "torch", "numpy", "h5py", "safetensors"}
+PACKAGES = {"cohort", "torch", "numpy", "h5py", "llvmlite", "safetensors"}
 FOREIGN = (
     "cohort.plan",
     "cohort.figures",

@@ -62,8 +62,8 @@ class Layout:
     """The arrays of a network whose vectors hold one number of several samples.
 
     `activations[i]` is what stage i reads, the last one the outputs; `gradients[i]` is its
-    gradient. Of a stage that pools, `unpooled[i]` is the gradient before pooling and `masks[i]` says which of
-    four pixels was the greatest.
+    gradient. Of a stage that pools, `unpooled[i]` is the gradient before pooling and `masks[i]`
+    says which of four pixels was the greatest.
     """
 
     def __init__(self, stages: Sequence[Stage], shape: Shape, batch: int, target: Target):
