@@ -14,7 +14,7 @@ test: setup
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(BIN)/pytest -n 2 --dist worksteal -m "not alone" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -n 4 --dist worksteal -m "not alone" --ignore tests/slurm --ignore tests/stress
 	$(BIN)/pytest -m alone --ignore tests/slurm --ignore tests/stress
 	$(MAKE) test-slurm
 
