@@ -1,8 +1,8 @@
 """The curves of an experiment side by side, as docs/curves holds them, a column per strategy:
 `python -m tests.curve_columns METRICS METRIC LABELS [LABEL=VALUE ...] > CSV`.
 
-METRICS is what the pipeline collects, such as results/reduced/metrics/fedentopt/convergence.parquet;
-there is a row for each round and each combination of LABELS, which commas separate.
+METRICS is what the pipeline collects, such as results/full/metrics/aml/classes.parquet; there is a
+row for each round and each combination of LABELS, which commas separate.
 """
 
 from __future__ import annotations

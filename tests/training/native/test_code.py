@@ -1,4 +1,4 @@
-"""Generated code takes the same steps as PyTorch, on every kind of processor that it is made for."""
+"""Generated code takes the same steps as PyTorch, for every kind of processor."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cohort.training.native.batched import BatchedProgram
 from cohort.training.native.sgd import Options
 from cohort.training.native.single import is_single
 from cohort.training.native.spectra import Slots, pays
 from cohort.training.native.stages import stages_of
-from cohort.training.native.target import Target, avx2, host, narrow
+from cohort.training.native.target import avx2, host, narrow
 from tests.training.native.networks import Case, networks
 
 TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": narrow}
@@ -24,7 +25,6 @@ def assert_same_steps(case: Case, tolerance: float) -> None:
     weights, losses = case.found()
     assert np.abs(weights - expected).max() < tolerance * np.abs(expected).max()
     np.testing.assert_allclose(losses, case.losses, rtol=tolerance, atol=tolerance)
-    assert np.abs(expected - case.expected()).max() == 0
 
 
 @settings(max_examples=10, deadline=None)
@@ -117,12 +117,12 @@ def test_float32(batch: int):
     assert_same_steps(case, 3e-6)
 
 
-def test_code_is_of_the_target_that_was_asked_for():
-    def target_of(kind: str) -> Target:
-        return TARGETS[kind]("float")
-
-    assert (target_of("AVX2").lanes, target_of("AVX2").registers) == (8, 16)
-    assert target_of("vectors of arm64").lanes == 4
+@pytest.mark.parametrize(("kind", "lanes"), [("AVX2", 8), ("vectors of arm64", 4)])
+def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
+    shape, target = (3, 32, 32), TARGETS[kind]("float")
+    stages = stages_of(lenet((8, 24), 2), shape)
+    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).text
+    assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
 
 
 def test_slots_of_a_spectrum():

@@ -37,7 +37,7 @@ class CropFlip(Augmentation):
 
 
 def crop_changes(numbers: np.ndarray) -> Changes:
-    """The same as `crop_and_flip`."""
+    """The crops and flips that each image's three numbers stand for."""
     none = np.zeros((len(numbers), 0))
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
     return Changes(none, none, top, left, numbers[:, 2] < 0.5)
