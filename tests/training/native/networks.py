@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.training.native.kernel import Batches, Inputs, Kernel, code_for
+from cohort.training.native.kernel import Batches, Code, Inputs, Kernel, Request, code_for
 from cohort.training.native.sgd import Options
 from cohort.training.native.stages import sample_shape, stages_of
 from cohort.training.native.target import Target
@@ -125,9 +125,11 @@ class Case:
             expected = self.start(self._standardized(order)).numpy()
         return expected, kernel.outputs(self._inputs(), order)
 
-    def _code(self, batch: int, options: Options | None) -> object:
+    def _code(self, batch: int, options: Options | None) -> Code:
         stages = tuple(stages_of(self.network, self.shape))
-        return code_for(stages, sample_shape(self.shape), batch, self.target, "i8", options)
+        return code_for(
+            Request(stages, sample_shape(self.shape), batch, self.target, "i8", options)
+        )
 
     def _inputs(self) -> Inputs:
         size, dtype = int(np.prod(self.shape)), self.target.dtype

@@ -46,7 +46,7 @@ def call(number: int = 7) -> int:
     with emit.function("write", *arguments, exported=True):
         emit.emit(f"store i64 {number}, ptr %arrays")
     place = ctypes.c_int64(0)
-    compiled(emit.text(), "write", TARGET)(ctypes.addressof(place), 0, 0, 0)
+    compiled(emit.text(), emit.text, "write", TARGET)(ctypes.addressof(place), 0, 0, 0)
     return place.value
 
 

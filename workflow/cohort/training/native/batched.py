@@ -45,19 +45,24 @@ class BatchedProgram:
         if augment is not None:
             arena = self.layout.arena
             self.augment = AugmentCode(self.emit, arena, augment, shape, kind, self.width)
-            self.augment.function()
             kind = target.scalar
-        gather.gather(self.emit, self.layout, shape, kind)
+        self.memory, self.shape, self.kind = self.layout.arena.used, shape, kind
         self._codes = [self._code(number) for number in range(len(stages))]
+
+    def text(self) -> str:
+        """Emit the module."""
+        if self.augment is not None:
+            self.augment.function()
+        gather.gather(self.emit, self.layout, self.shape, self.kind)
         for number, code in enumerate(self._codes):
             self._emit_stage(number, code)
-        if options is None:
+        if self.options is None:
             self._predict()
         else:
-            CrossEntropyCode(self.emit, self.layout, options.calibrates).function()
-            sgd.step(self.emit, self.weights, options)
+            CrossEntropyCode(self.emit, self.layout, self.options.calibrates).function()
+            sgd.step(self.emit, self.weights, self.options)
             self._train()
-        self.memory, self.text = self.layout.arena.used, self.emit.text()
+        return self.emit.text()
 
     def _code(self, number: int) -> StageCode:
         if self.layout.spectra[number] is not None:

@@ -32,9 +32,11 @@ Function = Callable[[int, int, int, int], None]
 """Addresses of the arrays and of the numbers, first batch and last, which is left out."""
 
 
-def compiled(text: str, name: str, target: Target) -> Function:
-    """A function of a module, as machine code. It runs without Python's lock."""
-    return _Linked(_object_code(text, target), name, target).function
+def compiled(key: str, text: Callable[[], str], name: str, target: Target) -> Function:
+    """A function of a module, as machine code. It runs without Python's lock. The module's text is
+    asked for only if the cache has nothing under this key, which must name all that it depends
+    on."""
+    return _Linked(_object_code(key, text, target), name, target).function
 
 
 class _Linked:
@@ -53,13 +55,13 @@ class _Linked:
         self._call(arrays, numbers, first, last)
 
 
-def _object_code(text: str, target: Target) -> bytes:
-    named = [text, target.cpu, target.features, str(llvm.llvm_version_info)]
+def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
+    named = [key, target.cpu, target.features, str(llvm.llvm_version_info)]
     digest = hashlib.sha256("\0".join(named).encode()).hexdigest()
     try:
         file = cache_folder() / "native" / f"{digest}.o"
     except RuntimeError:  # the user has no home directory
-        return _compile(text, target)
+        return _compile(text(), target)
     with contextlib.suppress(OSError):
         entry = file.read_bytes()
         code = entry[CHECKSUM:]
@@ -67,7 +69,7 @@ def _object_code(text: str, target: Target) -> bytes:
             with contextlib.suppress(OSError):
                 os.utime(file)
             return code
-    code = _compile(text, target)
+    code = _compile(text(), target)
     with contextlib.suppress(OSError, UserError):
         with replacing(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)

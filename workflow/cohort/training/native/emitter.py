@@ -1,7 +1,6 @@
 """An emitter of LLVM IR: functions, counted loops, vectors, and variables that loops change.
 
-It writes text because the text is also the key of the cache of compiled code: it is needed at every
-start, and parsed only where there is nothing in the cache.
+It writes text; llvmlite's own builder would make a Python object of every instruction.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cohort.core.files import code_hash
 from cohort.training.native.augment import Augment
 from cohort.training.native.batched import BatchedProgram
 from cohort.training.native.compiler import Function, compiled
@@ -70,6 +71,29 @@ class Batches:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What code is asked for: it trains a network by batches of a size, or evaluates it if
+    `options` is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code;
+    samples are augmented if `augment` is given."""
+
+    stages: tuple[Stage, ...]
+    shape: Shape
+    batch: int
+    target: Target
+    kind: str
+    options: Options | None
+    augment: Augment | None = None
+
+    def program(self) -> BatchedProgram | SingleProgram:
+        """The program that emits the code."""
+        kind = self.kind or self.target.scalar
+        if is_single(self.stages, self.batch, self.options):
+            return SingleProgram(self.stages, self.shape, self.target, kind, self.augment)
+        given = self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
+        return BatchedProgram(*given)
+
+
+@dataclass(frozen=True)
 class Code:
     """A program and its compiled function."""
 
@@ -79,25 +103,18 @@ class Code:
 
 
 @functools.lru_cache(maxsize=32)
-def code_for(
-    stages: tuple[Stage, ...],
-    shape: Shape,
-    batch: int,
-    target: Target,
-    kind: str,
-    options: Options | None,
-    augment: Augment | None = None,
-) -> Code:
-    """The code that trains a network by batches of a size, on augmented images if `augment` is
-    given, or that evaluates it if `options` is None. Made once in a process."""
-    kind = kind or target.scalar
-    program: BatchedProgram | SingleProgram
-    if is_single(stages, batch, options):
-        program = SingleProgram(stages, shape, target, kind, augment)
-    else:
-        program = BatchedProgram(stages, shape, batch, target, kind, options, augment)
-    name = PREDICT if options is None else TRAIN
-    return Code(program, compiled(program.text, name, target), target)
+def code_for(request: Request) -> Code:
+    """The code that is asked for, made once in a process. It is emitted only if no other process
+    has compiled it: the key is what was asked for, and the generator's own code."""
+    program = request.program()
+    name = PREDICT if request.options is None else TRAIN
+    key = f"{request}\0{_generator()}"
+    return Code(program, compiled(key, program.text, name, request.target), request.target)
+
+
+@functools.cache
+def _generator() -> str:
+    return code_hash("training/native", "data/augmentations")
 
 
 class Kernel:

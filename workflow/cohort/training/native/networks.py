@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cohort.data.samples import Samples
-from cohort.training.native.kernel import EVALUATED, Inputs, Kernel, code_for
+from cohort.training.native.kernel import EVALUATED, Inputs, Kernel, Request, code_for
 from cohort.training.native.stages import Shape, Stage, Unsupported, sample_shape, stages_of
 from cohort.training.native.target import Target, has_fma, host
 
@@ -80,9 +80,9 @@ _kernels = threading.local()
 
 def _evaluator(stages: tuple[Stage, ...], shape: Shape, target: Target, kind: str) -> Kernel:
     """The kernel that evaluates a network; each thread has its own."""
-    key = stages, shape, target, kind
+    key = stages, shape, EVALUATED, target, kind
     if key not in vars(_kernels).setdefault("by_key", {}):
-        _kernels.by_key = {key: Kernel(code_for(stages, shape, EVALUATED, target, kind, None))}
+        _kernels.by_key = {key: Kernel(code_for(Request(*key, None)))}
     kernel: Kernel = _kernels.by_key[key]
     return kernel
 

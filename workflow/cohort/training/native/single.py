@@ -49,11 +49,16 @@ class SingleProgram:
         self.weights, self.augment = self.layout.weights, None
         if augment is not None:
             self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
-            self.augment.function()
             self.kind = target.scalar
         self.memory = self.layout.arena.used
         self.order, self.padding = self.layout.order, self.layout.padding
-        for number in range(len(stages)):
+
+    def text(self) -> str:
+        """Emit the module."""
+        if self.augment is not None:
+            self.augment.function()
+        stages = len(self.layout.stages)
+        for number in range(stages):
             code = self._code(number)
             with self.emit.function(f"forward{number}", *PARAMETERS):
                 code.forward()
@@ -62,8 +67,8 @@ class SingleProgram:
             with self.emit.function(f"prepare{number}", *PARAMETERS):
                 code.prepare()
         self._cross_entropy()
-        self._train(len(stages))
-        self.text = self.emit.text()
+        self._train(stages)
+        return self.emit.text()
 
     def _code(self, number: int) -> SingleCode:
         if not self.layout.stages[number].is_convolution:

@@ -12,7 +12,7 @@ import torch
 from cohort.training.cursor import Resumable
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.native.augment import Augment, as_arrays
-from cohort.training.native.kernel import Augmented, Batches, Inputs, Kernel, code_for
+from cohort.training.native.kernel import Augmented, Batches, Inputs, Kernel, Request, code_for
 from cohort.training.native.networks import (
     flat,
     network_stages,
@@ -173,7 +173,7 @@ class NativeTrainer(Trainer):
             is_ready = self.augmentation.numbers and self.augment is None  # floats from PyTorch
             kind = "" if is_ready else self.inputs.kind
             given = self.stages, self.shape, self.settings.batch, self.target
-            self.kernels[options] = Kernel(code_for(*given, kind, options, self.augment))
+            self.kernels[options] = Kernel(code_for(Request(*given, kind, options, self.augment)))
         kernel = self.kernels[options]
         kernel.fill("weights", flat(work.weights, self.model))
         if options.momentum:
