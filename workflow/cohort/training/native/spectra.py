@@ -79,9 +79,10 @@ class Slots:
 class SpectralArrays:
     """The arrays of a convolution by its spectra, their strides and where they begin.
 
-    Of the inputs all slots are kept for the backward pass, of other spectra only those of one
-    column at a time (`part`). Distances between slots are odd numbers of cache lines, so that those
-    of a channel do not compete for the same place in the cache.
+    Of each spectrum only the slots of one column of the row transform are there at a time; the row
+    coefficients are kept for the backward pass. A gradient takes the place of what it is the
+    gradient of. Distances between slots are odd numbers of cache lines, so that those of a channel
+    do not compete for the same place in the cache.
     """
 
     def __init__(self, stage: Stage, arena: Arena, width: int, line: int):
@@ -97,12 +98,9 @@ class SpectralArrays:
         self.input_rows = arena.take(self.slots.width * self.input_row)
         self.output_rows = arena.take(self.slots.width * self.output_row)
         self.weight_rows = arena.take(self.slots.width * self.weight_row)
-        self.gradient_rows = arena.take(self.slots.width * self.weight_row)
-        self.inputs = arena.take(self.slots.count * self.input_slot)
-        self.input_part = arena.take(most * self.input_slot)
-        self.output_part = arena.take(most * self.output_slot)
-        self.weight_part = arena.take(most * self.weight_slot)
-        self.gradient_part = arena.take(most * self.weight_slot)
+        self.inputs = arena.take(most * self.input_slot)
+        self.outputs = arena.take(most * self.output_slot)
+        self.weights = arena.take(most * self.weight_slot)
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from cohort.training.native.spectra import (
     weight_gradient_of,
     weight_slots,
 )
-from cohort.training.native.spectral_transforms import Columns, Rows, Slot, Transforms
+from cohort.training.native.spectral_transforms import Columns, Rows, Transforms
 from cohort.training.native.vectors import transposed
 
 
@@ -48,53 +48,48 @@ class SpectralConvolutionCode(ConvolutionCode):
                     dict(zip(self._across, line, strict=True))
                 )
                 for number, value in enumerate(self.transforms.ordered(spectrum)):
-                    emit.store(value, self._kernel_row(self.arrays.weight_rows, number, y, group))
+                    emit.store(value, self._kernel_row(number, y, group))
 
     def forward(self) -> None:
-        arrays, (inner, height, width) = self.arrays, self.stage.inputs
-        rows = Rows(arrays.input_rows, arrays.input_row, inner, height)
-        self.transforms.transform_rows(rows, width, partial(self.at, self.inputs))
+        arrays, width = self.arrays, self.stage.inputs[2]
+        source = partial(self.at, self.inputs)
+        self.transforms.transform_rows(self._input_rows, width, source)
         results = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
         for columns in self.transforms.columns():
             with self.emit.loop(columns.number) as column:
-                spectrum = self._inputs_of(columns, column)
-                self.transforms.transform_columns(columns, column, rows, input_slots, spectrum)
+                self._transform_inputs(columns, column)
                 self._transform_weights(columns, column)
                 with self.emit.loop(columns.slots) as slot:
-                    self._multiply(columns, column, slot)
+                    self._multiply(slot)
                 self.transforms.invert_columns(columns, column, self._outputs, output_of, results)
         self._finish_outputs(results)
 
     def weight_gradient(self) -> None:
         """The inputs' gradient too, but for the last transform: both need the spectrum of the
         outputs' gradient, of which only a column is there at a time."""
-        arrays, (inner, height, _) = self.arrays, self.stage.inputs
+        arrays, transforms = self.arrays, self.transforms
         self._spread_all()
         rows = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
         source = partial(self.at, self.unpooled)
-        self.transforms.transform_rows(rows, self.stage.sides[1], source)
-        results = Rows(arrays.input_rows, arrays.input_row, inner, height)
-        for columns in self.transforms.columns():
+        transforms.transform_rows(rows, self.stage.sides[1], source)
+        for columns in transforms.columns():
             with self.emit.loop(columns.number) as column:
-                self.transforms.transform_columns(
-                    columns, column, rows, gradient_slots, self._outputs
-                )
+                transforms.transform_columns(columns, column, rows, gradient_slots, self._outputs)
+                self._transform_inputs(columns, column)
                 self._transform_weights(columns, column)
                 with self.emit.loop(columns.slots) as slot:
-                    self._multiply_gradients(columns, column, slot)
+                    self._multiply_gradients(slot)
                 self._invert_weights(columns, column)
-                self.transforms.invert_columns(
-                    columns, column, self._gradients, input_gradient_of, results
-                )
+                given = columns, column, self._inputs, input_gradient_of, self._input_rows
+                transforms.invert_columns(*given)
         self._finish_weights()
 
     def input_gradient(self) -> None:
-        emit, arrays, (inner, height, width) = self.emit, self.arrays, self.stage.inputs
-        rows = Rows(arrays.input_rows, arrays.input_row, inner, height)
+        emit, rows, width = self.emit, self._input_rows, self.stage.inputs[2]
         with (
-            emit.loop(inner) as channel,
+            emit.loop(rows.channels) as channel,
             emit.loop("%blocks") as block,
-            emit.loop(height) as row,
+            emit.loop(rows.height) as row,
         ):
             for x, value in self.transforms.inverted_row(rows, channel, row, block, width).items():
                 self.store_input_gradient(value, block, channel, row, x)
@@ -105,68 +100,71 @@ class SpectralConvolutionCode(ConvolutionCode):
         offsets = (slot, stride), (channel, self.layout.width), (block, self.lanes)
         return self.emit.pointer("%memory", *offsets, array)
 
-    def _inputs_of(self, columns: Columns, column: Index) -> Slot:
-        """The slots of a column of the inputs' spectrum, which are kept for the backward pass."""
-        first = self.emit.add(self.emit.mul(column, columns.slots), columns.slot)
-        arrays = self.arrays
-        return lambda slot, channel, block: self._slot(
-            arrays.inputs, arrays.input_slot, self.emit.add(first, slot), channel, block
-        )
+    @property
+    def _input_rows(self) -> Rows:
+        """The row coefficients of the inputs, then of their gradient."""
+        arrays, (inner, height, _) = self.arrays, self.stage.inputs
+        return Rows(arrays.input_rows, arrays.input_row, inner, height)
+
+    def _inputs(self, slot: Index, channel: Index, block: Index) -> str:
+        """The slots of a column of the inputs' spectrum, then of its gradient."""
+        return self._slot(self.arrays.inputs, self.arrays.input_slot, slot, channel, block)
 
     def _outputs(self, slot: Index, channel: Index, block: Index) -> str:
         """The slots of a column of the outputs' spectrum, or of its gradient."""
-        arrays = self.arrays
-        return self._slot(arrays.output_part, arrays.output_slot, slot, channel, block)
+        return self._slot(self.arrays.outputs, self.arrays.output_slot, slot, channel, block)
 
-    def _gradients(self, slot: Index, channel: Index, block: Index) -> str:
-        """The slots of a column of the inputs' gradient."""
-        arrays = self.arrays
-        return self._slot(arrays.input_part, arrays.input_slot, slot, channel, block)
+    def _weights(self, slot: Index) -> str:
+        """A slot of a column of the weights' spectrum, then of its gradient."""
+        return self.emit.pointer("%memory", (slot, self.arrays.weight_slot), self.arrays.weights)
 
-    def _weights(self, array: int, slot: Index) -> str:
-        """A slot of a column of the weights' spectrum, or of its gradient."""
-        return self.emit.pointer("%memory", (slot, self.arrays.weight_slot), array)
-
-    def _kernel_row(self, array: int, number: Index, y: int, group: Index) -> str:
-        """A row coefficient of a line of the kernel, for some pairs of channels."""
+    def _kernel_row(self, number: Index, y: int, group: Index) -> str:
+        """A row coefficient of a line of the kernel, then of its gradient, for some pairs of
+        channels."""
         offsets = (number, self.arrays.weight_row), (group, self.lanes)
-        return self.emit.pointer("%memory", *offsets, array + y * self.arrays.pairs)
+        start = self.arrays.weight_rows + y * self.arrays.pairs
+        return self.emit.pointer("%memory", *offsets, start)
 
     # products
 
-    def _multiply(self, columns: Columns, column: Index, slot: Index) -> None:
+    def _multiply(self, slot: Index) -> None:
         emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
-        spectrum = self._inputs_of(columns, column)
         self.products.multiply(
             outer,
             inner,
-            lambda block, channel: spectrum(slot, channel, block),
-            self._weights(self.arrays.weight_part, slot),
+            lambda block, channel: self._inputs(slot, channel, block),
+            self._weights(slot),
             (inner, 1),
             lambda value, block, channel: emit.store(value, self._outputs(slot, channel, block)),
         )
 
-    def _multiply_gradients(self, columns: Columns, column: Index, slot: Index) -> None:
+    def _multiply_gradients(self, slot: Index) -> None:
+        """The gradients of inputs and weights take their places, once these are not needed."""
         emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
-        spectrum = self._inputs_of(columns, column)
         self.products.transpose(
-            inner, lambda block, channel: spectrum(slot, channel, block), "%blocks"
+            inner, lambda block, channel: self._inputs(slot, channel, block), "%blocks"
+        )
+        self.products.multiply(
+            inner,
+            outer,
+            lambda block, channel: self._outputs(slot, channel, block),
+            self._weights(slot),
+            (1, inner),
+            lambda value, block, channel: emit.store(value, self._inputs(slot, channel, block)),
         )
         self.products.multiply_transposed(
             outer,
             inner,
             lambda block, channel: self._outputs(slot, channel, block),
             emit.mul("%blocks", self.lanes),
-            self._weights(self.arrays.gradient_part, slot),
+            self._weights(slot),
         )
-        self.products.multiply(
-            inner,
-            outer,
-            lambda block, channel: self._outputs(slot, channel, block),
-            self._weights(self.arrays.weight_part, slot),
-            (1, inner),
-            lambda value, block, channel: emit.store(value, self._gradients(slot, channel, block)),
-        )
+
+    def _transform_inputs(self, columns: Columns, column: Index) -> None:
+        """Transform a column of the inputs' row coefficients into slots: once in either pass, which
+        is less than to keep them."""
+        given = columns, column, self._input_rows, input_slots, self._inputs
+        self.transforms.transform_columns(*given)
 
     # beginnings and ends
 
@@ -205,10 +203,10 @@ class SpectralConvolutionCode(ConvolutionCode):
             values = {}
             for y, place in enumerate(self._down):
                 numbers = [emit.add(first, part) for part in range(columns.rows)]
-                rows = [self._kernel_row(arrays.weight_rows, n, y, group) for n in numbers]
+                rows = [self._kernel_row(n, y, group) for n in numbers]
                 values[place] = tuple(map(emit.load, rows))
             for slot, value in enumerate(self.transforms.column_slots(values, weight_slots)):
-                emit.store(value, self._weights(arrays.weight_part, slot), (group, self.lanes))
+                emit.store(value, self._weights(slot), (group, self.lanes))
 
     def _invert_weights(self, columns: Columns, column: Index) -> None:
         """Invert a column of slots of the weights' gradient into row coefficients."""
@@ -216,15 +214,14 @@ class SpectralConvolutionCode(ConvolutionCode):
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(arrays.pairs // self.lanes) as group:
             slots = [
-                emit.load(self._weights(arrays.gradient_part, slot), (group, self.lanes))
-                for slot in range(columns.slots)
+                emit.load(self._weights(slot), (group, self.lanes)) for slot in range(columns.slots)
             ]
             given = slots, columns, weight_gradient_of, self._down
             found = self.transforms.inverted_column(*given)
             for y, place in enumerate(self._down):
                 for part, value in enumerate(found[place]):
                     number = emit.add(first, part)
-                    emit.store(value, self._kernel_row(arrays.gradient_rows, number, y, group))
+                    emit.store(value, self._kernel_row(number, y, group))
 
     def _finish_weights(self) -> None:
         """Invert the rows of the weights' gradient."""
@@ -244,8 +241,8 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     def _inverted_line(self, y: int, group: Index) -> list[str]:
         """A line of the gradient of some pairs of channels."""
-        array, transforms = self.arrays.gradient_rows, self.transforms
-        spectrum = transforms.spectrum(lambda number: self._kernel_row(array, number, y, group))
+        transforms = self.transforms
+        spectrum = transforms.spectrum(lambda number: self._kernel_row(number, y, group))
         found = transforms.along_rows.real_inverse(spectrum, self._across, transforms.scale)
         return [found[place] for place in self._across]
 
