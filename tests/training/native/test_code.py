@@ -121,7 +121,7 @@ def test_float32(batch: int):
 def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
     shape, target = (3, 32, 32), TARGETS[kind]("float")
     stages = stages_of(lenet((8, 24), 2), shape)
-    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).text
+    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).text()
     assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
 
 
