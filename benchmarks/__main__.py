@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import endurance, evaluation, growth, page, profile, start, training
+from benchmarks import endurance, estimates, evaluation, growth, page, profile, start, training
 from benchmarks.machine import commit, described
 from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
@@ -37,7 +37,8 @@ def parts(tiny: bool) -> Mapping[str, Part]:
         "W4": partial(evaluation.measure, sized(W4)),
         "W5": partial(start.measure, 1 if tiny else 10),
         "W6": partial(growth.measure, tiny, None if tiny else PICTURE),
-        "profile": partial(profile.measure, [sized(workload) for workload in (W1, W2, W3)]),
+        "profile": partial(profile.measure, [sized(workload) for workload in (W1, W2, W2A, W3)]),
+        "estimates": partial(estimates.measure, estimates.FEW if tiny else estimates.KINDS),
         "endurance": partial(endurance.measure, sized(W2), 20 if tiny else 500),
     }
 

@@ -20,13 +20,15 @@ from cohort.models.vision import from_torchvision
 def arguments() -> argparse.Namespace:
     """Parse a worker's command line and set torch's threads (0: torch's default).
 
-    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers.
+    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers, and
+    `avx2` native code for older processors.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--style", default="loader")
     parser.add_argument("--trainer", default="auto")
+    parser.add_argument("--avx2", action="store_true")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.selection.random import Random
+from cohort.training.native.target import avx2
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
 from cohort.training.precision import set_up
@@ -95,10 +97,17 @@ def _shards(given: Work) -> Shards:
     )
 
 
+def generate_avx2() -> None:
+    """Let native code use no longer vectors than older processors have."""
+    mock.patch("cohort.training.native.networks.host", avx2).start()
+
+
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
     set_up("float32", torch.device("cpu"))
     options = arguments()
+    if options.avx2:
+        generate_avx2()
     task = task_of(read_work(options.folder), options.trainer)
     procedure = parse_procedure("federated")
     states = [procedure.begin(task)]
