@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from cohort.data.shards import read as read_shards
-from cohort.plan.cost import OPERATIONS_PER_SECOND, STEP_SECONDS, client_steps, round_seconds
 from cohort.records.record import read
 from tests.workflow.conftest import Project
 
@@ -93,35 +92,6 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
 def test_cost_before_anything_ran(fresh: Project):
     line = next(line for line in cohort(fresh, "cost").splitlines() if line.startswith("tiny.one"))
     assert line.split()[:4] == ["tiny.one", "4", "4", "16"]
-
-
-def test_cost_is_near_what_was_measured():
-    """Computed by hand: 64 x 64 + 64 x 10 multiplications, three passes, 16 samples."""
-    settings = {
-        "J": "J4",
-        "model": "small-mlp",
-        "rounds": 10,
-        "cohort": 2,
-        "batch": 16,
-        "clients": 20,
-        "samples": 1.0,
-        "validation": 0,
-        "evaluate_every": 10,
-        "procedure": "federated",
-        "selector": {"name": "random"},
-    }
-    facts = {"train": 1438, "test": 359, "shape": [1, 8, 8], "classes": 10}
-    assert client_steps(settings, facts) == 80
-    assert (
-        client_steps(settings | {"J": "J2e"}, facts) == 10 * 2 * 2 * 5
-    )  # 71.9 samples are five batches
-    assert (
-        client_steps(settings | {"J": "J1e", "clients": 4}, facts | {"train": 320}) == 10 * 2 * 5
-    )  # 80 samples are five whole batches
-    step = STEP_SECONDS + 6 * (64 * 64 + 64 * 10) * 16 / OPERATIONS_PER_SECOND
-    assert round_seconds(settings, facts) == pytest.approx(
-        80 * step + 359 * 2 * (64 * 64 + 64 * 10) / OPERATIONS_PER_SECOND
-    )
 
 
 def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):

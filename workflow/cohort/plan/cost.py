@@ -27,12 +27,17 @@ from cohort.training.procedures.procedure import Load
 from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # imports and loading, before the first round
+ROUND_SECONDS = 2e-3  # a round without its local steps
+CLIENT_SECONDS = 5e-4  # what each client of a cohort adds to that
+COPY_SECONDS = 5e-9  # and each weight of its model
 OPERATIONS_PER_SECOND = 1e11  # of convolutions and matrix products
+SINGLE_OPERATIONS_PER_SECOND = 4e10  # of native code for batches of one sample
+WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
+CACHED_WEIGHTS = 250_000
 NATIVE_STEP_SECONDS = 1e-5
-SINGLE_OPERATIONS_PER_SECOND = 2.5e10  # of native code for batches of one sample
-WEIGHT_SECONDS = 1e-9  # of native code, for each weight in a step: the optimizer
-STEP_SECONDS = 3e-4  # overhead of one local step in PyTorch, whatever the network
-OUTPUT_SECONDS = 1e-8  # of PyTorch, for each number that a layer puts out in training
+LAYER_SECONDS = 2e-4  # of PyTorch for each layer, in a step
+TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
+TESTED_SECONDS = 1e-9  # the same in evaluation
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
 SLOWDOWN = 8  # of augmentation by PyTorch
 LANES = 16  # samples that native code works on together
@@ -71,31 +76,43 @@ class Rates(NamedTuple):
 
 
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    """Estimate the time of all rounds on one core: local steps and evaluations."""
+    """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
+    round."""
     load, rates = _load(settings), _rates(settings, facts)
-    batch = min(settings["batch"], _client_size(settings, facts))
+    size = _client_size(settings, facts)
+    batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
     steps = client_steps(settings, facts) * (rates.step + batch * rates.trained)
     passes = load.passes * settings["cohort"] * (rates.step / 3 + batch * rates.tested)
     rounds = evaluations(settings["evaluate_every"], settings["rounds"])
     validation = settings["validation"] or facts.get("validation", 0)
     tested = rounds * (facts["test"] + validation) * settings["samples"]
-    return steps + passes + tested * rates.tested * load.networks
+    copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
+    each = ROUND_SECONDS + settings["cohort"] * copied
+    return steps + passes + tested * rates.tested * load.networks + settings["rounds"] * each
 
 
 def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
     counts, native = _counts(settings, facts), _native_counts(settings, facts)
-    tested = 2 * (native.forward if native else counts.multiply_adds) / OPERATIONS_PER_SECOND
     augmentation = AUGMENTATIONS[settings["augmentation"]].numbers * math.prod(facts["shape"])
     augmented = augmentation * AUGMENTATION_SECONDS
-    if native is None or not _trains_natively(settings):
-        trained = 3 * 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
-        trained += counts.outputs * OUTPUT_SECONDS
-        return Rates(STEP_SECONDS, trained + SLOWDOWN * augmented, tested)
-    step = NATIVE_STEP_SECONDS + counts.weights * WEIGHT_SECONDS
-    if settings["batch"] == 1:
-        return Rates(step, 2 * native.training / SINGLE_OPERATIONS_PER_SECOND + augmented, tested)
+    optimizer = max(0, counts.weights - CACHED_WEIGHTS) * WEIGHT_SECONDS
+    products = 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
+    found = Rates(
+        counts.layers * LAYER_SECONDS + optimizer,
+        3 * products + counts.outputs * TRAINED_SECONDS + SLOWDOWN * augmented,
+        products + counts.outputs * TESTED_SECONDS,
+    )
+    if native is None:
+        return found
+    tested = 2 * native.forward / OPERATIONS_PER_SECOND
+    if not _trains_natively(settings):
+        return found._replace(tested=tested)
     padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
-    return Rates(step, 2 * native.training * padding / OPERATIONS_PER_SECOND + augmented, tested)
+    trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
+    if settings["batch"] == 1:
+        trained = 2 * native.training / SINGLE_OPERATIONS_PER_SECOND
+    step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
+    return Rates(step, trained + augmented, tested)
 
 
 def _native_counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> NativeCounts | None:

@@ -21,10 +21,12 @@ else:
 
 
 class NativeCounts(NamedTuple):
-    """Multiply-adds for one sample: of a forward pass, and of a step of training."""
+    """Multiply-adds: of a sample's forward pass, of a sample in a step of training, and of a step
+    whatever its samples."""
 
-    forward: int
-    training: int
+    forward: float
+    training: float
+    step: float
 
 
 @functools.cache
@@ -44,15 +46,31 @@ def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts |
         found = stages.stages_of(network, shape)
     except stages.Unsupported:
         return None
-    forward = [_products(number, stage) for number, stage in enumerate(found)]
-    # the first stage needs no gradient of its inputs
-    return NativeCounts(sum(forward), 3 * sum(forward) - forward[0])
+    return NativeCounts(*map(sum, zip(*map(_counts, range(len(found)), found), strict=True)))
 
 
-def _products(number: int, stage: stages.Stage) -> int:
-    """The multiply-adds of a stage's forward pass."""
+def _counts(number: int, stage: stages.Stage) -> NativeCounts:
+    """The multiply-adds of a stage."""
     height, width = stage.sides
-    pixels = height * width * stage.taps
+    pairs = stage.inner * stage.outer
     if number and spectra.pays(stage):
-        pixels = spectra.Slots.of(stage).count
-    return pixels * stage.inner * stage.outer
+        slots = spectra.Slots.of(stage)
+        products = slots.count * pairs
+        inputs, outputs = (
+            images * _transform(slots, *sides)
+            for images, sides in ((stage.inner, stage.inputs[1:]), (stage.outer, stage.sides))
+        )
+        kernels = pairs * _transform(slots, stage.kernel, stage.kernel)
+        # weights, their spectra again for the backward pass, and their gradient
+        return NativeCounts(
+            products + inputs + outputs, 3 * products + 3 * inputs + 2 * outputs, 3 * kernels
+        )
+    products = height * width * stage.taps * pairs
+    # the first stage needs no gradient of its inputs
+    return NativeCounts(products, (3 if number else 2) * products, 0)
+
+
+def _transform(slots: spectra.Slots, height: int, width: int) -> float:
+    """The multiply-adds of the spectrum of an image or kernel, along its rows and then its columns.
+    Symmetry halves both."""
+    return height * slots.width * (width + slots.height) / 2
