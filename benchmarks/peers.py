@@ -28,5 +28,7 @@ def pins(peer: str) -> str:
 
 
 def environment(tree: Path = ROOT) -> dict[str, str]:
-    """Environment variables with which a process imports `cohort` and `benchmarks` from a tree."""
-    return os.environ | {"PYTHONPATH": f"{tree}:{tree / 'workflow'}"}
+    """Environment variables with which a process imports `cohort` and `benchmarks` from a tree,
+    before anything that PYTHONPATH already names."""
+    places = [str(tree), str(tree / "workflow"), *os.environ.get("PYTHONPATH", "").split(":")]
+    return os.environ | {"PYTHONPATH": ":".join(place for place in places if place)}

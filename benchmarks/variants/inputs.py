@@ -21,7 +21,7 @@ def arguments() -> argparse.Namespace:
     """Parse a worker's command line and set torch's threads (0: torch's default).
 
     `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers, and
-    `avx2` native code for older processors.
+    `avx2` native code for older processors, `device` where it trains.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
@@ -29,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--style", default="loader")
     parser.add_argument("--trainer", default="auto")
     parser.add_argument("--avx2", action="store_true")
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -46,7 +47,7 @@ def network(given: Work) -> nn.Module:
 
 def flat(tensors: Iterable[Tensor]) -> np.ndarray:
     """Concatenate tensors into one vector."""
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).numpy()
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu().numpy()
 
 
 def standardized(values: np.ndarray) -> Tensor:
