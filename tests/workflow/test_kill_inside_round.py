@@ -28,7 +28,7 @@ CELLS = {
             "schedule": "onecycle",
         },
     },
-    "concat": {"J": "J2000", "settings": {"rounds": 3, "procedure": "concat-2", "momentum": 0.5}},
+    "concat": {"J": "J30000", "settings": {"rounds": 3, "procedure": "concat-2", "momentum": 0.5}},
 }
 
 

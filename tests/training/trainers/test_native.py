@@ -172,6 +172,11 @@ def test_every_selector(selector: type[Selector]):
     assert_same_runs(selector=selector(), cohort=4)
 
 
+def test_fedconcat():
+    """The clusters' networks, and the classifier on top of them."""
+    assert_same_runs(procedure="concat-2", cohort=6, momentum=0.5)
+
+
 def assert_same_runs(**parts: object) -> None:
     def runs(trainer: str) -> RunState:
         task = small_task(sizes=SIZES, rounds=3, J="J2e", **parts)  # type: ignore[arg-type]
