@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import fcntl
 import os
 import re
 import shutil
@@ -139,20 +141,52 @@ def tiny_project(folder: Path) -> Project:
     return project
 
 
+def copy_of(project: Project, folder: Path) -> Project:
+    """A copy with all times, so that its compiled code is as good as that of the original."""
+    return Project(Path(shutil.copytree(project.root, folder, symlinks=True)))
+
+
+def made_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Project:
+    """A project that the first worker who asks for it makes, for all workers."""
+    base = factory.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, aside = root / name, root / f".{name}"
+    with open(root / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+            make(aside)
+            aside.rename(folder)
+    return Project(folder)
+
+
 @pytest.fixture(scope="session")
-def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = tiny_project(tmp_path_factory.mktemp("finished") / "project")
-    project.snakemake()
-    return project
+def fresh_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The tiny project with its code compiled: else each process in each copy compiles it anew."""
+
+    def make(folder: Path) -> None:
+        tiny_project(folder)
+        compileall.compile_dir(folder / "workflow", quiet=1)
+
+    return made_once(tmp_path_factory, "tiny", make)
+
+
+@pytest.fixture(scope="session")
+def finished_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return made_once(
+        tmp_path_factory, "finished", lambda folder: copy_of(fresh_once, folder).snakemake()
+    )
 
 
 @pytest.fixture
 def finished(finished_once: Project, tmp_path: Path) -> Project:
     """A copy of the finished project, with Snakemake's own notes and all times."""
-    return Project(Path(shutil.copytree(finished_once.root, tmp_path / "project", symlinks=True)))
+    return copy_of(finished_once, tmp_path / "project")
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Project:
+def fresh(fresh_once: Project, tmp_path: Path) -> Project:
     """The tiny project before its first run."""
-    return tiny_project(tmp_path / "fresh")
+    return copy_of(fresh_once, tmp_path / "fresh")
