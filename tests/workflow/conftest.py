@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import fcntl
 import os
 import re
@@ -19,6 +20,7 @@ import pytest
 import yaml
 
 from benchmarks.project import copied
+from cohort.plan import load
 
 TINY = {
     "title": "Tiny",
@@ -100,14 +102,22 @@ class Project:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule a dry run plans."""
-        output = self.snakemake("-n", *arguments)
-        jobs = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
-        assert jobs or "Nothing to be done" in output, output
-        return {rule: int(count) for rule, count in jobs.items() if rule not in ("total", "all")}
+        return jobs(self.snakemake("-n", *arguments))
 
-    def study(self, **changes) -> dict:
+    def cells(self, **overrides: str) -> list[str]:
+        """The records of the listed studies, in their order, without a start of Snakemake."""
+        with contextlib.chdir(self.root):
+            return [str(cell.path) for cell in load(overrides).cells.values()]
+
+    def study(self) -> dict:
         """The study as it stands; `write` puts it back."""
         return yaml.safe_load((self.root / "config/studies/tiny.yaml").read_text())
+
+    def narrow(self) -> None:
+        """Leave experiment two, of two cells and one figure, in the study."""
+        study = self.study()
+        del study["experiments"]["one"], study["figures"]["fig1"], study["tables"]
+        self.write(study)
 
     def write(self, study: dict) -> None:
         (self.root / "config/studies/tiny.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
@@ -123,6 +133,13 @@ class Project:
         text = (self.root / file).read_text()
         assert old in text
         (self.root / file).write_text(text.replace(old, new))
+
+
+def jobs(output: str) -> dict[str, int]:
+    """How many jobs of each rule Snakemake announced, in a dry run or before it ran them."""
+    found = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
+    assert found or "Nothing to be done" in output, output
+    return {rule: int(count) for rule, count in found.items() if rule not in ("total", "all")}
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120, every: float = 0.01) -> None:
