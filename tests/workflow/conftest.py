@@ -155,6 +155,7 @@ def tiny_project(folder: Path) -> Project:
     (folder / "config/studies/demo.yaml").unlink()
     project.write(TINY)
     project.replace("config/config.yaml", "studies: [demo]", "studies: [tiny]")
+    compileall.compile_dir(folder / "workflow", quiet=1)  # else each process does, in each copy
     return project
 
 
@@ -181,13 +182,7 @@ def made_once(
 
 @pytest.fixture(scope="session")
 def fresh_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The tiny project with its code compiled: else each process in each copy compiles it anew."""
-
-    def make(folder: Path) -> None:
-        tiny_project(folder)
-        compileall.compile_dir(folder / "workflow", quiet=1)
-
-    return made_once(tmp_path_factory, "tiny", make)
+    return made_once(tmp_path_factory, "tiny", tiny_project)
 
 
 @pytest.fixture(scope="session")
