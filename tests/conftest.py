@@ -6,10 +6,13 @@ import gc
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from benchmarks.project import copied
 
 ROOT = Path(__file__).resolve().parents[1]
+settings.register_profile("cohort", deadline=None)  # machines are busy at times
+settings.load_profile("cohort")
 gc.disable()  # until all tests are collected: what their imports make stays for good
 
 
