@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import jsonschema
 import pytest
 
-from cohort.core.components import Component, build, canonical, catalog, parameter, schema_of
+from cohort.core.components import Catalog, Component, build, canonical, parameter, schema_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,10 +187,20 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
 
 def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
     """No imported classes, no aliases, no subclasses without their own name, no other classes."""
-    found = catalog("zoo", zoo)
+    found = Catalog("zoo", zoo)
     assert list(found) == ["another", "one", "two"]
     places = [(cls.__module__, cls.__name__) for cls in found.values()]
     assert places == [("zoo.one", "Another"), ("zoo.one", "One"), ("zoo.two", "Two")]
+
+
+def test_catalog_imports_what_is_asked_for(zoo: type[Component]):
+    """A component with a module of its own name alone; all for one without, or for a list."""
+    found = Catalog("zoo", zoo)
+    assert found["two"].__module__ == "zoo.two" and "zoo.one" not in sys.modules
+    assert found["another"].__module__ == "zoo.one" and len(found) == 3
+    assert "three" not in found and "one" in Catalog("zoo", zoo)
+    found["three"] = found["two"]
+    assert list(found) == ["another", "one", "three", "two"]
 
 
 def test_catalogs_of_cohort_name_each_component_by_its_name():

@@ -5,8 +5,8 @@ Planning imports this package, so its modules load pandas lazily.
 
 from cohort.claims.claim import Claim
 from cohort.claims.matrix import Comparison, Matrix, Point
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 
-CLAIMS = catalog("cohort.claims.kinds", Claim)
+CLAIMS = Catalog("cohort.claims.kinds", Claim)
 
 __all__ = ["CLAIMS", "Claim", "Comparison", "Matrix", "Point"]

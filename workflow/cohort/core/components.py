@@ -8,11 +8,12 @@ adding a component means adding one file.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -49,19 +50,60 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
 
 
-def catalog(package: str, base: type[C]) -> dict[str, type[C]]:
-    """Import all modules of a package and return the subclasses of `base` they define, by name."""
-    found: dict[str, type[C]] = {}
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
-        for value in vars(importlib.import_module(info.name)).values():
-            if (
-                isinstance(value, type)
-                and issubclass(value, base)
-                and "name" in vars(value)
-                and value.__module__ == info.name
-            ):
-                found[value.name] = value
-    return dict(sorted(found.items()))
+class Catalog(MutableMapping[str, type[C]]):
+    """The subclasses of `base` that the modules of a package define, by name, in alphabetical order.
+
+    Modules are imported when they are needed: a component that has a module of its own name is found
+    without the others, anything else takes them all.
+    """
+
+    def __init__(self, package: str, base: type[C]):
+        self._package, self._base = package, base
+        self._found: dict[str, type[C]] = {}
+
+    def __getitem__(self, name: str) -> type[C]:
+        if name not in self._found:
+            own = name.replace("-", "_")
+            self._import(own if own in self._modules else None)
+        if name not in self._found:
+            self._import(None)
+        return self._found[name]
+
+    def __setitem__(self, name: str, component: type[C]) -> None:
+        self._found[name] = component
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._import(None)
+        return iter(sorted(self._found))
+
+    def __len__(self) -> int:
+        self._import(None)
+        return len(self._found)
+
+    @functools.cached_property
+    def _modules(self) -> set[str]:
+        """The names of the package's modules that are not imported yet."""
+        return {
+            info.name
+            for info in pkgutil.iter_modules(importlib.import_module(self._package).__path__)
+        }
+
+    def _import(self, module: str | None) -> None:
+        """Import one module, or all; each once."""
+        for name in sorted(self._modules) if module is None else [module]:
+            self._modules.discard(name)
+            defined = importlib.import_module(f"{self._package}.{name}")
+            for value in vars(defined).values():
+                if (
+                    isinstance(value, type)
+                    and issubclass(value, self._base)
+                    and "name" in vars(value)
+                    and value.__module__ == defined.__name__
+                ):
+                    self._found[value.name] = value
 
 
 def schema_of(cls: type) -> dict[str, Any]:

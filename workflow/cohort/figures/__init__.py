@@ -3,9 +3,9 @@
 Planning imports this package, so its modules load pandas, matplotlib and seaborn lazily.
 """
 
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 from cohort.figures.kind import Kind
 
-KINDS = catalog("cohort.figures.kinds", Kind)
+KINDS = Catalog("cohort.figures.kinds", Kind)
 
 __all__ = ["KINDS", "Kind"]

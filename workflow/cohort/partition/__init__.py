@@ -2,11 +2,11 @@
 depends only on the pool of samples, the number of clients and a random generator."""
 
 from cohort.core.component_names import parse
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 from cohort.partition.scheme import Pool, Scheme
 from cohort.partition.schemes.overlap import read_overlap
 
-SCHEMES = catalog("cohort.partition.schemes", Scheme)
+SCHEMES = Catalog("cohort.partition.schemes", Scheme)
 
 __all__ = ["SCHEMES", "Pool", "Scheme", "parse_name"]
 

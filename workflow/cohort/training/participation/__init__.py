@@ -1,10 +1,10 @@
 """Participation: which clients of a cohort answer, and with how much work."""
 
 from cohort.core.component_names import parse
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 from cohort.training.participation.participation import Participation
 
-PARTICIPATIONS = catalog("cohort.training.participation", Participation)
+PARTICIPATIONS = Catalog("cohort.training.participation", Participation)
 
 
 def parse_participation(text: str) -> Participation:

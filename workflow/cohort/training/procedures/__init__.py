@@ -3,10 +3,10 @@
 import functools
 
 from cohort.core.component_names import parse
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 from cohort.training.procedures.procedure import Procedure
 
-PROCEDURES = catalog("cohort.training.procedures", Procedure)
+PROCEDURES = Catalog("cohort.training.procedures", Procedure)
 
 __all__ = ["PROCEDURES", "Procedure", "parse_procedure"]
 

@@ -1,10 +1,10 @@
 """Learning rate schedules of centralized runs."""
 
 from cohort.core.component_names import parse
-from cohort.core.components import catalog
+from cohort.core.components import Catalog
 from cohort.training.schedules.schedule import Schedule
 
-SCHEDULES = catalog("cohort.training.schedules", Schedule)
+SCHEDULES = Catalog("cohort.training.schedules", Schedule)
 
 __all__ = ["SCHEDULES", "Schedule", "parse_schedule"]
 
