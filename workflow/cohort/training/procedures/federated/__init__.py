@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import build
+from cohort.core.metric import Metric
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
+from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure
 from cohort.training.servers import SERVERS
 
@@ -18,6 +20,7 @@ class Federated(Procedure):
     """The loop of the papers' algorithm boxes."""
 
     name: ClassVar[str] = "federated"
+    metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
 
     def check(self, settings: Mapping[str, Any]) -> None:

@@ -12,13 +12,21 @@ import numpy as np
 from cohort.cell.settings import local_work
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.selection.abilities import Allocating, Filtering, Measuring, Probing, Screening
+from cohort.selection.abilities import (
+    Allocating,
+    Filtering,
+    Measuring,
+    Probing,
+    Screening,
+    Weighing,
+)
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
 from cohort.training.gathering import Needs, scattered
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated.overlap import of_cohort, of_probabilities
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -89,7 +97,10 @@ class FederatedRounds(Rounds):
         if not (self.needs.gathered("before") or isinstance(self.selector, Probing)):
             return Pool(clients, view)
         ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
-        reports = self.needs.before_choosing(state.weights, clients, ledger)
+        reports = {
+            **view.reports,
+            **self.needs.before_choosing(state.weights, clients, ledger),
+        }
         if not isinstance(self.selector, Probing):
             return Pool(clients, replace(view, reports=reports), has_model=True)
         probes = self._probe(state, clients, round, self.selector.batches, ledger)
@@ -109,6 +120,11 @@ class FederatedRounds(Rounds):
             raise UserError(f"selector '{self.selector.name}' chose no client in round {round}")
         if isinstance(self.selector, Measuring):
             ledger.measured(**self.selector.measure(state.selector, pool.clients, cohort, view))
+        overlapping = self.task.shards.overlapping()
+        ledger.measured(**of_cohort(overlapping, cohort))
+        if isinstance(self.selector, Weighing):
+            chances = self.selector.probabilities(state.selector, pool.clients, view)
+            ledger.measured(**of_probabilities(overlapping, pool.clients, chances))
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
         ledger.cohort = cohort
@@ -257,4 +273,5 @@ def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
         rounds=settings.rounds,
         sizes=task.sizes,
         label_counts=reports.get("label_counts"),
+        reports={name: found for name, found in reports.items() if name != "label_counts"},
     )
