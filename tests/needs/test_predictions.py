@@ -138,3 +138,11 @@ def test_ucb_learns_from_local_accuracies():
     assert state.selector["rewards"].tolist() == [2, 2, 2, 0]
     assert state.selector["count"].tolist() == [2, 2, 2, 2]
     assert expected[1] == 2.0
+
+
+def test_local_models_are_evaluated_on_their_own_samples_if_asked():
+    """Accuracies of 2/4, 1 and 2/3; the client without samples does not count."""
+    state = played(task_by_hand(AccuracySpy(), evaluate_own=1))
+    expected = (2 / 4 + 1 + 2 / 3) / 3
+    assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx(expected))]
+    assert "own_samples_accuracy" not in played(task_by_hand(AccuracySpy())).history.metrics

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import replacing
-from cohort.metrics.derived import of_classes, of_clients, of_labels, of_run
+from cohort.metrics.derived import of_classes, of_clients, of_labels, of_rounds, of_run
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
 from cohort.training.evaluators import EVALUATORS
@@ -59,7 +59,11 @@ def collect(
             **cell["labels"],
         }
         rows = result.values if len(result.values) else EMPTY
-        known = {"status": result.status, "generated": cell.get("generated", False)}
+        known = {
+            "status": result.status,
+            "generated": cell.get("generated", False),
+            "share": cell.get("share", 1.0),
+        }
         parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
     table = pd.concat(parts, ignore_index=True).astype(
         {
@@ -106,7 +110,7 @@ def from_record(path: str | Path) -> Result:
 
 def by_round(history: History) -> pd.DataFrame:
     """The rows of all metrics and costs that are recorded by round."""
-    series = history.metrics | history.cost
+    series = history.metrics | history.cost | of_rounds(history)
     parts = [
         _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
     ]

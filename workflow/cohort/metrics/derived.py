@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,13 +12,15 @@ from cohort.selection.entropy import entropy_bits
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
-    """The round of the lowest test loss and, with several clients, how evenly they are selected."""
+    """The round of the lowest test loss, how much the accuracy changes from round to round and,
+    with several clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
         if np.isfinite(value)
     ]
     facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
+    facts |= swing(history)
     if clients == 1 or not history.cohorts:
         return facts
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
@@ -30,6 +33,25 @@ def of_run(history: History, clients: int) -> dict[str, float]:
         "most_selected": int(counts.max()),
         "selected_sd": float(counts.std()),
     }
+
+
+def swing(history: History) -> dict[str, float]:
+    """The standard deviation of the changes of the test accuracy from one round to the next;
+    nothing without three rounds in a row."""
+    found = history.metrics.get("test_accuracy", [])
+    pairs = itertools.pairwise(found)
+    changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
+    changes = [change for change in changes if np.isfinite(change)]
+    return {"test_accuracy_swing": float(np.std(changes, ddof=1))} if len(changes) > 1 else {}
+
+
+def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
+    """By round: the share of its time that was spent on selecting, evaluations for it included."""
+    costs = history.cost
+    whole = dict(costs.get("seconds", []))
+    selecting = costs.get("seconds_selecting", [])
+    shares = [(round, value / whole[round]) for round, value in selecting if whole.get(round)]
+    return {"selecting_share": shares} if shares else {}
 
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:

@@ -30,6 +30,16 @@ RECORDED = {
     "seconds_training": Metric("Training time per round", "s", better="low"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
+    "selecting_share": Metric(
+        "Share of the time spent on selecting", "%", 100, digits=2, better="low"
+    ),
+    "test_accuracy_swing": Metric(
+        "Standard deviation of changes from round to round",
+        "points",
+        100,
+        digits=2,
+        better="low",
+    ),
     "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
     "selection_gini": Metric("Gini coefficient of selections", better="low"),
     "selection_entropy": Metric("Normalized entropy of selections", better="high"),

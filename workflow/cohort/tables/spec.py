@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
+from cohort.metrics.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
 from cohort.metrics.names import BY_ROUND, GAIN, METRICS
-from cohort.metrics.summary import AT_HELP, At
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Table(Component):
     name: ClassVar[str] = "table"
 
     metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter("last", help=AT_HELP)
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
@@ -80,9 +80,7 @@ class Table(Component):
         tolerances = {self.metric: self.tolerance}
         alone = dataclasses.replace(self, also=None)
         further = [text.partition(" ")[::2] for text in self.also or []]
-        measures = [
-            (metric, cast(At, at or self.at), tolerances.get(metric)) for metric, at in further
-        ]
+        measures = [(metric, at or self.at, tolerances.get(metric)) for metric, at in further]
         return [
             alone,
             *(
@@ -101,9 +99,9 @@ class Table(Component):
                     f"also names the metric '{one.metric}', which is not known"
                     f"{suggest(one.metric, BY_ROUND)}"
                 )
-            if one.at not in get_args(At):
+            if one.at not in WORDS and not rounds_of(one.at):
                 raise UserError(
-                    f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}"
+                    f"also names '{one.at}', which is no at{suggest(str(one.at), WORDS)}"
                 )
             if one.measured() not in METRICS:
                 raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")
