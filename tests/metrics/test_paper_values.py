@@ -163,7 +163,7 @@ def test_curves_end_at_the_tabulated_ends():
 def test_the_files_use_only_these_metrics():
     for name in COUNTS:
         found = {row["metric"] for row in rows(name)} & set(METRICS)
-        assert found <= {"test_accuracy", "test_loss"} | (
+        assert found <= {"test_accuracy", "test_loss", "own_samples_accuracy"} | (
             {"test_accuracy_gain", "selection_entropy"} if name == "fedentopt" else set()
         )
 
