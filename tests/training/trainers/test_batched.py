@@ -321,13 +321,13 @@ def test_which_trainer_is_chosen(
     assert choose_trainer(wish, device, color_task(model)) == (chosen, reason)
 
 
-@pytest.mark.parametrize("procedure", ["concat-2", "centralized"])
+@pytest.mark.parametrize("procedure", ["concat-2", "centralized", "federated-profiled1"])
 @pytest.mark.parametrize("wish", ["auto", "native", "batched", "serial"])
 def test_procedures_that_allow_only_the_serial_trainer(wish: str, procedure: str):
     task = color_task("lenet5", procedure=procedure)
     for device in (GPU, CPU):
         assert choose_trainer(wish, device, task)[0] == "serial"
-    assert parse_procedure("federated").trainers == tuple(TRAINERS)
+    assert parse_procedure("federated").takes() == tuple(TRAINERS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import replacing
-from cohort.metrics.derived import of_classes, of_clients, of_labels, of_rounds, of_run
+from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
 from cohort.training.evaluators import EVALUATORS
@@ -42,7 +42,7 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file.
 
     It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. A cell that is shown in several panels is there once for each, under its digest with
+    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in several panels is there once for each, under its digest with
     a number: the digest is what tells runs apart. `plan` is the experiment's JSON file; `result_of`
     reads a cell (default: its record).
     """
@@ -86,11 +86,14 @@ def from_record(path: str | Path) -> Result:
     """
     record = read(path)
     counts = record.clients["label_counts"]
-    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(
-        record.history, counts
-    )
+    steps, profiled = of_profile(record.history, len(counts))
+    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
+    arrays |= of_clients(record.history, counts)
     by_client = [
         _rows(name, "client", range(len(counts)), values) for name, values in arrays.items()
+    ]
+    by_step = [
+        _rows(name, "round", range(1, len(values) + 1), values) for name, values in steps.items()
     ]
     by_class = [
         _rows(name, "label", range(counts.shape[1]), values)
@@ -101,7 +104,14 @@ def from_record(path: str | Path) -> Result:
         _rows(name, "round", [len(record.history.cohorts)], [value])
         for name, value in facts.items()
     ]
-    parts = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
+    parts = [
+        by_round(record.history),
+        *by_run,
+        *by_step,
+        *by_client,
+        *by_class,
+        _label_counts(counts),
+    ]
     rows, status = pd.concat(parts, ignore_index=True), record.header["status"]
     if status == "diverged":
         rows = _without_last_model(rows, len(record.history.cohorts))

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cohort.records.history import History
+from cohort.records.history import PROFILE, History
 from cohort.selection.entropy import entropy_bits
+
+Facts = dict[str, np.ndarray]
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
@@ -71,6 +73,27 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
             total, probes, out=np.full(len(probes), np.nan), where=probes > 0
         )
     return facts
+
+
+def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
+    """What the notes of a profiled run say: means by step within a client's work, over all clients
+    and rounds that took it, and means by client, NaN for one that took no step."""
+    if not history.profile:
+        return {}, {}
+    notes = np.concatenate(history.profile)
+    client, step = (notes[:, PROFILE.index(name)].astype(int) for name in ("client", "step"))
+    by_step, by_client = {}, {}
+    for name in PROFILE[-3:]:
+        values = notes[:, PROFILE.index(name)]
+        by_step[f"step_{name}"] = _means(values, step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _means(values, client, clients)
+    return by_step, by_client
+
+
+def _means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+    """The mean of the values of each group, NaN for a group without any."""
+    sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
+    return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
 def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -163,6 +163,17 @@ def shares_of(metrics: DataFrame) -> Series:
     return metrics["share"].fillna(1.0)
 
 
+def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
+    """One row per client with its `value`, and its number as the label `client`: those of the runs
+    with the lowest seed, because the clients of other seeds are others."""
+    rows = finite_rows(metrics, metric)
+    rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
+    labels = label_columns(metrics)
+    return rows[["digest", *labels, "status", "value"]].assign(
+        client=rows["client"].astype(int).astype(str)
+    )
+
+
 def label_text(value: Any) -> str:
     """A label's value as text, the same for 1, 1.0 and "1"."""
     if isinstance(value, float):

@@ -92,7 +92,8 @@ def lay_out(
 
 
 def _measure(record: Record) -> str:
-    return f"{METRICS[record['metric']].label}, {described(record['at'])}"
+    metric = METRICS[record["metric"]]
+    return metric.label if metric.by == "client" else f"{metric.label}, {described(record['at'])}"
 
 
 def _wide(

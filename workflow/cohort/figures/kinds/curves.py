@@ -20,7 +20,7 @@ from cohort.figures.style import (
     legend_line,
     paper_name,
 )
-from cohort.metrics.names import BY_ROUND, METRICS
+from cohort.metrics.names import BY_ROUND, BY_STEP, METRICS
 from cohort.metrics.summary import finite_rows, shares_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,18 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
 
-    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": [*BY_ROUND, *BY_STEP]},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's",
+    )
+    x: Literal["round", "step"] = parameter(
+        "round",
+        help="along the x axis: rounds, or the steps of a client's local work in profiled runs",
+    )
     smoothing: int = parameter(
         1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD
     )
@@ -83,6 +94,15 @@ class Curves(Averaging):
     def check(self) -> None:
         if self.smoothing > 1 and self.buckets > 1:
             raise UserError("smoothing and buckets cannot be combined; leave one of them out")
+        for metric in (self.metric, *(self.also or ())):
+            if METRICS[metric].by != self.x:
+                allowed = BY_STEP if self.x == "step" else BY_ROUND
+                raise UserError(
+                    f"curves over x: {self.x} cannot show {metric}; choose among "
+                    f"{', '.join(allowed)}"
+                )
+        if self.x == "step" and self.buckets > 1:
+            raise UserError("buckets are of rounds; leave them out for x: step")
 
     def named(self) -> Mapping[str, Sequence[str]]:
         return {self.hue: self.dashed or ()}
@@ -161,7 +181,7 @@ class Curves(Averaging):
         _start_at_zero(axes)
 
     def x_title(self, style: Style) -> str:
-        return style.round_name
+        return "Local step" if self.x == "step" else style.round_name
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
         return legend_line(color=color, linestyle=self._dash(value, style))

@@ -34,9 +34,9 @@ class OnOwnSamples(Evaluator):
     name: ClassVar[str] = "own_samples"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "own_samples_accuracy": Metric(
-            "Accuracy of local models on own samples", "%", 100, digits=2, better="high"
+            "Accuracy on own samples", "%", 100, digits=2, better="high"
         ),
-        "own_samples_loss": Metric("Loss of local models on own samples", better="low"),
+        "own_samples_loss": Metric("Loss on own samples", better="low"),
     }
 
     def plan(self, settings: Settings) -> int | str:

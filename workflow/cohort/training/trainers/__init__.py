@@ -26,7 +26,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    if wish not in task.procedure.trainers:
+    if wish not in task.procedure.takes():
         return SerialTrainer.name, f"{task.procedure.name} has serial training only"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

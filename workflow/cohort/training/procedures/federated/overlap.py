@@ -7,9 +7,9 @@ import numpy as np
 from cohort.core.metric import Metric
 
 OVERLAP_METRICS = {
-    "overlapping_chosen": Metric("Share of the cohort that overlaps", "%", 100, digits=1),
-    "overlapping_probability": Metric("Probability mass of overlapping clients", "%", 100),
-    "overlapping_preference": Metric("Probability of an overlapping over a regular client"),
+    "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
+    "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
+    "overlapping_preference": Metric("Preference for overlapping"),
 }
 
 

@@ -31,6 +31,7 @@ from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
+from cohort.training.trainers.profiling import ProfilingTrainer
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 NORM_BYTES = 8  # a probed client sends one number
@@ -66,7 +67,8 @@ class FederatedRounds(Rounds):
         self.selector, self.server = task.selector, task.server
         self.needs = Needs(self.selector.needs, task)
         data = task.objective, task.train_samples, task.shards.indices
-        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
+        kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
+        self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
         weights, reports = self.task.initial_weights(), self.needs.once()
@@ -142,8 +144,7 @@ class FederatedRounds(Rounds):
     ) -> Updates:
         """Train the clients that respond and return their updates."""
         works = self.local_work(state, asked, pool, round)
-        with ledger.timed("training"):
-            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
+        updates = self._trained(works, state, ledger)
         if pool.probes is not None:  # a client whose probe was all its work keeps the probe's loss
             rows = [pool.probes.clients.index(client) for client in updates.clients]
             went_on = (updates.steps > 0).to(updates.losses.device)
@@ -235,10 +236,17 @@ class FederatedRounds(Rounds):
         """Train each client of the pool for its first batches."""
         works = self.trainer.work(state.weights, clients, round)
         works = [replace(work, end=batches) for work in works]
-        with ledger.timed("training"):
-            probes = self.trainer.train(works, state.weights, self.cursor.next_work())
+        probes = self._trained(works, state, ledger)
         ledger.stepped(int(probes.steps.sum()))
         return probes
+
+    def _trained(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
+        """The updates after this work, which may be the second part of a round's."""
+        with ledger.timed("training"):
+            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
+        if isinstance(self.trainer, ProfilingTrainer):
+            ledger.profile.append(self.trainer.profile())
+        return updates
 
     def _portion(self, client: int, quota: np.ndarray, round: int) -> np.ndarray:
         """As many of a client's samples of each class as its quota says, drawn in each round."""
