@@ -103,8 +103,8 @@ class Settings:
         0,
         minimum=0,
         pattern=ROUNDS_PATTERN,
-        help="rounds in which the cohort's local models are evaluated on their own clients' training "
-        "samples; 0: never",
+        help="rounds in which the cohort's local models are evaluated on their own clients' "
+        "training samples; 0: never",
     )
     samples: float = parameter(
         1.0,

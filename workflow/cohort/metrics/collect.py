@@ -42,9 +42,9 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file.
 
     It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in several panels is there once for each, under its digest with
-    a number: the digest is what tells runs apart. `plan` is the experiment's JSON file; `result_of`
-    reads a cell (default: its record).
+    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
+    several panels is there once for each, under its digest with a number: the digest tells runs
+    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
     parts, seen = [], Counter[str]()

@@ -146,9 +146,8 @@ def _in_rounds(rows: DataFrame, at: int | str) -> Series:
     """The value of each run at a round, or its mean over a range of rounds."""
     shares = shares_of(rows)
     limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-    first, last = (
-        shares.map({share: both[end] for share, both in limits.items()}) for end in (0, 1)
-    )
+    first = shares.map({share: both[0] for share, both in limits.items()})
+    last = shares.map({share: both[1] for share, both in limits.items()})
     reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
     inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
     if isinstance(at, int) or at.isdigit():

@@ -72,8 +72,8 @@ class Curves(Averaging):
     buckets: int = parameter(
         1,
         minimum=1,
-        help="show the mean of so many rounds at the last of them, round 10 for rounds 1 to 10; at a "
-        "cheaper scale a bucket shrinks with the run",
+        help="show the mean of so many rounds at the last of them, round 10 for rounds 1 to 10; "
+        "at a cheaper scale a bucket shrinks with the run",
     )
     band: Literal["sd", "none"] = parameter(
         "sd", help="standard deviation over the seeds, or no band"

@@ -42,8 +42,8 @@ class Federated(Procedure):
         0,
         minimum=0,
         maximum=1,
-        help="1: record loss, accuracy and seconds of every local step; clients are then trained by "
-        "plain PyTorch, one after another",
+        help="1: record loss, accuracy and seconds of every local step; clients are then trained "
+        "by plain PyTorch, one after another",
     )
 
     def takes(self) -> tuple[str, ...]:
