@@ -78,3 +78,17 @@ def test_mistakes(fields: dict[str, Any], sentence: str):
     Table(**FIELDS).check()
     with pytest.raises(UserError, match=sentence):
         Table(**FIELDS | fields).check()
+
+
+def test_measures_stay_in_their_order_within_a_row(metrics: Path):
+    """However many there are: rows of equal labels must not be shuffled."""
+    also = [f"train_loss {round}" for round in range(1, 30)]
+    spec = {
+        "look": {"orders": {}, "titles": {}},
+        "metric": "train_loss",
+        "also": also,
+        "rows": ["seed"],
+    }
+    tabulate(spec, metrics, [metrics.parent / "order.csv"])
+    numbers = pd.read_csv(metrics.parent / "order.csv", dtype=str)
+    assert numbers["at"].tolist() == ["last", *map(str, range(1, 30))] * 2

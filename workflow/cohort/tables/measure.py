@@ -113,5 +113,8 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
     orders = {label: names.ordered(label, numbers[label]) for label in labels}
     return numbers.sort_values(
-        labels, key=lambda column: column.map(orders[str(column.name)].index), ignore_index=True
+        labels,
+        key=lambda column: column.map(orders[str(column.name)].index),
+        kind="stable",  # measures of one label stay in their order
+        ignore_index=True,
     )
