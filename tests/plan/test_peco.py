@@ -84,7 +84,7 @@ def test_settings_are_those_of_table_1(plan: Plan):
         if cell.settings["strategy"] == "peco":
             assert cell.settings["selector"]["tau"] > 0
     default = next(cell for cell in plan.cells.values() if cell.settings["strategy"] == "peco")
-    expected = {"name": "peco", "tau": 5, "gamma": 0.5, "window": 10}
+    expected = {"name": "peco", "tau": 5, "gamma": 0.5, "window": 10, "unseen": "mean"}
     assert default.settings["selector"] == expected
     assert (default.settings["reserve"], default.settings["momentum"]) == (500, 0)
 

@@ -74,6 +74,8 @@ def test_probabilities_by_hand():
     assert Peco(tau=2).of_scores(np.array([1.0, 2, 3])) == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     with_unknown = Peco(tau=2).of_scores(np.array([1.0, np.nan, 3]))
     assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
+    highest = Peco(tau=2, unseen="highest").of_scores(np.array([1.0, np.nan, 3]))
+    assert highest == pytest.approx([1 / 19, 9 / 19, 9 / 19])
     assert Peco().of_scores(np.array([np.nan, 3.0, np.nan, np.nan])).tolist() == [0.25] * 4
     assert Peco().of_scores(np.full(4, np.nan)).tolist() == [0.25] * 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class Peco(Selector, Weighing):
     last rounds. After each draw the probabilities of the others are normalized again.
 
     Only clients that answered are evaluated; others keep their last predictions, rounded to single
-    precision. What the paper leaves open: a client that was never evaluated has the mean score of
-    those that were, and before two clients were evaluated all are equally likely.
+    precision. The paper leaves open how likely a client is that was never evaluated (`unseen`).
+    Before two clients were evaluated, all are equally likely.
     """
 
     name: ClassVar[str] = "peco"
@@ -42,6 +42,11 @@ class Peco(Selector, Weighing):
         help="factor of a sample's similarity for each of the two models that is wrong",
     )
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
+    unseen: Literal["mean", "highest"] = parameter(
+        "mean",
+        help="the score of a client that was never evaluated: the mean of the others', or their "
+        "highest, which explores more",
+    )
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:
         return BYTES_AT_WORK * reserved * classes * clients
@@ -104,7 +109,8 @@ class Peco(Selector, Weighing):
         known = ~np.isnan(scores)
         if known.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
-        filled = np.where(known, scores, scores[known].mean())
+        unseen = scores[known].mean() if self.unseen == "mean" else scores[known].max()
+        filled = np.where(known, scores, unseen)
         return normalized((filled / filled.max()) ** self.tau)
 
 
