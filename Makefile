@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm stress bench bench-against bench-peers setup format house
+.PHONY: demo test test-slurm stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -26,6 +26,12 @@ stress: setup  # the long forms: many kills, many jobs
 
 bench: setup  # speed and memory against a plain loop and other frameworks, into docs/performance.md; one part: make bench ONLY=W2
 	$(BIN)/python -m benchmarks $(ONLY)
+
+# what needs a GPU, checked and measured: into benchmarks/results/gpu.json, which `make bench` puts into docs/performance.md;
+# without .venv it takes PYTHON, with torch, numpy, h5py and safetensors; one piece: make gpu ONLY=rounds
+gpu: PYTHON := $(firstword $(wildcard $(BIN)/python) $(PYTHON))
+gpu:
+	$(PYTHON) -m benchmarks.gpu $(or $(ONLY),all)
 
 bench-against: setup  # is the working tree slower than a revision? make bench-against BASE=main ONLY="W1 W2"
 	$(BIN)/python -m benchmarks.against $(BASE) $(ONLY)

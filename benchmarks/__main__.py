@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import endurance, evaluation, growth, page, profile, start, training
+from benchmarks import endurance, estimates, evaluation, growth, page, profile, start, training
+from benchmarks.gpu import results
+from benchmarks.gpu.pieces import RESULTS
+from benchmarks.gpu.section import section as gpu_section
 from benchmarks.machine import commit, described
 from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
@@ -21,6 +24,7 @@ from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 
 Part = Callable[[Path], Section]
 PAGE = ROOT / "docs" / "performance.md"
+GPU = "gpu"  # the section that is measured elsewhere, by `make gpu`
 PICTURE = ROOT / "docs" / "images" / "growth.png"
 
 
@@ -37,7 +41,8 @@ def parts(tiny: bool) -> Mapping[str, Part]:
         "W4": partial(evaluation.measure, sized(W4)),
         "W5": partial(start.measure, 1 if tiny else 10),
         "W6": partial(growth.measure, tiny, None if tiny else PICTURE),
-        "profile": partial(profile.measure, [sized(workload) for workload in (W1, W2, W3)]),
+        "profile": partial(profile.measure, [sized(workload) for workload in (W1, W2, W2A, W3)]),
+        "estimates": partial(estimates.measure, estimates.FEW if tiny else estimates.KINDS),
         "endurance": partial(endurance.measure, sized(W2), 20 if tiny else 500),
     }
 
@@ -50,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"one of {', '.join(parts(False))}; default: all",
+        help=f"one of {', '.join(parts(False))}; default: all; {GPU}: only show what `make gpu` "
+        "measured",
     )
     parser.add_argument(
         "--tiny",
@@ -65,11 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     known = parts(options.tiny)
-    if unknown := [name for name in options.parts if name not in known]:
+    if unknown := [name for name in options.parts if name not in {*known, GPU}]:
         parser.error(f"there is no part {unknown[0]}; choose from {', '.join(known)}")
     command = ["make", "bench", *([f"ONLY={' '.join(options.parts)}"] if options.parts else [])]
     state, failures = commit(), []
-    for name in options.parts or known:
+    for name in [name for name in options.parts or known if name != GPU]:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
@@ -85,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.tiny:
             page.write(PAGE, name, section.markdown())
         failures += section.failures
+    if RESULTS.exists() and not options.tiny:
+        page.write(PAGE, GPU, gpu_section(results.read(RESULTS)).markdown())
     print(*failures, sep="\n", end="\n" if failures else "", file=sys.stderr)
     return int(bool(failures))
 

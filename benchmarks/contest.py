@@ -48,6 +48,7 @@ class Entry:
 
 ONE_THREAD = ("--threads", "1")
 OURS = Entry("ours, one process", "ours")
+OURS_AVX2 = Entry("ours, AVX2 code, one process", "ours", options=("--avx2",))
 OURS_PER_MACHINE = Entry(f"ours, {cores()} processes", "ours", cores())
 SERIAL, BATCHED = (
     Entry(f"ours, the {name} trainer", "ours", options=("--trainer", name))

@@ -10,26 +10,36 @@ import numpy as np
 import torch
 
 from benchmarks.networks import build, forward_operations, round_operations
-from benchmarks.work import SEED, read_workload
+from benchmarks.work import SEED, Work, describe, read_workload
 from benchmarks.workloads import Workload
 from cohort.core.randomness import generator, torch_seed
 
 
-def draw(workload: Workload, folder: Path) -> None:
+def drawn(workload: Workload) -> Work:
     """Draw a workload's data for its timed rounds and two more."""
     values, labels = _samples(workload)
-    np.save(folder / "values.npy", values)
-    np.save(folder / "labels.npy", labels)
-    weights = _initial_weights(workload)
-    np.savez(folder / "weights.npz", allow_pickle=False, **weights)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
     orders = [_orders(workload, *round) for round in enumerate(cohorts, start=1)]
-    np.savez(folder / "schedule.npz", cohorts=np.array(cohorts), orders=np.array(orders))
-    facts = {
-        "weights": sum(values.size for values in weights.values()),
+    weights = _initial_weights(workload)
+    return Work(workload, values, labels, weights, np.array(cohorts), np.array(orders))
+
+
+def save(given: Work, folder: Path) -> None:
+    """Write drawn work into a folder, as `read_work` reads it."""
+    describe(given.workload, folder)
+    np.save(folder / "values.npy", given.values)
+    np.save(folder / "labels.npy", given.labels)
+    np.savez(folder / "weights.npz", allow_pickle=False, **given.weights)
+    np.savez(folder / "schedule.npz", cohorts=given.cohorts, orders=given.orders)
+
+
+def facts(workload: Workload) -> dict[str, int]:
+    """The workload's number of weights, and the FLOPs of a forward pass and of a round."""
+    return {
+        "weights": sum(parameter.numel() for parameter in build(workload).state_dict().values()),
         "forward": forward_operations(workload),
+        "round": round_operations(workload),
     }
-    (folder / "facts.json").write_text(json.dumps(facts | {"round": round_operations(workload)}))
 
 
 def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
@@ -59,5 +69,12 @@ def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
     return np.array(orders, dtype=np.int16).reshape(shape)
 
 
+def main(folder: Path) -> None:
+    """Draw the workload that is described in a folder."""
+    workload = read_workload(folder)
+    save(drawn(workload), folder)
+    (folder / "facts.json").write_text(json.dumps(facts(workload)))
+
+
 if __name__ == "__main__":
-    draw(read_workload(Path(sys.argv[1])), Path(sys.argv[1]))
+    main(Path(sys.argv[1]))

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from benchmarks.peers import ROOT
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import psutil
+else:
+    psutil = lazy("psutil")
 
 PACKAGES = ("torch", "numpy", "snakemake")
 
@@ -48,4 +53,7 @@ def commit(*revision: str) -> str:
     """The short hash of a revision; by default that of the working tree, marked if it is dirty."""
     described = revision or ("--dirty",)
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=10", *described]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    except FileNotFoundError:  # git is not installed
+        return "unknown"

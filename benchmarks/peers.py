@@ -28,5 +28,8 @@ def pins(peer: str) -> str:
 
 
 def environment(tree: Path = ROOT) -> dict[str, str]:
-    """Environment variables with which a process imports `cohort` and `benchmarks` from a tree."""
-    return os.environ | {"PYTHONPATH": f"{tree}:{tree / 'workflow'}"}
+    """Environment variables with which a process imports `cohort` and `benchmarks` from a tree. In
+    this one what PYTHONPATH already names comes after them; another must not fall back on it."""
+    named = os.environ.get("PYTHONPATH", "").split(":") if tree == ROOT else []
+    places = [str(tree), str(tree / "workflow"), *named]
+    return os.environ | {"PYTHONPATH": ":".join(place for place in places if place)}

@@ -10,12 +10,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import psutil
 
 from benchmarks.protocol import GO, READY, SAVE, SAVED
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import psutil
+else:
+    psutil = lazy("psutil")  # only to measure memory
 
 EXIT_TIMEOUT_SECONDS = 20  # before a worker is killed
 SAMPLING_SECONDS = 0.05  # between two samples of memory

@@ -55,5 +55,7 @@ def planned(project: Path, study: str) -> Plan:
 
 
 def environment(project: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """Environment variables with which a command imports `cohort` from a project folder."""
-    return dict(base) | {"PYTHONPATH": str(project / "workflow")}
+    """Environment variables with which a command imports `cohort` from a project folder. Python
+    keeps what it compiles there, as it does by default."""
+    kept = {name: value for name, value in base.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(project / "workflow")}

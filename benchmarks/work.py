@@ -60,10 +60,15 @@ def write(workload: Workload, folder: Path) -> dict[str, int]:
     the variants and so reduce their proportional set sizes.
     """
     folder.mkdir(parents=True)
-    (folder / "workload.json").write_text(json.dumps(asdict(workload)))
+    describe(workload, folder)
     subprocess.run([sys.executable, "-m", "benchmarks.draw", folder], env=environment(), check=True)
     facts: dict[str, int] = json.loads((folder / "facts.json").read_text())
     return facts
+
+
+def describe(workload: Workload, folder: Path) -> None:
+    """Write the description of a workload into a folder."""
+    (folder / "workload.json").write_text(json.dumps(asdict(workload)))
 
 
 def read_work(folder: Path) -> Work:

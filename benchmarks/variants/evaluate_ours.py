@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import arguments
-from benchmarks.variants.ours import samples_of, task_of
+from benchmarks.variants.ours import generate_avx2, samples_of, task_of
 from benchmarks.work import read_work
 from cohort.training.evaluation import evaluate
 from cohort.training.precision import set_up
@@ -16,7 +16,10 @@ from cohort.training.precision import set_up
 def main() -> None:
     """Serve evaluations of all samples; the result is loss and accuracy."""
     set_up("float32", torch.device("cpu"))
-    given = read_work(arguments().folder)
+    options = arguments()
+    if options.avx2:
+        generate_avx2()
+    given = read_work(options.folder)
     task, samples = task_of(given), samples_of(given)
     weights, everything = task.initial_weights(), torch.arange(len(given.labels))
     found: list[float] = []

@@ -20,13 +20,16 @@ from cohort.models.vision import from_torchvision
 def arguments() -> argparse.Namespace:
     """Parse a worker's command line and set torch's threads (0: torch's default).
 
-    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers.
+    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers, and
+    `avx2` native code for older processors, `device` where it trains.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--style", default="loader")
     parser.add_argument("--trainer", default="auto")
+    parser.add_argument("--avx2", action="store_true")
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -44,7 +47,7 @@ def network(given: Work) -> nn.Module:
 
 def flat(tensors: Iterable[Tensor]) -> np.ndarray:
     """Concatenate tensors into one vector."""
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).numpy()
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu().numpy()
 
 
 def standardized(values: np.ndarray) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.selection.random import Random
+from cohort.training.native.target import avx2
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
 from cohort.training.precision import set_up
@@ -24,12 +26,14 @@ from cohort.training.task import Task
 from cohort.training.trainers import choose_trainer
 
 ENDLESS = 10**6  # rounds, also between evaluations
+CPU = torch.device("cpu")
 
 
-def task_of(given: Work, trainer: str = "auto") -> Task:
+def task_of(given: Work, trainer: str = "auto", device: torch.device = CPU) -> Task:
     """The FedAvg task of the drawn work."""
-    samples, shards = samples_of(given), _shards(given)
-    model = network(given).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    samples, shards = samples_of(given, device), _shards(given)
+    layout = {"memory_format": torch.channels_last}
+    model = network(given).to(device=device, **layout)  # type: ignore[call-overload]
     settings = _settings(given)
     task = Task(
         settings=settings,
@@ -42,21 +46,21 @@ def task_of(given: Work, trainer: str = "auto") -> Task:
         classes=given.workload.classes,
         train_samples=samples,
         test_samples=samples,
-        test=torch.arange(1),
-        reserved=torch.arange(0),
+        test=torch.arange(1, device=device),
+        reserved=torch.arange(0, device=device),
         validation_samples=samples,
-        validation=torch.arange(0),
+        validation=torch.arange(0, device=device),
         shards=shards,
     )
-    return replace(task, trainer=choose_trainer(trainer, torch.device("cpu"), task)[0])
+    return replace(task, trainer=choose_trainer(trainer, device, task)[0])
 
 
-def samples_of(given: Work) -> Samples:
+def samples_of(given: Work, device: torch.device = CPU) -> Samples:
     """All samples in the pipeline's representation."""
-    channel = torch.ones(given.workload.shape[0], 1, 1)
+    channel = torch.ones(given.workload.shape[0], 1, 1, device=device)
     return Samples(
-        torch.from_numpy(given.values),
-        torch.from_numpy(given.labels),
+        torch.from_numpy(given.values).to(device),
+        torch.from_numpy(given.labels).to(device),
         SCALE,
         MEAN * channel,
         STD * channel,
@@ -95,17 +99,27 @@ def _shards(given: Work) -> Shards:
     )
 
 
+def generate_avx2() -> None:
+    """Let native code use no longer vectors than older processors have."""
+    mock.patch("cohort.training.native.networks.host", avx2).start()
+
+
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
-    set_up("float32", torch.device("cpu"))
     options = arguments()
-    task = task_of(read_work(options.folder), options.trainer)
+    if options.avx2:
+        generate_avx2()
+    device = torch.device(options.device)
+    set_up("float32", device)
+    task = task_of(read_work(options.folder), options.trainer, device)
     procedure = parse_procedure("federated")
     states = [procedure.begin(task)]
     rounds = procedure.rounds(task, states[0])
 
     def play() -> None:
         states[0] = next(rounds)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
 
     serve(play, lambda: flat(states[0].weights.values()))
 

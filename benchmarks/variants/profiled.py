@@ -1,35 +1,84 @@
-"""Profile one round of ours; print self time and calls of each operation as JSON."""
+"""Time the native calls of rounds of ours, and the processor's peak between them; print medians as
+JSON."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+from unittest import mock
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.variants.inputs import arguments
 from benchmarks.variants.ours import task_of
 from benchmarks.work import read_work
+from cohort.training.native.compiler import compiled
+from cohort.training.native.emitter import Emitter
+from cohort.training.native.kernel import Kernel, zeros
+from cohort.training.native.target import Target, host
 from cohort.training.precision import set_up
 from cohort.training.procedures import parse_procedure
 
+STEPS = 10**7  # of the loop that measures the peak
+
 
 def main() -> None:
-    """Profile the second round; the first warms up."""
+    """Time all rounds but the first, which warms up."""
     set_up("float32", torch.device("cpu"))
-    task, procedure = task_of(read_work(arguments().folder)), parse_procedure("federated")
+    given, procedure = read_work(arguments().folder), parse_procedure("federated")
+    task = task_of(given)
     rounds = procedure.rounds(task, procedure.begin(task))
-    next(rounds)
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        started = time.perf_counter()
+    peak, calls = _peak(host("float")), _Calls(Kernel._call)
+    found: list[tuple[float, ...]] = []
+    with mock.patch.object(Kernel, "_call", lambda *given: calls.timed(*given)):
         next(rounds)
+        for _ in range(given.workload.rounds):
+            calls.seconds, calls.count = 0.0, 0
+            started = time.perf_counter()
+            next(rounds)
+            taken = time.perf_counter() - started
+            found.append((taken, calls.seconds, calls.count, peak()))
+    names = "round", "native", "calls", "peak"
+    medians = map(median, zip(*found, strict=True))
+    print(json.dumps(dict(zip(names, medians, strict=True))))
+
+
+class _Calls:
+    """Adds up the time of calls."""
+
+    def __init__(self, call: Callable[..., None]):
+        self.call, self.seconds, self.count = call, 0.0, 0
+
+    def timed(self, *given: Any) -> None:
+        started = time.perf_counter()
+        self.call(*given)
+        self.seconds += time.perf_counter() - started
+        self.count += 1
+
+
+def _peak(target: Target) -> Callable[[], float]:
+    """A function that measures the operations per second of fused multiply-adds of registers."""
+    emit = Emitter(target)
+    with emit.function("peak", "ptr %a", "ptr %b", "i64 %c", "i64 %steps", exported=True):
+        factor = emit.broadcast(emit.load_number("%a"))
+        sums = emit.variables([factor] * target.tile)
+        with emit.loop("%steps"), sums.changed() as values:
+            values[:] = [emit.fma(value, factor, factor) for value in values]
+        for place, value in enumerate(sums.get()):
+            emit.store(value, "%b", place * target.lanes)
+    run = compiled(emit.text(), emit.text, "peak", target)
+    room = zeros(target.lanes * target.tile, target.dtype)
+
+    def measured() -> float:
+        started = time.perf_counter()
+        run(room.ctypes.data, room.ctypes.data, 0, STEPS)
         taken = time.perf_counter() - started
-    operations = {
-        event.key: [event.self_cpu_time_total / 1e6, event.count]
-        for event in profiler.key_averages()
-    }
-    print(json.dumps({"seconds": taken, "operations": operations}))
+        return 2 * target.lanes * target.tile * STEPS / taken
+
+    return measured
 
 
 if __name__ == "__main__":

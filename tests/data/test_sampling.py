@@ -32,7 +32,7 @@ def test_largest_remainders_by_hand(case: str):
     assert np.bincount(labels[chosen], minlength=len(sizes)).tolist() == expected
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8),
     part=st.fractions(0, 1),

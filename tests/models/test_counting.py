@@ -90,7 +90,8 @@ def test_counts_are_those_of_a_forward_pass(name: str, shape: Shape):
     with torch.inference_mode():
         network(torch.zeros(1, *shape))
     weights = sum(parameter.numel() for parameter in network.parameters())
-    expected = Counts(weights, sum(put_out) - 7, sum(multiplied))
+    layers = sum(not list(layer.children()) for layer in network.modules())
+    expected = Counts(weights, sum(put_out) - 7, sum(multiplied), layers)
     assert count(MODELS[name](), shape, 7) == expected
 
 
@@ -135,7 +136,7 @@ def test_any_network_is_counted():
 
 
 def test_counts_are_remembered_between_processes(cache: Path, counted: list[str]):
-    assert lenet() == lenet() == Counts(62_006, 9_864, 651_720)
+    assert lenet() == lenet() == Counts(62_006, 9_864, 651_720, 12)
     assert counted == ["lenet5"]
     MODELS["lenet5"]().counts(RGB, 20)
     MODELS["aml-lenet"]().counts(RGB, 10)
@@ -235,4 +236,4 @@ def test_a_cache_that_cannot_be_written_changes_nothing(
     cache: Path, obstacle: Callable[[Path], None]
 ):
     obstacle(cache)
-    assert lenet() == lenet() == Counts(62_006, 9_864, 651_720)
+    assert lenet() == lenet() == Counts(62_006, 9_864, 651_720, 12)

@@ -83,7 +83,7 @@ def test_a_scheme_declares_whether_it_is_exact(name: str):
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(federation=federations())
 def test_each_sample_goes_to_exactly_one_client(name: str, federation: tuple[Pool, int, int]):
     assert_deals(parse_name(name), *federation)

@@ -95,7 +95,7 @@ def test_regular_clients_lend_evenly(name: str, seed: int):
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.data())
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True)
 def test_share_evenly(available: list[int], data: st.DataObject):
     total = data.draw(st.integers(0, sum(available)))
     gives = share_evenly(total, np.array(available))

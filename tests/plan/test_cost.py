@@ -29,6 +29,8 @@ USUAL = {
     "rounds": 10,
     "evaluate_every": 10,
     "procedure": "federated",
+    "optimizer": "sgd",
+    "augmentation": "none",
 } | PARTS
 DEMO = USUAL | {
     "dataset": "digits",
@@ -127,8 +129,8 @@ def test_cells_took_between_a_quarter_and_all_of_the_estimated_memory(
 
 def test_steps_and_attempts():
     """AML's cell is estimated at about 1.6 GB: 1.5 times that and 350 are in the step of 4,000.
-    Time: 4 epochs of 4 batches, 10 clients, 10 rounds, 1,600 steps of 0.0003 + 6 x 32.8 million x
-    128 / 1e11 s, and 10,000 tests of 66 million; three times that is 21 minutes."""
+    Time: 4 epochs of 4 batches, 10 clients, 10 rounds: 1,600 steps of 125 images, each about 2 x 24
+    million operations at 1e11 a second; three times the 100 seconds are 5 minutes."""
     megabytes = 1.5 * memory_mb(AML, CIFAR) + 350
     assert 2000 < megabytes < 4000
     assert resource_request(AML, CIFAR) == (4000, 30)
@@ -141,7 +143,7 @@ def test_steps_and_attempts():
         16000,
         120,
     )  # no more after that: nodes have an end
-    assert resource_request(AML | {"rounds": 15}, CIFAR) == (4000, 60)
+    assert resource_request(AML | {"rounds": 100}, CIFAR) == (4000, 60)
     assert resource_request(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
     assert resource_request(DEMO, DIGITS) == (2000, 30)
 
@@ -216,8 +218,8 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
     assert asked == {
         ("J4", 1, 2000, 30),
         ("J4", 2, 4000, 60),
-        ("J400000", 1, 2000, 1440),
-        ("J400000", 2, 4000, 1440),
+        ("J400000", 1, 2000, 120),
+        ("J400000", 2, 4000, 240),
     }
 
 
@@ -233,26 +235,72 @@ def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.C
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:4] == [
         "  3 jobs of 2000 MB and 30 minutes on a cluster",
-        "  1 job of 2000 MB and 1440 minutes on a cluster",
+        "  1 job of 2000 MB and 120 minutes on a cluster",
     ]
+
+
+SMALL = 64 * 64 + 64 * 10
+"""Multiplications of the small MLP, and all its weights but the 74 biases."""
+
+
+def test_steps_by_hand():
+    """71.85 samples are five batches of 16, and 80 samples are five whole ones."""
+    assert client_steps(DEMO, DIGITS) == 10 * 4 * 4
+    assert client_steps(DEMO | {"J": "J2e"}, DIGITS) == 10 * 4 * 2 * 5
+    four = DEMO | {"J": "J1e", "clients": 4}
+    assert client_steps(four, DIGITS | {"train": 320}) == 10 * 4 * 5
+
+
+def test_native_seconds_by_hand():
+    """Ten rounds of four clients take four steps each on 14.4 of their 71.9 samples; a batch of 16
+    fills the lanes. The first layer needs no gradient of its inputs."""
+    trained = 2 * (3 * SMALL - 64 * 64) / 1e11
+    steps = 160 * (1e-5 + 1437 / 20 / 5 * trained)
+    around = 10 * (2e-3 + 4 * (5e-4 + (SMALL + 74) * 5e-9))
+    tested = 360 * 2 * SMALL / 1e11
+    assert round_seconds(DEMO, DIGITS) == pytest.approx(steps + around + tested)
+    halved = round_seconds(DEMO | {"batch": 8}, DIGITS)  # half of the lanes are empty
+    steps = 160 * (1e-5 + 1437 / 20 / 9 * 2 * trained)
+    assert halved == pytest.approx(steps + around + tested)
+    single = round_seconds(DEMO | {"batch": 1}, DIGITS)
+    assert single == pytest.approx(160 * (1e-5 + 71.85 / 72 * 2.5 * trained) + around + tested)
+
+
+def test_seconds_of_pytorch_by_hand():
+    """A centralized epoch with Adam: 90 steps on 16 samples, through four layers that put out
+    128 numbers. The evaluation is native."""
+    alone = {"clients": 1, "cohort": 1, "J": "J1e", "rounds": 1, "optimizer": "adam"}
+    trained = 6 * SMALL / 1e11 + 128 * 4.5e-9
+    expected = 90 * (4 * 2e-4 + 1437 / 90 * trained) + 2e-3 + 5e-4 + (SMALL + 74) * 5e-9
+    expected += 360 * 2 * SMALL / 1e11
+    assert round_seconds(DEMO | alone, DIGITS) == pytest.approx(expected)
+
+
+def test_augmentation_takes_time_and_is_slower_in_pytorch():
+    """Seven random numbers for each image of 3,072 numbers, in native code and in PyTorch's."""
+    jitter = {"augmentation": "jitter-flip-gray", "J": "J1e"}
+    for optimizer, times in (("sgd", 1), ("adam", 8)):
+        plain = AML | {"optimizer": optimizer, "J": "J1e"}
+        more = round_seconds(plain | jitter, CIFAR) - round_seconds(plain, CIFAR)
+        assert more == pytest.approx(times * 10 * 10 * 500 * 7 * 3072 * 2e-10)
 
 
 def test_concat_by_hand():
     """20 rounds: 16 with three clients of two steps, then 4 in which they pass three batches
-    through three networks forward. A network has 64 x 64 + 64 x 10 multiplications; a client holds
-    143.7 samples, a batch 16. Each of 20 tests asks three networks."""
+    through three networks forward. A client holds 143.7 samples, nine batches. Each of 20 tests asks
+    three networks."""
     alone = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     joined = alone | {"procedure": "concat-3"}
     assert client_steps(joined, DIGITS) == 16 * 3 * 2
-    multiplications = 64 * 64 + 64 * 10
-    forward = 2 * 16 * multiplications / 1e11
+    tested, weights = 2 * SMALL / 1e11 + 128 * 1e-9, SMALL + 74
+    trained = 6 * SMALL / 1e11 + 128 * 4.5e-9
     expected = (
-        16 * 3 * 2 * (3e-4 + 3 * forward)
-        + 4 * 3 * 3 * 3 * (1e-4 + forward)
-        + 20 * 360 * 3 * 2 * multiplications / 1e11
+        16 * 3 * 2 * (4 * 2e-4 + 143.7 / 9 * trained)
+        + 4 * 3 * 3 * 3 * (4 * 2e-4 / 3 + 143.7 / 9 * tested)
+        + 20 * 360 * 3 * tested
+        + 20 * (2e-3 + 3 * (5e-4 + weights * 5e-9))
     )
     assert round_seconds(joined, DIGITS) == pytest.approx(expected)
-    weights = 64 * 64 + 64 + 64 * 10 + 10
     assert memory_mb(joined, DIGITS) - memory_mb(alone, DIGITS) == pytest.approx(
         4 * 2 * weights * 4 / 1e6
     )

@@ -34,7 +34,7 @@ SIZES = (4, 9, 2, 6)
 
 def small_settings(**changes: Any) -> Settings:
     """The settings of a run without files."""
-    names = {
+    names: dict[str, Any] = {
         "dataset": "none",
         "model": "small-mlp",
         "partition": "iid",

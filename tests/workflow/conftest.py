@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
+import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -17,6 +20,7 @@ import pytest
 import yaml
 
 from benchmarks.project import copied
+from cohort.plan import load
 
 TINY = {
     "title": "Tiny",
@@ -98,14 +102,22 @@ class Project:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule a dry run plans."""
-        output = self.snakemake("-n", *arguments)
-        jobs = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
-        assert jobs or "Nothing to be done" in output, output
-        return {rule: int(count) for rule, count in jobs.items() if rule not in ("total", "all")}
+        return jobs(self.snakemake("-n", *arguments))
 
-    def study(self, **changes) -> dict:
+    def cells(self, **overrides: str) -> list[str]:
+        """The records of the listed studies, in their order, without a start of Snakemake."""
+        with contextlib.chdir(self.root):
+            return [str(cell.path) for cell in load(overrides).cells.values()]
+
+    def study(self) -> dict:
         """The study as it stands; `write` puts it back."""
         return yaml.safe_load((self.root / "config/studies/tiny.yaml").read_text())
+
+    def narrow(self) -> None:
+        """Leave experiment two, of two cells and one figure, in the study."""
+        study = self.study()
+        del study["experiments"]["one"], study["figures"]["fig1"], study["tables"]
+        self.write(study)
 
     def write(self, study: dict) -> None:
         (self.root / "config/studies/tiny.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
@@ -123,6 +135,13 @@ class Project:
         (self.root / file).write_text(text.replace(old, new))
 
 
+def jobs(output: str) -> dict[str, int]:
+    """How many jobs of each rule Snakemake announced, in a dry run or before it ran them."""
+    found = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
+    assert found or "Nothing to be done" in output, output
+    return {rule: int(count) for rule, count in found.items() if rule not in ("total", "all")}
+
+
 def wait_for(condition: Callable[[], object], seconds: float = 120, every: float = 0.01) -> None:
     """Look again and again, but not for ever."""
     deadline = time.monotonic() + seconds
@@ -136,23 +155,50 @@ def tiny_project(folder: Path) -> Project:
     (folder / "config/studies/demo.yaml").unlink()
     project.write(TINY)
     project.replace("config/config.yaml", "studies: [demo]", "studies: [tiny]")
+    compileall.compile_dir(folder / "workflow", quiet=1)  # else each process does, in each copy
     return project
+
+
+def copy_of(project: Project, folder: Path) -> Project:
+    """A copy with all times, so that its compiled code is as good as that of the original."""
+    return Project(Path(shutil.copytree(project.root, folder, symlinks=True)))
+
+
+def made_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Project:
+    """A project that the first worker who asks for it makes, for all workers."""
+    base = factory.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, aside = root / name, root / f".{name}"
+    with open(root / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+            make(aside)
+            aside.rename(folder)
+    return Project(folder)
 
 
 @pytest.fixture(scope="session")
-def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = tiny_project(tmp_path_factory.mktemp("finished") / "project")
-    project.snakemake()
-    return project
+def fresh_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return made_once(tmp_path_factory, "tiny", tiny_project)
+
+
+@pytest.fixture(scope="session")
+def finished_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return made_once(
+        tmp_path_factory, "finished", lambda folder: copy_of(fresh_once, folder).snakemake()
+    )
 
 
 @pytest.fixture
 def finished(finished_once: Project, tmp_path: Path) -> Project:
     """A copy of the finished project, with Snakemake's own notes and all times."""
-    return Project(Path(shutil.copytree(finished_once.root, tmp_path / "project", symlinks=True)))
+    return copy_of(finished_once, tmp_path / "project")
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Project:
+def fresh(fresh_once: Project, tmp_path: Path) -> Project:
     """The tiny project before its first run."""
-    return tiny_project(tmp_path / "fresh")
+    return copy_of(fresh_once, tmp_path / "fresh")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from cohort.core.errors import UserError
+from cohort.pipeline.targets import targets
+from cohort.plan import load
+from cohort.plan.yaml_files import parse_override
 from tests.workflow.conftest import Project
 
 STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
@@ -172,17 +176,36 @@ def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
     )
 
 
+def mistaken(*overrides: str) -> str:
+    """What planning says in the working directory, asked for the default target."""
+    with pytest.raises((UserError, SystemExit)) as caught:
+        dict(targets(load(dict(map(parse_override, overrides)))))["all"](None)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("name", EDITS)
-def test_mistake_in_a_file(fresh: Project, name: str):
+def test_mistake_in_a_file(fresh: Project, monkeypatch: pytest.MonkeyPatch, name: str):
     file, old, new, sentence = EDITS[name]
     fresh.replace(file, old, new)
-    assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
+    monkeypatch.chdir(fresh.root)
+    assert_one_sentence(mistaken(), sentence, fresh)
 
 
 @pytest.mark.parametrize("name", OVERRIDES)
-def test_mistake_on_the_command_line(fresh: Project, name: str):
+def test_mistake_on_the_command_line(fresh: Project, monkeypatch: pytest.MonkeyPatch, name: str):
     override, sentence = OVERRIDES[name]
+    monkeypatch.chdir(fresh.root)
+    assert_one_sentence(mistaken(override), sentence, fresh)
+
+
+def test_snakemake_says_what_planning_says(fresh: Project):
+    """Of a study that cannot be read, of one that cannot be planned, and of the command line."""
+    override, sentence = OVERRIDES["list for a word"]
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
+    for name in ("figure of no axis", "broken YAML"):
+        file, old, new, sentence = EDITS[name]
+        fresh.replace(file, old, new)
+        assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
 
 
 def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):

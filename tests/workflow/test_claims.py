@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 
 from tests.workflow.commands import cohort
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import Project, jobs
 
 CLAIMS = {
     "few_classes": {
@@ -39,9 +39,8 @@ def rows(project: Project, folder: str = "") -> dict[str, dict[str, str]]:
 def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: Project):
     study = finished.study() | {"claims": CLAIMS}
     finished.write(study)
-    assert finished.planned() == {"judge": 1, "report": 1}
     assert finished.planned("tiny_claims") == {"judge": 1, "tiny_claims": 1}
-    finished.snakemake()
+    assert jobs(finished.snakemake()) == {"judge": 1, "report": 1}
     found = rows(finished)
     assert [row["measured"] in VERDICTS for row in found.values()] == [True, True]
     assert [(row["n"], row["planned"], row["paper"]) for row in found.values()] == [
@@ -59,8 +58,7 @@ def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: P
         "Clients of two classes learn less."  # another sentence
     )
     finished.write(study)
-    assert finished.planned() == {"judge": 1, "report": 1}
-    finished.snakemake()
+    assert jobs(finished.snakemake()) == {"judge": 1, "report": 1}
     assert rows(finished)["few_classes"]["says"] == "Clients of two classes learn less."
     assert "learn less" in (finished.root / "results/full/report/index.html").read_text()
 

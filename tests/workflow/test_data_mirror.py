@@ -40,8 +40,9 @@ def mirrored(fresh: Project) -> Project:
         "reserve": 1,
         "rounds": 2,
     }
-    study["experiments"]["one"]["axes"]["partition"] = ["iid"]
+    study["experiments"]["two"]["axes"]["seed"] = [0]
     fresh.write(study)
+    fresh.narrow()
     return fresh
 
 

@@ -32,7 +32,10 @@ def test_adding_a_strategy_as_documented(fresh: Project):
         + blocks("yaml")[0]
     )
     study = fresh.study()
-    study["experiments"]["one"]["axes"]["strategy"] = ["turns", "mine", "power"]
+    study["experiments"]["one"]["axes"] |= {
+        "partition": ["iid"],
+        "strategy": ["turns", "mine", "power"],
+    }
     study["figures"]["fig1"]["metric"] = "loss_advantage"
     fresh.write(study)
     fresh.snakemake("tiny_fig1")

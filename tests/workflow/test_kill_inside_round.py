@@ -15,11 +15,11 @@ from tests.workflow.conftest import Project, wait_for
 from tests.workflow.test_kill import assert_same_numbers, made_once, run_by_hand
 
 CELLS = {
-    "federated": {"J": "J30000", "settings": {"rounds": 3, "momentum": 0.5}},
+    "federated": {"J": "J30000", "settings": {"rounds": 2, "momentum": 0.5}},
     "centralized": {
         "J": "J1e",
         "settings": {
-            "rounds": 3,
+            "rounds": 2,
             "batch": 1,
             "clients": 1,
             "cohort": 1,
@@ -28,7 +28,7 @@ CELLS = {
             "schedule": "onecycle",
         },
     },
-    "concat": {"J": "J2000", "settings": {"rounds": 3, "procedure": "concat-2", "momentum": 0.5}},
+    "concat": {"J": "J30000", "settings": {"rounds": 2, "procedure": "concat-2", "momentum": 0.5}},
 }
 
 
@@ -40,10 +40,7 @@ def long_rounds(project: Project, procedure: str) -> tuple[str, Path]:
     study["experiments"] = {"one": {"axes": axes}}
     del study["figures"], study["tables"]
     project.write(study)
-    output = project.snakemake("-n", "--quiet", "host")
-    path = next(
-        word for word in output.split() if word.startswith("results/cells") and word.endswith(".h5")
-    )
+    (path,) = project.cells()
     return path, project.root / path
 
 

@@ -27,7 +27,7 @@ def assert_same_steps(case: Case, tolerance: float) -> None:
     np.testing.assert_allclose(losses, case.losses, rtol=tolerance, atol=tolerance)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     network=networks(),
     batch=st.sampled_from([1, 2, 7, 16, 33, 64, 200]),

@@ -88,3 +88,30 @@ def test_many_processes_at_once(folder: Path):
     jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [job.wait() for job in jobs] == [0] * 4
     assert len(list(folder.glob("*"))) == 1
+
+
+HOLES = """
+import mmap
+from cohort.training.native.compiler import compiled
+from cohort.training.native.emitter import Emitter
+from cohort.training.native.target import host
+
+emit = Emitter(host("double"))
+arguments = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"
+with emit.function("long", *arguments, exported=True):
+    for place in range(4000):
+        emit.store(emit.constant(place % 100 + 0.1), "%arrays", place * emit.lanes)
+small = [mmap.mmap(-1, 4096 * pages) for pages in range(1, 40) for _ in range(60)]
+holes = [mmap.mmap(-1, 4 * 4096) for _ in range(50)]
+far = mmap.mmap(-1, 3 << 30, prot=mmap.PROT_READ)
+for hole in holes[::2]:
+    hole.close()
+compiled(emit.text(), emit.text, "long", host("double"))
+print("linked")
+"""
+
+
+def test_code_and_constants_are_near_each_other():
+    """In a process whose only small holes of memory are gigabytes away from its large ones."""
+    done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True)
+    assert done.stdout == "linked\n", done.stderr

@@ -15,8 +15,8 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.selection import SELECTORS, Selector
-from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.native import networks
+from cohort.training.evaluation import evaluate, fingerprint, softmax_of
+from cohort.training.native import kernel, networks
 from cohort.training.native.networks import outputs_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
@@ -172,6 +172,11 @@ def test_every_selector(selector: type[Selector]):
     assert_same_runs(selector=selector(), cohort=4)
 
 
+def test_fedconcat():
+    """The clusters' networks, and the classifier on top of them."""
+    assert_same_runs(procedure="concat-2", cohort=6, momentum=0.5)
+
+
 def assert_same_runs(**parts: object) -> None:
     def runs(trainer: str) -> RunState:
         task = small_task(sizes=SIZES, rounds=3, J="J2e", **parts)  # type: ignore[arg-type]
@@ -227,19 +232,23 @@ def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
     for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
         model = network(name, (3, 32, 32)).to(dtype).eval()
         given = replace(samples, mean=samples.mean.to(dtype), std=samples.std.to(dtype))
-        chosen = torch.arange(sum(SIZES) - 1, -1, -1)
+        chosen = torch.arange(sum(SIZES) - 1, -1, -1).repeat(3)
         with torch.inference_mode():
             expected = model(given.inputs(chosen))
             with monkeypatch.context() as patch:
                 patch.delattr(nn.Sequential, "forward")
-                found = outputs_of(model, given, chosen)
+                patch.setattr(kernel, "BATCHES", 1)
+                found = outputs_of(model, model.state_dict(), given, chosen)
+        assert found is not None
         assert (found - expected).abs().max() < bound * expected.abs().max()
 
 
 def test_outputs_of_a_network_without_native_code():
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2), nn.Tanh()).double()
     samples, chosen = photos(), torch.arange(4)
-    assert torch.equal(outputs_of(model, samples, chosen), model(samples.inputs(chosen)))
+    assert outputs_of(model, model.state_dict(), samples, chosen) is None
+    expected = model(samples.inputs(chosen)).softmax(dim=1)
+    assert torch.equal(softmax_of(model, model.state_dict(), samples, chosen), expected)
 
 
 def test_it_has_the_same_coefficients_as_the_objectives_losses():

@@ -37,6 +37,9 @@ class Counts(NamedTuple):
     multiply_adds: int
     """Multiplications, each with its addition, of convolutions and matrix products."""
 
+    layers: int
+    """Layers that are not made of others."""
+
 
 @functools.cache
 def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
@@ -61,6 +64,7 @@ def count(model: Model, shape: Shape, classes: int) -> Counts:
         sum(weight.numel() for weight in network.parameters() if weight.requires_grad),
         (outputs.total - scores.numel()) // SAMPLES,
         operations.get_total_flops() // (2 * SAMPLES),
+        sum(next(layer.children(), None) is None for layer in network.modules()),
     )
 
 

@@ -1,8 +1,8 @@
 """Estimates of a cell's time and memory before it runs.
 
-The constants are rough. Those of time come from a few cells of the demo and of AML's LeNet on one
-core of an AMD EPYC; `cohort cost` prints how far finished cells were from their estimates. With
-those of memory, 250 cells on a CPU (five data sets, five networks of 5,000 to 1,800,000 weights)
+The constants are rough. Those of time come from cells of different kinds on one core of an Intel
+Xeon with AVX-512; `cohort cost` prints how far finished cells were from their estimates. With those
+of memory, 250 cells on a CPU (five data sets, five networks of 5,000 to 1,800,000 weights)
 took between 55 and 93 % of their estimates.
 """
 
@@ -11,22 +11,36 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from cohort.cell.evaluations import evaluated_at_once, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.core.components import build
+from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.models.counting import Counts
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
+from cohort.training.native.counting import NativeCounts, native_counts
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.procedure import Load
 from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # imports and loading, before the first round
-STEP_SECONDS = 3e-4  # overhead of one local step, whatever the network
-OPERATIONS_PER_SECOND = 1e11
+ROUND_SECONDS = 2e-3  # a round without its local steps
+CLIENT_SECONDS = 5e-4  # what each client of a cohort adds to that
+COPY_SECONDS = 5e-9  # and each weight of its model
+OPERATIONS_PER_SECOND = 1e11  # of convolutions and matrix products
+SINGLE_OPERATIONS_PER_SECOND = 4e10  # of native code for batches of one sample
+WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
+CACHED_WEIGHTS = 250_000
+NATIVE_STEP_SECONDS = 1e-5
+LAYER_SECONDS = 2e-4  # of PyTorch for each layer, in a step
+TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
+TESTED_SECONDS = 1e-9  # the same in evaluation
+AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
+SLOWDOWN = 8  # of augmentation by PyTorch
+LANES = 16  # samples that native code works on together
 
 START_MB = 500  # the interpreter with torch
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
@@ -52,18 +66,65 @@ def evaluations(every: int | str, rounds: int) -> int:
     return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
 
+class Rates(NamedTuple):
+    """Estimated seconds of one core: for a local step, whatever its batch, for a sample in a step,
+    and for a sample that is evaluated."""
+
+    step: float
+    trained: float
+    tested: float
+
+
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    """Estimate the time of all rounds on one core: local steps and evaluations. A training step
-    costs three forward passes."""
-    load = _load(settings)
-    sample = 2 * _counts(settings, facts).multiply_adds / OPERATIONS_PER_SECOND
-    forward = sample * min(settings["batch"], _client_size(settings, facts))
-    steps = client_steps(settings, facts) * (STEP_SECONDS + 3 * forward)
-    passes = load.passes * settings["cohort"] * (STEP_SECONDS / 3 + forward)
+    """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
+    round."""
+    load, rates = _load(settings), _rates(settings, facts)
+    size = _client_size(settings, facts)
+    batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
+    steps = client_steps(settings, facts) * (rates.step + batch * rates.trained)
+    passes = load.passes * settings["cohort"] * (rates.step / 3 + batch * rates.tested)
     rounds = evaluations(settings["evaluate_every"], settings["rounds"])
     validation = settings["validation"] or facts.get("validation", 0)
     tested = rounds * (facts["test"] + validation) * settings["samples"]
-    return steps + passes + tested * sample * load.networks
+    copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
+    each = ROUND_SECONDS + settings["cohort"] * copied
+    return steps + passes + tested * rates.tested * load.networks + settings["rounds"] * each
+
+
+def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
+    counts, native = _counts(settings, facts), _native_counts(settings, facts)
+    augmentation = AUGMENTATIONS[settings["augmentation"]].numbers * math.prod(facts["shape"])
+    augmented = augmentation * AUGMENTATION_SECONDS
+    optimizer = max(0, counts.weights - CACHED_WEIGHTS) * WEIGHT_SECONDS
+    products = 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
+    found = Rates(
+        counts.layers * LAYER_SECONDS + optimizer,
+        3 * products + counts.outputs * TRAINED_SECONDS + SLOWDOWN * augmented,
+        products + counts.outputs * TESTED_SECONDS,
+    )
+    if native is None:
+        return found
+    tested = 2 * native.forward / OPERATIONS_PER_SECOND
+    if not _trains_natively(settings):
+        return found._replace(tested=tested)
+    padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
+    trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
+    if settings["batch"] == 1:
+        trained = 2 * native.training / SINGLE_OPERATIONS_PER_SECOND
+    step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
+    return Rates(step, trained + augmented, tested)
+
+
+def _native_counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> NativeCounts | None:
+    """What native code takes for the model; None where there is none, as for several networks."""
+    if settings["precision"] == "bfloat16" or _load(settings).networks > 1:
+        return None
+    return native_counts(MODELS[settings["model"]](), tuple(facts["shape"]), facts["classes"])
+
+
+def _trains_natively(settings: Mapping[str, Any]) -> bool:
+    trainers = parse_procedure(settings["procedure"]).trainers
+    return settings["optimizer"] == "sgd" and "native" in trainers
 
 
 def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:

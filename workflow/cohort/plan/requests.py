@@ -17,6 +17,7 @@ MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 COST_KEYS = (
     *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
     *("J", "batch", "rounds", "evaluate_every", "procedure"),
+    *("augmentation", "optimizer"),
 )
 """The settings that an estimate depends on, beside the selector and the server rule."""
 

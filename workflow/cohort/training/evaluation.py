@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -47,14 +48,12 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     finite, its metrics are NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
-    model.load_state_dict(weights)
-    model.eval()
     loss, correct = 0.0, 0
     predicted: set[int] = set()
     # the sum of confidence minus correctness by bin
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
-    for chunk in chunks(samples, indices):
-        outputs, targets = outputs_of(model, samples, chunk), samples.labels[chunk]
+    for chunk, outputs in _outputs(model, weights, samples, indices):
+        targets = samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, predictions = outputs.double().softmax(dim=1).max(dim=1)
         predicted.update(predictions.unique().tolist())
@@ -73,35 +72,43 @@ def right_by_class(
 ) -> tuple[Tensor, Tensor]:
     """The number of samples of each class, and of those that a model classifies correctly: none if
     a weight is not finite."""
-    model.load_state_dict(weights)
-    model.eval()
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
-    for chunk in chunks(samples, indices) if all_finite(weights) else ():
-        targets = samples.labels[chunk]
-        hits = outputs_of(model, samples, chunk).argmax(dim=1) == targets
-        correct += targets[hits].bincount(minlength=classes)
+    if all_finite(weights):
+        for chunk, outputs in _outputs(model, weights, samples, indices):
+            targets = samples.labels[chunk]
+            hits = outputs.argmax(dim=1) == targets
+            correct += targets[hits].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), correct
 
 
 @torch.inference_mode()
 def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
     """A model's softmax outputs in float64, one row per sample."""
-    model.load_state_dict(weights)
-    model.eval()
-    parts = [outputs_of(model, samples, chunk) for chunk in chunks(samples, indices)]
-    return torch.cat([part.double().softmax(dim=1) for part in parts])
+    found = _outputs(model, weights, samples, indices)
+    return torch.cat([outputs.double().softmax(dim=1) for _, outputs in found])
 
 
 @torch.inference_mode()
 def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
     """A model's mean softmax output in float64; NaN without samples."""
+    found = _outputs(model, weights, samples, indices)
+    sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in found]
+    return torch.stack(sums).sum(dim=0) / len(indices)
+
+
+def _outputs(
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches of the indices, each with the model's outputs for these samples: by native code if
+    it can be had."""
+    parts = chunks(samples, indices)
+    if (found := outputs_of(model, weights, samples, indices)) is not None:
+        yield from zip(parts, found.split([len(part) for part in parts]), strict=True)
+        return
     model.load_state_dict(weights)
     model.eval()
-    sums = [
-        outputs_of(model, samples, chunk).double().softmax(dim=1).sum(dim=0)
-        for chunk in chunks(samples, indices)
-    ]
-    return torch.stack(sums).sum(dim=0) / len(indices)
+    for part in parts:
+        yield part, model(samples.inputs(part))
 
 
 def fingerprint(weights: Weights) -> str:

@@ -43,7 +43,8 @@ class _Linked:
     """Machine code in this process. Its function keeps it alive."""
 
     def __init__(self, code: bytes, name: str, target: Target):
-        self.jit = llvm.create_lljit_compiler(_machine(target))
+        # LLVM's older linker may place code and constants too far apart, and abort the process
+        self.jit = llvm.create_lljit_compiler(_machine(target), use_jit_link=True)
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
         self.library = builder.link(self.jit, name)
         kind = ctypes.CFUNCTYPE(

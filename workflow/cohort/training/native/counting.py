@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
+from cohort.core.cache import cached
+from cohort.core.files import code_hash
+from cohort.core.lazy import lazy
 from cohort.models import Model
-from cohort.training.native.spectra import Slots, pays
-from cohort.training.native.stages import Shape, Stage, Unsupported, stages_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from cohort.training.native import spectra, stages
+else:
+    torch = lazy("torch")
+    spectra, stages = (lazy(f"cohort.training.native.{name}") for name in ("spectra", "stages"))
 
 
 class NativeCounts(NamedTuple):
-    """Multiply-adds for one sample: of a forward pass, and of a step of training."""
+    """Multiply-adds: of a sample's forward pass, of a sample in a step of training, and of a step
+    whatever its samples."""
 
-    forward: int
-    training: int
+    forward: float
+    training: float
+    step: float
 
 
-def native_counts(model: Model, shape: Shape, classes: int) -> NativeCounts | None:
-    """Count a model's multiply-adds in native code; None if there is none for it."""
+@functools.cache
+def native_counts(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
+    """Count a model's multiply-adds in native code; None if there is none for it. What an earlier
+    process found is in the user's cache folder."""
+    code = [code_hash("models", "training/native"), version("torch"), version("torchvision")]
+    key = [model.name, model.science, shape, classes, *code]
+    found = cached("native-counts", key, lambda: _count(model, shape, classes))
+    return NativeCounts(*found) if found else None
+
+
+def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
     with torch.device("meta"):
         network = model.build(shape, classes)
     try:
-        stages = stages_of(network, shape)
-    except Unsupported:
+        found = stages.stages_of(network, shape)
+    except stages.Unsupported:
         return None
-    forward = [_products(number, stage) for number, stage in enumerate(stages)]
-    # the first stage needs no gradient of its inputs
-    return NativeCounts(sum(forward), 3 * sum(forward) - forward[0])
+    return NativeCounts(*map(sum, zip(*map(_counts, range(len(found)), found), strict=True)))
 
 
-def _products(number: int, stage: Stage) -> int:
-    """The multiply-adds of a stage's forward pass."""
+def _counts(number: int, stage: stages.Stage) -> NativeCounts:
+    """The multiply-adds of a stage."""
     height, width = stage.sides
-    pixels = height * width * stage.taps
-    if number and pays(stage):
-        pixels = Slots.of(stage).count
-    return pixels * stage.inner * stage.outer
+    pairs = stage.inner * stage.outer
+    if number and spectra.pays(stage):
+        slots = spectra.Slots.of(stage)
+        products = slots.count * pairs
+        inputs, outputs = (
+            images * _transform(slots, *sides)
+            for images, sides in ((stage.inner, stage.inputs[1:]), (stage.outer, stage.sides))
+        )
+        kernels = pairs * _transform(slots, stage.kernel, stage.kernel)
+        # weights, their spectra again for the backward pass, and their gradient
+        return NativeCounts(
+            products + inputs + outputs, 3 * products + 3 * inputs + 2 * outputs, 3 * kernels
+        )
+    products = height * width * stage.taps * pairs
+    # the first stage needs no gradient of its inputs
+    return NativeCounts(products, (3 if number else 2) * products, 0)
+
+
+def _transform(slots: spectra.Slots, height: int, width: int) -> float:
+    """The multiply-adds of the spectrum of an image or kernel, along its rows and then its columns.
+    Symmetry halves both."""
+    return height * slots.width * (width + slots.height) / 2

@@ -22,6 +22,7 @@ from cohort.training.native.target import CACHE_LINE, Target
 
 HUGE_PAGE = 2 << 20  # bytes
 EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
+BATCHES = 32  # evaluated in one call, which no signal interrupts
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Kernel:
             self.arrays["rows"] = batches.spread(augmented.rows)
             self.arrays["instructions"] = augmented.instructions
             self.arrays["factors"] = augmented.factors
-        self._call(inputs, batches, numbers)
+        self._call(inputs, batches, numbers, slice(None))
         sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
         losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps
         means: np.ndarray = losses.sum(axis=1, where=batches.used) / batches.counts
@@ -185,20 +186,24 @@ class Kernel:
         classes = program.layout.stages[-1].outer
         found = zeros(len(batches) * classes * program.width, self.dtype)
         self.arrays["outputs"] = found
-        self._call(inputs, batches, {})
+        for first in range(0, len(batches), BATCHES):
+            self._call(inputs, batches, {}, slice(first, first + BATCHES))
         by_class = found[: len(batches) * classes * program.width]
         by_class = by_class.reshape(len(batches), classes, program.width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
-    def _call(self, inputs: Inputs, batches: Batches, numbers: dict[str, float]) -> None:
-        if not len(batches):
+    def _call(
+        self, inputs: Inputs, batches: Batches, numbers: dict[str, float], part: slice
+    ) -> None:
+        first, last, _ = part.indices(len(batches))
+        if first == last:
             return
         given = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
         given |= {"indices": batches.indices, "counts": batches.counts}
         arrays = self.arrays | given
         addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
         rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
-        self.code.function(addresses.ctypes.data, rates.ctypes.data, 0, len(batches))
+        self.code.function(addresses.ctypes.data, rates.ctypes.data, first, last)
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from cohort.data.samples import Samples
 from cohort.training.native.kernel import EVALUATED, Inputs, Kernel, Request, code_for
 from cohort.training.native.stages import Shape, Stage, Unsupported, sample_shape, stages_of
 from cohort.training.native.target import Target, has_fma, host
+from cohort.training.updates import Weights
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
 
@@ -54,24 +54,26 @@ def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
 
 
-def flat(weights: Any, model: nn.Module) -> np.ndarray:
+def flat(weights: Weights, model: nn.Module) -> np.ndarray:
     """Weights in the order of the network's parameters, as one array."""
     rows = [weights[name].reshape(-1) for name, _ in model.named_parameters()]
     joined: np.ndarray = torch.cat(rows).numpy()
     return joined
 
 
-def outputs_of(model: nn.Module, samples: Samples, indices: Tensor) -> Tensor:
-    """A network's outputs in evaluation: by native code if it can be had."""
+def outputs_of(
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor
+) -> Tensor | None:
+    """A network's outputs in evaluation, with these weights, by native code; None if there is no
+    such code."""
     try:
         stages = network_stages(model, samples)
     except Unsupported:
-        outputs: Tensor = model(samples.inputs(indices))
-        return outputs
+        return None
     target = target_for(model)
     inputs = raw_inputs(samples, target.dtype)
     kernel = _evaluator(stages, sample_shape(samples.values.shape[1:]), target, inputs.kind)
-    kernel.fill("weights", flat(model.state_dict(), model))
+    kernel.fill("weights", flat(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
 

@@ -27,6 +27,6 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
     if wish not in task.procedure.takes():
-        return SerialTrainer.name, f"{task.procedure.name} has serial training only"
+        return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

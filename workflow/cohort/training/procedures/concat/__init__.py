@@ -27,6 +27,7 @@ class Concat(Procedure):
     """
 
     name: ClassVar[str] = "concat"
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of the clusters' networks
     metrics: ClassVar[Mapping[str, Metric]] = {
         "stage": Metric("Stage", digits=0),
         "clusters_trained": Metric("Clusters that trained", digits=0),

@@ -28,6 +28,7 @@ from cohort.training.procedures.federated.rounds import view_of
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, size_in_bytes
 
@@ -45,7 +46,7 @@ class ConcatRounds(Rounds):
         seed = torch_seed(task.settings.seed, "classifier")
         self.concatenated = Concatenated(task.model, procedure.clusters, seed)
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
-        self.trainer = SerialTrainer(task.model, task.settings, *data)
+        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
         self.classifier_trainer = SerialTrainer(self.concatenated, few_steps, *data)
 
     def network(self, round: int) -> Concatenated:

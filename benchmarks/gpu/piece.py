@@ -1,0 +1,26 @@
+"""`python -m benchmarks.gpu.piece DEVICE FILE COMMIT NAME...`: run pieces in this process.
+
+On a GPU each has a process of its own, because an error there can spoil the process that made it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import torch
+
+from benchmarks import machine
+from benchmarks.gpu.report import Report
+
+
+def main(device: str, file: str, commit: str, *pieces: str) -> None:
+    """Run the pieces; what fails in one is in its entry of the file."""
+    for piece in pieces:
+        report = Report(Path(file), piece, commit or machine.commit(), torch.device(device))
+        importlib.import_module(f"benchmarks.gpu.{piece}").measure(report)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

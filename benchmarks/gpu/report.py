@@ -1,0 +1,101 @@
+"""What a piece writes: its rows as they come, so that a piece that dies leaves those it has."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from benchmarks.gpu import results
+from benchmarks.gpu.pieces import LIMIT_SECONDS
+from benchmarks.gpu.results import Row
+from cohort.training.device import device_name
+
+
+@dataclass
+class Report:
+    """The entry of one piece in the results file, and the clock of its steps."""
+
+    file: Path
+    piece: str
+    commit: str
+    device: torch.device
+    rows: list[Row] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    steps: int = 0
+    done: int = 0
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether this only tries the code, on a CPU with little work."""
+        return self.device.type == "cpu"
+
+    def plan(self, steps: int) -> None:
+        """Say how many steps the piece has."""
+        self.steps = steps
+        self._save()
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[float]:
+        """One step; yields the time (of `time.monotonic`) at which it should end. An error is
+        noted as a failure, and the piece goes on."""
+        now = time.monotonic()
+        taken, left = now - self.began, self.steps - self.done
+        guess = f", about {taken / self.done * left:.0f} s to go" if self.done else ""
+        spent = f"{taken:.0f} s of at most {LIMIT_SECONDS:.0f}{guess}"
+        self._say(f"{self.done + 1} of {self.steps}: {what} ({spent})")
+        try:
+            yield now + max(LIMIT_SECONDS - taken, 0) / left
+        except Exception as error:  # whatever it is, the other steps may work
+            lines = str(error).strip().splitlines() or ["no message"]
+            self.failures.append(f"{what}: {type(error).__name__}: {lines[0]}")
+            self._say(f"   failed: {self.failures[-1]}")
+            self._save()
+        self.done += 1
+
+    def add(self, row: Row) -> None:
+        """Add a row to the table."""
+        self.rows.append(row)
+        self._say("   " + ", ".join(f"{key} {_short(value)}" for key, value in row.items()))
+        self._save()
+
+    def _say(self, text: str) -> None:
+        print(f"{self.piece}: {text}", flush=True)
+
+    def _save(self) -> None:
+        taken = {"commit": self.commit, "seconds": round(time.monotonic() - self.began, 1)}
+        found = {"rows": self.rows, "failures": self.failures}
+        results.put(self.file, self.piece, _machine(self.device) | taken | found)
+
+
+def _machine(device: torch.device) -> dict[str, str]:
+    """Device, versions and date of a measurement."""
+    return {
+        "device": device_name(device),
+        "driver": _driver() if device.type == "cuda" else "none",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    }
+
+
+def _driver() -> str:
+    """The version of NVIDIA's driver, if `nvidia-smi` is there to say it."""
+    if shutil.which("nvidia-smi") is None:
+        return "unknown"
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    return lines[0] if lines else "unknown"
+
+
+def _short(value: str | float | None) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,96 @@
+"""Rounds of the usual workloads by the batched and the serial trainer."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.contest import largest_difference
+from benchmarks.draw import drawn
+from benchmarks.gpu.report import Report
+from benchmarks.gpu.timing import interleaved
+from benchmarks.sweeps import times_faster
+from benchmarks.variants.inputs import flat
+from benchmarks.variants.ours import task_of
+from benchmarks.work import Work
+from benchmarks.workloads import W1, W2, W2A, W3
+from cohort.training.precision import set_up
+from cohort.training.state import RunState
+
+VGG11 = replace(W1, name="VGG-11", title="VGG-11", model="vgg11", classes=10)
+WORKLOADS = (W1, W2, W2A, W3, VGG11)
+TRAINERS = ("serial", "batched")  # the reference first
+MOST = 20  # rounds of each
+
+
+class Player:
+    """Plays the rounds of a workload by one trainer, one per call."""
+
+    def __init__(self, given: Work, trainer: str, device: torch.device):
+        before = _allocated(device)
+        task = task_of(given, trainer, device)
+        if task.trainer != trainer:
+            raise ValueError(f"the {trainer} trainer refuses {given.workload.model}")
+        self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
+        self.weights = flat(next(self.states).weights.values())
+        self.memory_mb = _peak_mb(device, before)
+
+    def __call__(self) -> None:
+        """Play the next round."""
+        next(self.states)
+
+
+def measure(report: Report) -> None:
+    """Time both trainers on each workload."""
+    set_up("float32", report.device)
+    workloads = [each.tiny() for each in (W2A, W3)] if report.is_trial else WORKLOADS
+    report.plan(len(workloads))
+    for workload in workloads:
+        with report.step(workload.title) as until:
+            _compare(drawn(workload), report, until)
+
+
+def _compare(given: Work, report: Report, until: float) -> None:
+    players = {trainer: Player(given, trainer, report.device) for trainer in TRAINERS}
+    most = 1 if report.is_trial else MOST
+    taken = interleaved(players, report.device, most, until)
+    reference, *_ = TRAINERS
+    for trainer, player in players.items():
+        seconds = taken[trainer]
+        report.add(
+            {
+                "workload": given.workload.name,
+                "trainer": trainer,
+                "median s/round": median(seconds),
+                "min": min(seconds),
+                "max": max(seconds),
+                "rounds": len(seconds),
+                f"vs {reference}": times_faster(taken[reference], seconds),
+                "memory, MB": player.memory_mb,
+                "difference": _difference(player.weights, players[reference].weights),
+            }
+        )
+
+
+def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:
+    return None if weights is reference else largest_difference(weights, reference)
+
+
+def _allocated(device: torch.device) -> int:
+    """Bytes of tensors on the GPU; counts their peak anew from here."""
+    if device.type == "cpu":
+        return 0
+    gc.collect()  # CUDA graphs of earlier workloads
+    torch.cuda.reset_peak_memory_stats(device)
+    return torch.cuda.memory_allocated(device)
+
+
+def _peak_mb(device: torch.device, before: int) -> float | None:
+    if device.type == "cpu":
+        return None
+    return (torch.cuda.max_memory_allocated(device) - before) / 1e6

@@ -1,0 +1,45 @@
+"""Timing of what runs on a GPU: interleaved, and less often if it is slow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+
+LEAST = 3  # sweeps, however slow
+
+
+def finish(device: torch.device) -> None:
+    """Wait until the GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def interleaved(
+    functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, until: float
+) -> dict[str, list[float]]:
+    """Seconds of each call, at most this many of each and no sweep that would end after `until`.
+
+    One sweep more runs first, in which CUDA graphs are captured and libraries initialize.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in functions}
+    for sweep in range(most + 1):
+        began = time.monotonic()
+        for name, function in functions.items():
+            seconds = timed(function, device)
+            if sweep:
+                taken[name].append(seconds)
+        now = time.monotonic()
+        if sweep >= LEAST and now + (now - began) > until:
+            break
+    return taken
+
+
+def timed(function: Callable[[], object], device: torch.device) -> float:
+    """Seconds of one call, until the GPU has finished."""
+    finish(device)
+    began = time.perf_counter()
+    function()
+    finish(device)
+    return time.perf_counter() - began

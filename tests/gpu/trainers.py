@@ -1,0 +1,272 @@
+"""Checks of training on a device. Each returns a sentence with what it measured, or fails.
+
+They are plain functions, so that pytest runs them (test_on_a_gpu.py) and so does `make gpu`, on a
+machine without pytest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.samples import Samples
+from cohort.models import MODELS
+from cohort.training.evaluation import fingerprint
+from cohort.training.objectives import OBJECTIVES
+from cohort.training.precision import set_up
+from cohort.training.servers.average import Average
+from cohort.training.servers.scaffold import Scaffold
+from cohort.training.task import Task
+from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.batched.cuda_graph import CudaGraphed
+from cohort.training.trainers.batched.trainer import BatchedTrainer
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates
+from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
+
+CPU = torch.device("cpu")
+SIZES = (4, 9, 2, 6, 1, 13, 8, 8, 5, 3, 16)  # with batches of 4: last batches of every size
+IMAGES = (20, 30, 14)  # samples of each client of the larger networks
+NETWORKS = ("lenet5", "aml-lenet", "vgg11")
+EXACT, ROUNDED = 1e-9, 1e-2  # relative differences allowed in float64 and in float32
+
+
+def on(task: Task, device: torch.device) -> Task:
+    """The task with its network and data on a device."""
+    test, reserved, validation = (
+        indices.to(device) for indices in (task.test, task.reserved, task.validation)
+    )
+    return replace(
+        task,
+        model=task.model.to(device),
+        train_samples=samples_on(task.train_samples, device),
+        test_samples=samples_on(task.test_samples, device),
+        validation_samples=samples_on(task.validation_samples, device),
+        test=test,
+        reserved=reserved,
+        validation=validation,
+    )
+
+
+def samples_on(samples: Samples, device: torch.device) -> Samples:
+    """Samples whose values and labels are on a device."""
+    values, labels, mean, std = (
+        tensor.to(device) for tensor in (samples.values, samples.labels, samples.mean, samples.std)
+    )
+    return Samples(values, labels, samples.scale, mean, std)
+
+
+def image_task(name: str, device: torch.device, precision: str) -> Task:
+    """Three clients with color images."""
+    rng, dtype = np.random.default_rng(8), getattr(torch, precision)
+    images = torch.from_numpy(rng.random((sum(IMAGES), 3, 32, 32))).to(dtype)
+    labels = torch.from_numpy(rng.integers(0, 3, sum(IMAGES)))
+    zero, one = torch.tensor([0, 1], dtype=dtype).split(1)
+    samples = Samples(images, labels, 1.0, zero, one)
+    torch.manual_seed(3)
+    model = MODELS[name]().build((3, 32, 32), 3).to(dtype)
+    settings: dict[str, Any] = {
+        "J": "J2e",
+        "batch": 8,
+        "lr": 0.05,
+        "momentum": 0.9,
+        "precision": precision,
+    }
+    return on(
+        small_task(model=model, train=samples, test=samples, sizes=IMAGES, **settings), device
+    )
+
+
+def difference(found: Updates, expected: Updates) -> float:
+    """The largest relative difference of a client's weight tensor; NaN counts as infinite."""
+    assert found.clients == expected.clients
+    assert torch.equal(found.steps.cpu(), expected.steps.cpu())
+    ratios = [
+        float((tensor.cpu() - other.cpu()).norm() / other.cpu().norm())
+        for row in range(len(found.clients))
+        for tensor, other in zip(
+            found.of_client(row).values(), expected.of_client(row).values(), strict=True
+        )
+    ]
+    return float(np.nan_to_num(max(ratios, key=lambda ratio: (ratio != ratio, ratio)), nan=np.inf))
+
+
+def at_most(bound: float, found: dict[str, float]) -> str:
+    """Say what the largest of these differences is; fail if it is larger than the bound."""
+    worst = max(found, key=lambda name: found[name])
+    assert found[worst] < bound, f"{worst} differs by {found[worst]:.2g}, allowed is {bound:g}"
+    return f"largest relative difference {found[worst]:.1e} ({worst}) of {len(found)} compared"
+
+
+def a_round(task: Task, kind: type[Trainer], cohort: list[int]) -> Updates:
+    """One round of some clients from the initial weights of a task that has not been trained."""
+    return train(trainer_of(task, kind), task.initial_weights(), cohort, 3)
+
+
+def batched_equals_serial(device: torch.device, folder: Path) -> str:
+    """Every objective on clients of unequal size in float64: both trainers, and the CPU's too."""
+    set_up("float64", device)
+    found, cohort = {}, [10, 2, 7, 0, 4, 5]
+    for name, objective in OBJECTIVES.items():
+        settings: dict[str, Any] = {
+            "sizes": SIZES,
+            "J": "J2e",
+            "momentum": 0.9,
+            "weight_decay": 0.01,
+            "clip": 0.2,
+        }
+        of_cpu = small_task(objective=objective(), **settings)
+        expected = a_round(of_cpu, SerialTrainer, cohort)
+        for kind in (SerialTrainer, BatchedTrainer):
+            task = on(small_task(objective=objective(), **settings), device)
+            found[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
+    return at_most(EXACT, found)
+
+
+def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
+    """Every augmentation, in float64."""
+    set_up("float64", device)
+    rng, found = np.random.default_rng(8), {}
+    images = torch.from_numpy(rng.random((sum(SIZES), 3, 8, 8)))
+    samples = plain_samples(images, torch.from_numpy(rng.integers(0, 3, sum(SIZES))))
+    for name in AUGMENTATIONS:
+        updates = []
+        for kind in (SerialTrainer, BatchedTrainer):
+            torch.manual_seed(3)
+            model = MODELS["small-cnn"]().build((3, 8, 8), 3).double()
+            settings: dict[str, Any] = {"sizes": SIZES, "J": "J2e", "augmentation": name}
+            task = on(small_task(model=model, train=samples, **settings), device)
+            updates.append(a_round(task, kind, [10, 3, 1, 8]))
+        serial, batched = updates
+        found[name] = difference(batched, serial)
+    return at_most(EXACT, found)
+
+
+def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str:
+    """LeNet-5, AML's LeNet and VGG-11 in float64; on a CPU only the first. A repeated round gives
+    the same bits."""
+    found, rounds = {}, ((1, [0, 1, 2]), (2, [2, 1]), (1, [0, 1, 2]))
+    set_up("float64", device)
+    for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
+        of_kind = []
+        for kind in (SerialTrainer, BatchedTrainer):
+            task = image_task(name, device, "float64")
+            weights, trainer = task.initial_weights(), trainer_of(task, kind)
+            of_kind.append([train(trainer, weights, cohort, round) for round, cohort in rounds])
+            first, _, again = of_kind[-1]
+            assert fingerprint(first.weights) == fingerprint(again.weights), f"{name}, {kind.name}"
+        for round, (serial, batched) in enumerate(zip(*of_kind, strict=True), start=1):
+            found[f"{name}, round {round}"] = difference(batched, serial)
+    return at_most(EXACT, found)
+
+
+def a_step_in_float32(device: torch.device, folder: Path) -> str:
+    """One step of each network in float32, over all weights together. More steps would compare
+    rounding errors that a ReLU or a maximum decides by."""
+    set_up("float32", device)
+    found = {}
+    for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
+        moved = []
+        for kind in (SerialTrainer, BatchedTrainer):
+            task = image_task(name, device, "float32")
+            start = task.initial_weights()
+            updates = train(trainer_of(task, kind), start, [0, 1, 2], 1, end=1)
+            rows = [(updates.weights[key] - start[key]).flatten() for key in start]
+            moved.append(torch.cat(rows))
+        serial, batched = moved
+        found[name] = float((batched - serial).norm() / serial.norm())
+    return at_most(ROUNDED, found)
+
+
+def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
+    """Four rounds with selection, dropout of clients and evaluation, in float64."""
+    set_up("float64", device)
+    found = {}
+    for server in (Average(), Scaffold()):
+        settings: dict[str, Any] = {
+            "cohort": 5,
+            "rounds": 4,
+            "J": "J2e",
+            "participation": "dropout-0.3",
+        }
+        states = []
+        for kind in ("serial", "batched"):
+            task = on(small_task(server=server, sizes=SIZES, momentum=0.5, **settings), device)
+            states.append(run(replace(task, trainer=kind)))
+        serial, batched = states
+        for name, tensor in serial.weights.items():
+            gap = (batched.weights[name] - tensor).norm() / tensor.norm()
+            found[f"{server.name}, {name}"] = float(gap)
+        one, other = (dict(state.history.metrics["test_loss"]) for state in states)
+        assert np.allclose(list(one.values()), list(other.values()), rtol=1e-9, atol=0)
+    return at_most(1e-9, found)
+
+
+def captured_steps_equal_calls(device: torch.device, folder: Path) -> str:
+    """A captured function gives what the function gives, and warming up leaves no trace."""
+    total, expected = torch.zeros(3, device=device), torch.zeros(3)
+
+    def add(values: Tensor) -> Tensor:
+        total.add_(values.sum(dim=0))
+        return total * 2
+
+    captured = CudaGraphed(add, [total])
+    for rows in (2, 5, 2, 5, 1):  # two shapes occur twice
+        values = torch.full((rows, 3), float(rows))
+        expected += values.sum(dim=0)
+        assert torch.equal(captured(values.to(device)).cpu(), 2 * expected)
+        assert torch.equal(total.cpu(), expected)
+    return f"5 calls, {sum(each is not None for each in captured.captures.values())} CUDA graphs"
+
+
+def every_height_is_captured(device: torch.device, folder: Path) -> str:
+    """The batched trainer replays a CUDA graph for each height of its stack, none fell back."""
+    set_up("float32", device)
+    task = image_task("lenet5", device, "float32")
+    trainer = BatchedTrainer(
+        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
+    )
+    train(trainer, task.initial_weights(), [0, 1, 2], 1)
+    captures = trainer.stack.step.captures
+    assert captures and all(each is not None for each in captures.values()), "a capture failed"
+    return f"{len(captures)} CUDA graphs"
+
+
+def memory_does_not_grow(device: torch.device, folder: Path) -> str:
+    """GPU memory after ten more rounds is what it was after three."""
+    set_up("float32", device)
+    task, held = image_task("aml-lenet", device, "float32"), []
+    weights, trainer = task.initial_weights(), trainer_of(task, BatchedTrainer)
+    for round in range(1, 14):
+        train(trainer, weights, [0, 1, 2], round)
+        held.append(torch.cuda.memory_allocated(device))
+    assert max(held[3:]) <= held[2], f"{held[2]} bytes after round 3, {max(held[3:])} later"
+    peak = torch.cuda.max_memory_allocated(device)
+    return f"{held[-1] / 2**20:.0f} MiB held, at most {peak / 2**20:.0f} MiB allocated"
+
+
+def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
+    """Products and convolutions have a mantissa of 23 bits at `float32`, of 10 bits at `tf32`."""
+    found = {}
+    for precision in ("tf32", "float32"):
+        set_up(precision, device)
+        torch.manual_seed(1)
+        one, other = torch.randn(2, 256, 256, device=device)
+        images = torch.randn(8, 16, 16, 16, device=device)
+        kernels = torch.randn(32, 16, 3, 3, device=device)
+        rough = one @ other, torch.nn.functional.conv2d(images, kernels)
+        exact = (
+            one.double() @ other.double(),
+            torch.nn.functional.conv2d(images.double(), kernels.double()),
+        )
+        found[precision] = max(
+            float((a - b).norm() / b.norm()) for a, b in zip(rough, exact, strict=True)
+        )
+    assert found["float32"] < 5e-6, found
+    return f"relative error {found['float32']:.1e} at float32, {found['tf32']:.1e} at tf32"
