@@ -64,9 +64,10 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         *,
         scale: str = "full",
         generated: bool = False,
+        share: float = 1.0,
         **claims: dict[str, Any],
     ) -> dict[str, Any]:
-        frame(cells).assign(generated=generated).to_parquet("main.parquet")
+        frame(cells).assign(generated=generated, share=share).to_parquet("main.parquet")
         entries = {}
         for name, fields in claims.items():
             entry = FRAME | fields
@@ -123,9 +124,8 @@ def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str
 
 def test_the_papers_round_does_not_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
-    row = judged(
-        spec(scale="reduced", one=ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}})
-    ).iloc[0]
+    one = ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}}
+    row = judged(spec(scale="reduced", share=0.1, one=one)).iloc[0]
     assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (
         10,
         "a, b: 50.00 < 60.00",

@@ -18,10 +18,18 @@ import numpy as np
 from tests.data.picture_publishers import PICTURE_SETS, picture_contents, picture_counts
 from tests.data.row_publishers import ROW_SETS, row_contents, row_counts
 
-CLASSES = {"mnist": 10, "fashion-mnist": 10, "cifar10": 10, "cifar100": 100, "cifar100-coarse": 20}
+CLASSES = {
+    "mnist": 10,
+    "fashion-mnist": 10,
+    "cifar10": 10,
+    "cifar10-unit": 10,
+    "cifar100": 100,
+    "cifar100-coarse": 20,
+}
 IDX_FOLDERS = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}
 CIFAR_FOLDERS = {
     "cifar10": "cifar-10-batches-py",
+    "cifar10-unit": "cifar-10-batches-py",
     "cifar100": "cifar-100-python",
     "cifar100-coarse": "cifar-100-python",
 }
@@ -39,7 +47,7 @@ def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
         _idx_files(rng)
         if dataset in IDX_FOLDERS
         else _cifar10_files(rng)
-        if dataset == "cifar10"
+        if CIFAR_FOLDERS[dataset] == CIFAR_FOLDERS["cifar10"]
         else _cifar100_files(rng)
     )
 
@@ -179,7 +187,7 @@ def packed(dataset: str) -> dict[str, bytes]:
     if dataset in IDX_FOLDERS:
         return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]
-    name = "cifar-10-python.tar.gz" if dataset == "cifar10" else "cifar-100-python.tar.gz"
+    name = f"{folder.removesuffix('-batches-py').removesuffix('-python')}-python.tar.gz"
     directory = tarfile.TarInfo(folder)
     directory.type = tarfile.DIRTYPE
     return {

@@ -14,6 +14,7 @@ def readers() -> dict[str, Any]:
         "mnist": datasets.MNIST,
         "fashion-mnist": datasets.FashionMNIST,
         "cifar10": datasets.CIFAR10,
+        "cifar10-unit": datasets.CIFAR10,
         "cifar100": datasets.CIFAR100,
         "cifar100-coarse": datasets.CIFAR100,
     }

@@ -68,7 +68,7 @@ def test_the_scaling_is_that_of_the_training_images(prepared: tuple[str, Path, d
     """Nearly: the deviations that are usual for CIFAR-100 are up to 0.00017 off."""
     dataset, _, splits = prepared
     facts, images = FACTS[dataset], splits["train"].values
-    if facts["mean"] == [0.0]:
+    if not any(facts["mean"]):
         pytest.skip("not standardized")
     for channel, (mean, std) in enumerate(zip(facts["mean"], facts["std"], strict=True)):
         values = images[:, channel].astype(np.float32) / 255

@@ -158,7 +158,7 @@ def test_clients_beside_classes(tmp_path: Path) -> None:
         ),
         (
             {"x": "client", "metric": "class_accuracy"},
-            "bars over x: client cannot show class_accuracy; choose one of size, ",
+            "bars over x: client cannot show class_accuracy; choose one of ",
         ),
         ({"x": "J", "metric": "class_accuracy"}, "bars over x: J cannot show class_accuracy"),
         (

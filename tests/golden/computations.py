@@ -130,12 +130,15 @@ def of_selector(selector: Selector) -> list[Number]:
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, rounds=12, sizes=counts.sum(axis=1), label_counts=shown)
+    if "overlap" in selector.needs:
+        view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(12):
         pool = np.arange(20)
         if isinstance(selector, Screening):
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
-        seen = replace(view, reports=_invented_before(selector, pool, round))
+        before = _invented_before(selector, pool, round)
+        seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
         measured = {need: _invented(need, round) for need in after}
@@ -160,7 +163,13 @@ def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[s
 
 def _invented(need: str, round: int) -> np.ndarray:
     rng = np.random.default_rng([5, round])
-    return rng.dirichlet(np.full(5, 0.3), 4) if need == "soft_labels" else rng.random(4)
+    if need == "soft_labels":
+        return rng.dirichlet(np.full(5, 0.3), 4)
+    if need == "reserved_predictions":
+        return rng.dirichlet(np.full(5, 0.3), (4, 6))
+    if need == "reserved_correct":
+        return rng.integers(0, 2, (4, 6)).astype(float)
+    return rng.random(4)
 
 
 def of_objective(objective: Objective) -> list[Number]:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from cohort.metrics.derived import gini, longest_gap, of_classes, of_clients, of_labels, of_run
+from cohort.metrics.derived import (
+    gini,
+    longest_gap,
+    of_classes,
+    of_clients,
+    of_labels,
+    of_rounds,
+    of_run,
+)
 from cohort.records.history import History
 
 
@@ -93,3 +101,24 @@ def test_metrics_of_classes_and_baselines_without_a_model():
     assert facts["majority_accuracy"] == 0.2
     assert facts["target_entropy"] == pytest.approx(entropy([7, 2, 1]), rel=1e-12)
     assert of_classes({}) == {} and of_labels(np.ones((1, 2)), {}) == {}
+
+
+def test_how_much_the_accuracy_swings():
+    """Changes of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
+    the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
+    history = History(cohorts=[np.array([0])])
+    for round, accuracy in {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.4, 6: 0.9}.items():
+        history.add(round, test_accuracy=accuracy)
+    assert of_run(history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
+    few = History()
+    few.add(1, test_accuracy=0.1)
+    few.add(2, test_accuracy=0.2)
+    assert "test_accuracy_swing" not in of_run(few, 1)
+
+
+def test_the_share_of_time_for_selecting():
+    history = History()
+    history.add_cost(1, seconds=4.0, seconds_selecting=1.0)
+    history.add_cost(2, seconds=2.0, seconds_selecting=1.5)
+    assert of_rounds(history) == {"selecting_share": [(1, 0.25), (2, 0.75)]}
+    assert of_rounds(History()) == {}

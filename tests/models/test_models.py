@@ -27,6 +27,8 @@ PARAMETERS = [
     ("vgg11", RGB, 20, 9_230_740),
     ("vgg11-bn", RGB, 10, 9_231_114),
     ("vgg11-bn", RGB, 20, 9_236_244),
+    ("resnet18", RGB, 10, 11_173_962),
+    ("resnet18", MNIST, 10, 11_172_810),
     ("efficientnet-b0", RGB, 9, 4_019_077),
     ("efficientnet-b0", RGB, 8, 4_007_548 + 1281 * 8),
     ("efficientnet-b3", RGB, 9, 10_710_065),
@@ -42,6 +44,7 @@ MULTIPLY_ADDS = [
     ("lenet5", MNIST, 10, 0.28e6),
     ("vgg11", RGB, 10, 152.8e6),
     ("vgg11-bn", RGB, 10, 152.8e6),
+    ("resnet18", RGB, 10, 0.56e9),
     ("efficientnet-b0", (3, 224, 224), 1000, 0.39e9),
     ("char-lstm-central", TEXT, 79, 63.6e6),
     ("char-lstm", TEXT, 80, 6.6e6),
@@ -83,7 +86,9 @@ def test_valid_shapes_pass_the_check(name: str, shape: Shape):
     MODELS[name]().check(shape)
 
 
-@pytest.mark.parametrize(("name", "least"), [("lenet5", 16), ("aml-lenet", 4), ("small-cnn", 4)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("lenet5", 16), ("aml-lenet", 4), ("small-cnn", 4), ("resnet18", 8)]
+)
 def test_images_too_small_are_refused(name: str, least: int):
     model = MODELS[name]()
     model.check((1, least, least))

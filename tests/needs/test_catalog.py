@@ -47,15 +47,19 @@ class PowerOfChoice(Selector, Screening, Measuring):
 
 
 def test_every_need_is_in_the_catalog():
-    assert list(NEEDS) == ["candidate_loss", "label_counts", "reserved_loss", "soft_labels"]
     when = {name: need.gathered for name, need in NEEDS.items()}
     assert when == {
         "candidate_loss": "before",
         "label_counts": "once",
+        "local_accuracy": "after",
+        "overlap": "once",
+        "reserved_correct": "after",
         "reserved_loss": "after",
+        "reserved_predictions": "after",
         "soft_labels": "after",
     }
-    assert [name for name, need in NEEDS.items() if need.reserved] == ["reserved_loss"]
+    reserved = [name for name, need in NEEDS.items() if need.reserved]
+    assert reserved == ["reserved_correct", "reserved_loss", "reserved_predictions"]
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -68,9 +72,12 @@ def test_what_selectors_need():
     assert needs == {
         "diversity": ["label_counts"],
         "entropy": ["label_counts"],
+        "fixed-probability": ["overlap"],
         "kl": ["label_counts"],
         "loss": ["reserved_loss"],
+        "peco": ["reserved_correct", "reserved_predictions"],
         "reselect": ["soft_labels"],
+        "ucb": ["local_accuracy"],
     }
 
 

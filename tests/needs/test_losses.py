@@ -120,7 +120,7 @@ def test_needs_are_gathered_when_they_say_and_nothing_else_is():
 
 def test_a_selector_may_need_everything():
     state = played(task_by_hand(selector := EverythingSpy(), cohort=1))
-    assert set(selector.views[1].reports) == {"candidate_loss"}
+    assert set(selector.views[1].reports) == {"candidate_loss", "overlap"}
     assert selector.views[0].label_counts is not None
     assert set(selector.reports[0]) == {
         name for name, need in NEEDS.items() if need.gathered == "after"

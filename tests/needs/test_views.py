@@ -56,10 +56,13 @@ def test_every_selector_is_found():
     assert list(SELECTORS) == [
         "diversity",
         "entropy",
+        "fixed-probability",
         "kl",
         "loss",
+        "peco",
         "probe",
         "random",
         "reselect",
         "skewed",
+        "ucb",
     ]

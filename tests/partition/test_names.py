@@ -43,6 +43,7 @@ MEANINGS = {
     ),
     "dir-0.1-overlap0.2x2": Overlap(base=Dirichlet(alpha=0.1), ratios=(0.2, 0.2)),
     "dir-0.1-minimum1-overlap0.2x1": Overlap(base=Dirichlet(alpha=0.1, minimum=1), ratios=(0.2,)),
+    "iid-overlap0x2": Overlap(base=Iid(), ratios=(0.0, 0.0)),
     "iid-overlap0.1+0.3": Overlap(base=Iid(), ratios=(0.1, 0.3)),
     "sampled-1-5-overlap0.1+0.2+0.2": Overlap(base=Sampled(low=1, high=5), ratios=(0.1, 0.2, 0.2)),
 }
@@ -137,7 +138,7 @@ WRONG = {
     "iid-overlap": OVERLAP,
     "iid-overlap-0.2x2": OVERLAP,
     "iid-overlapping": OVERLAP,
-    "iid-overlap0x2": OVERLAP,
+    "iid-overlap0.0x2": "is written 'iid-overlap0x2'",
     "iid-overlap1x2": OVERLAP,
     "iid-overlap20x2": OVERLAP,
     "iid-overlapnan+0.2": OVERLAP,

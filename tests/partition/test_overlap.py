@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -226,3 +227,20 @@ def test_which_samples_are_given_up_is_chance():
             times += 1
     assert kept_by_first[6:].sum() == 0 and kept_by_first.sum() == 3 * times
     assert np.abs(kept_by_first[:6] - times / 2).max() < 4 * np.sqrt(times / 4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_overlaps_is_who_borrows(name: str):
+    scheme, rng = parse_name(name), np.random.default_rng(1)
+    parts = scheme.deal(Pool(LABELS), 12, rng)
+    chosen = scheme.overlapping(12, copy.deepcopy(rng))
+    borrowed = scheme.borrow(parts, rng)[1]
+    assert sorted(chosen) == [place for place, extra in enumerate(borrowed) if len(extra)]
+
+
+def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():
+    scheme, own, borrowed = dealt("iid-overlap0x3", 2)
+    assert sum(map(len, borrowed)) == 0
+    for part, without in zip(own, dealt("iid", 2)[1], strict=True):
+        np.testing.assert_array_equal(part, without)
+    assert len(set(scheme.overlapping(12, np.random.default_rng(0)))) == 3

@@ -278,3 +278,11 @@ def test_what_the_command_prints_of_roles_that_are_left_out(capsys: pytest.Captu
     print_grouped(partition="roles-1", clients=2)
     out = capsys.readouterr().out
     assert "\noverlapping clients: 0\nsamples that nobody holds: 120\n\n" in out
+
+
+def test_who_overlaps_is_kept_even_at_a_ratio_of_zero():
+    borrowing, without = dealt(partition="iid-overlap0.2x2"), dealt(partition="iid-overlap0x2")
+    assert without.overlap is None and without.overlapping().sum() == 2
+    np.testing.assert_array_equal(borrowing.overlapping(), without.overlapping())
+    np.testing.assert_array_equal(borrowing.overlap > 0, borrowing.overlapping())
+    assert not dealt(partition="iid").overlapping().any()

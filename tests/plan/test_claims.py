@@ -139,7 +139,7 @@ MISTAKES = {
     ),
     "unknown at": (
         ORDER | {"at": "end"},
-        "claims.one.at is 'end', which does not look like last, max, min, mean, last-10, a round, or 'first 0.2'",
+        "claims.one.at is 'end', which does not look like last, max, min, mean, last-10, a round, a range such as 21-30, or 'first 0.2'",
     ),
     "round zero": (ORDER | {"at": 0}, "claims.one.at is 0, but must be at least 1"),
     "round that no run reaches": (

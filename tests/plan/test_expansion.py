@@ -181,6 +181,7 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         "evaluate_every": "1 until 10, 10 until 400, 50",
         "evaluate_holdout": 10,
         "evaluate_local": 0,
+        "evaluate_own": 0,
     }
     assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
     assert scaled(values, {"rounds": 0.2})["evaluate_holdout"] == 2

@@ -49,3 +49,16 @@ def test_an_augmentation_is_an_axis_like_any_other_and_its_science_counts(
     assert len(plan.cells) == 4 and len(plan.shards) == 1
     for cell in plan.cells.values():
         assert cell.science[f"augmentation:{cell.settings['augmentation']}"] == 1
+
+
+def test_a_selector_whose_memory_fits_nowhere_is_refused(plan_of: Callable[..., Plan]):
+    """PECO keeps predictions of every client: 40 bytes for each of 40,000 x 5,000 x 10 at work."""
+    large = {"clients": 40_000, "reserve": 5000, "dataset": "mnist", "model": "lenet5"}
+    assert plan_of({"axes": {"strategy": ["peco"]}}).cells
+    assert plan_of({"axes": {"strategy": ["fedavg"]}, "settings": large}).cells
+    with pytest.raises(UserError) as refusal:
+        plan_of({"axes": {"strategy": ["peco"]}, "settings": large})
+    assert str(refusal.value) == (
+        f"{WHERE}strategy 'peco' would need 80 GB of memory for 40000 clients, 5000 reserved "
+        "samples and 10 classes, more than the 16 GB that a selector may take; reduce reserve"
+    )

@@ -130,7 +130,7 @@ def test_the_schema() -> None:
     jsonschema.validate({"metric": "test_accuracy", "rows": ["partition", "J"]}, schema)
     for wrong in (
         {"rows": []},
-        {"rows": ["J"], "metric": "selected"},
+        {"rows": ["J"], "metric": "class_accuracy"},
         {"rows": ["J"], "colums": "strategy"},
     ):
         with pytest.raises(jsonschema.ValidationError):

@@ -139,6 +139,8 @@ TASKS: dict[str, Callable[[], Task]] = {
     "native with reserved losses": lambda: federated("native", selector=HighestLoss()),
     "serial with probes": lambda: probed("serial"),
     "serial with probes and dropout": lambda: probed("serial", model=random_network()),
+    "profiled": lambda: federated("serial", procedure="federated-profiled1"),
+    "profiled with probes": lambda: probed("serial", procedure="federated-profiled1"),
     "native with probes": lambda: probed("native"),
     "batched with probes": lambda: probed("batched"),
     "an empty client": lambda: small_task(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,12 +90,14 @@ PLANS = {
     "validation_loss": {"evaluate_every": 2},
     "holdout_loss": {"evaluate_holdout": 3},
     "local_loss": {"evaluate_local": "1 until 2, 2"},
+    "own_samples_loss": {"evaluate_own": 4},
 }
 EXPECTED = {
     "test_loss": [2, 4, 5],
     "validation_loss": [2, 4, 5],
     "holdout_loss": [3, 5],
     "local_loss": [1, 2, 4, 5],
+    "own_samples_loss": [4, 5],
 }
 
 
@@ -106,7 +109,7 @@ def evaluated_task(holdouts: tuple[tuple[int, ...], ...] = ((0, 1), (2,)), **set
 
 
 def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
-    plans = PLANS["test_loss"] | PLANS["holdout_loss"] | PLANS["local_loss"]
+    plans = ChainMap(*PLANS.values())
     state = run(evaluated_task(**plans))
     assert {metric: rounds_of(state, metric) for metric in EXPECTED} == EXPECTED
 
@@ -126,7 +129,9 @@ def test_every_evaluator_is_tested():
 def test_evaluators_without_a_plan_never_evaluate():
     """Not even in the last round."""
     state = run(evaluated_task())
-    assert not [name for name in state.history.metrics if name.startswith(("local", "holdout"))]
+    assert not [
+        name for name in state.history.metrics if name.startswith(("local", "holdout", "own"))
+    ]
     assert state.history.metrics["test_loss"]
 
 

@@ -328,7 +328,9 @@ def test_not_every_procedure_allows_every_trainer(wish: str):
         assert choose_trainer(wish, device, central)[0] == "serial"
         is_native = wish == "native" or (wish == "auto" and device == CPU)
         assert choose_trainer(wish, device, concat)[0] == ("native" if is_native else "serial")
-    assert parse_procedure("federated").trainers == tuple(TRAINERS)
+        profiled = color_task("lenet5", procedure="federated-profiled1")
+        assert choose_trainer(wish, device, profiled)[0] == "serial"
+    assert parse_procedure("federated").takes() == tuple(TRAINERS)
 
 
 @pytest.mark.parametrize(

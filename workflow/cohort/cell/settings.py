@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
 ROUNDS_PATTERN = rf"^(({UNTIL}, )+{COUNT}|({UNTIL}, )*{COUNT}, last {COUNT})$"
-EVALUATION_PLANS = ("evaluate_every", "evaluate_holdout", "evaluate_local")
+EVALUATION_PLANS = ("evaluate_every", "evaluate_holdout", "evaluate_local", "evaluate_own")
 """The settings that say in which rounds something is evaluated."""
 
 
@@ -98,6 +98,13 @@ class Settings:
         minimum=0,
         pattern=ROUNDS_PATTERN,
         help="rounds in which the cohort's local models are evaluated on the test set; 0: never",
+    )
+    evaluate_own: int | str = parameter(
+        0,
+        minimum=0,
+        pattern=ROUNDS_PATTERN,
+        help="rounds in which the cohort's local models are evaluated on their own clients' "
+        "training samples; 0: never",
     )
     samples: float = parameter(
         1.0,

@@ -9,6 +9,7 @@ from typing import Any
 
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import Component, parameter
+from cohort.metrics.at import RANGE, SIMPLE, WORDS
 from cohort.metrics.names import BY_ROUND, METRICS, Names, word
 from cohort.metrics.summary import NO_VALUE
 
@@ -17,8 +18,8 @@ NUMBER = re.compile(r"[-+.e0-9]+")
 AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
     "minimum": 1,
-    "pattern": rf"^(last|max|min|mean|last-10|{FIRST}[0-9]*\.?[0-9]+)$",
-    "description": "last, max, min, mean, last-10, a round, or 'first 0.2' (the round that first "
+    "pattern": rf"^({'|'.join(WORDS)}|{RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
+    "description": f"{SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first "
     "reaches it)",
 }
 

@@ -17,6 +17,7 @@ from cohort.claims.paper import Paper
 from cohort.claims.values import from_paper, measured
 from cohort.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.core.files import write_text
+from cohort.metrics.at import scaled
 from cohort.metrics.names import Names
 from cohort.metrics.summary import read_metric, reads_generated
 from cohort.tables.forms import latex, markdown
@@ -52,15 +53,14 @@ def _row(
     name: str, entry: Mapping[str, Any], files: Mapping[str, str], paper: Paper, names: Names
 ) -> dict[str, Any]:
     claim, comparisons = claim_of(entry), [_comparison(one) for one in entry["comparisons"]]
-    ours = dataclasses.replace(claim, at=_scaled(claim.at, entry["rounds"][claim.experiment]))
+    ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
     our_comparisons = [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons]
     points = [point for one in comparisons for point in one.points]
-    our_points = [point for one in our_comparisons for point in one.points]
 
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
         return read_metric(files[experiment], metric) if experiment in files else None
 
-    runs = judge_runs(ours, our_comparisons, measured(our_points, read), names)
+    runs = judge_runs(ours, our_comparisons, measured(points, read), names)
     papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
     experiments = dict.fromkeys(point.experiment for point in points)
     if any(reads_generated(files[one]) for one in experiments if one in files):
@@ -95,14 +95,10 @@ def claim_of(entry: Mapping[str, Any]) -> Claim:
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
     """The comparison for runs that train these shares of their rounds, by experiment."""
     points = [
-        dataclasses.replace(point, at=_scaled(point.at, shares[point.experiment]))
+        dataclasses.replace(point, at=scaled(point.at, shares[point.experiment]))
         for point in comparison.points
     ]
     return dataclasses.replace(comparison, points=points)
-
-
-def _scaled(at: int | str, share: float) -> int | str:
-    return max(1, round(at * share)) if isinstance(at, int) else at
 
 
 def _comparison(entry: Mapping[str, Any]) -> Comparison:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from cohort.claims.claim import FIRST, counts_rounds
 from cohort.claims.matrix import Point
 from cohort.claims.paper import Paper, PaperResult
 from cohort.core.lazy import lazy
 from cohort.metrics.names import METRICS
-from cohort.metrics.summary import At, cells_of, finite_rows, label_columns, value_per_cell
+from cohort.metrics.summary import cells_of, finite_rows, label_columns, value_per_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,6 @@ else:
     pd = lazy("pandas")
 
 NOTHING = float("nan")
-# A run whose last evaluation is before this share of a round has no value at that round.
-ENDED_EARLY = 0.9
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
 def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
     if metrics is None:
         return {}
-    cells = value_at(metrics, metric, str(at))
+    cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
     finished = cells["status"].isin(["done", "diverged"])
     counted = cells.assign(
@@ -116,32 +114,24 @@ def _of_curve(point: Point, curve: list[PaperValue]) -> float:
             "value": [value.value for value in curve],
         }
     )
-    return float(value_at(frame, point.metric, str(point.at))["value"].iloc[0])
+    return float(value_at(frame, point.metric, point.at)["value"].iloc[0])
 
 
-def value_at(metrics: DataFrame, metric: str, at: str) -> DataFrame:
-    """One row per planned cell with its `value` at a round, a threshold, or as `value_per_cell`.
+def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
+    """One row per planned cell with its `value` at a threshold, or as `value_per_cell`.
 
-    At a round it is the last evaluation up to that round. At a threshold it is the first round
-    that reaches it, and infinity for a run that ended or diverged without reaching it.
+    At a threshold it is the first round that reaches it, and infinity for a run that ended or
+    diverged without reaching it.
     """
-    if at in get_args(At):
-        return value_per_cell(metrics, metric, at)  # type: ignore[arg-type]
-    rows = finite_rows(metrics, metric)
-    cells = cells_of(metrics)
-    if not at.startswith(FIRST):
-        return cells.assign(value=cells["digest"].map(_at_round(rows, int(at))).astype(float))
-    rounds = _first_round(rows, float(at.removeprefix(FIRST)), METRICS[metric].better == "low")
+    if not counts_rounds(at):
+        return value_per_cell(metrics, metric, at)
+    rows, cells = finite_rows(metrics, metric), cells_of(metrics)
+    threshold = float(str(at).removeprefix(FIRST))
+    rounds = _first_round(rows, threshold, METRICS[metric].better == "low")
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
     ended = (cells["status"] == "done") & has_metric | (cells["status"] == "diverged")
     values = cells["digest"].map(rounds).astype(float)
     return cells.assign(value=values.where(values.notna() | ~ended, float("inf")))
-
-
-def _at_round(rows: DataFrame, round: int) -> Series:
-    ends = rows.groupby("digest")["round"].max()
-    before = rows[rows["round"] <= round].sort_values("round").groupby("digest")["value"].last()
-    return before[ends.reindex(before.index) >= ENDED_EARLY * round]
 
 
 def _first_round(rows: DataFrame, threshold: float, falls: bool) -> Series:

@@ -19,7 +19,7 @@ class Metric:
     scale: float = 1.0
     digits: int = 3
     better: Literal["high", "low", ""] = ""
-    by: Literal["round", "client", "class", "label", "pair"] = "round"
+    by: Literal["round", "step", "client", "class", "label", "pair"] = "round"
     signed: bool = False
 
     @property

@@ -32,6 +32,18 @@ class Shards:
     """For each client, the samples it holds out of its own, with which `validation` ends; empty if
     none does, or if the shards are of a version that did not say."""
 
+    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """The clients that an overlap chose to borrow samples, even if its ratio is 0; empty without
+    one, or if the shards are of a version that did not say."""
+
+    def overlapping(self) -> np.ndarray:
+        """Whether each client overlaps with others."""
+        found = (
+            np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
+        )
+        found[self.chosen] = True
+        return found
+
 
 def write(path: str | Path, shards: Shards) -> None:
     """Write shards to a file, which takes its name only if all of it was written."""
@@ -43,6 +55,8 @@ def write(path: str | Path, shards: Shards) -> None:
             file["overlap"] = shards.overlap
         if len(shards.validation):
             file["validation"] = shards.validation
+        if len(shards.chosen):
+            file["chosen"] = shards.chosen
         if shards.holdouts:
             file["holdout_sizes"] = np.array([len(part) for part in shards.holdouts])
 
@@ -59,7 +73,8 @@ def read(path: str | Path) -> Shards:
             sizes = file["holdout_sizes"][:] if "holdout_sizes" in file else nothing
             held_out = validation[len(validation) - sizes.sum() :]
             holdouts = np.split(held_out, np.cumsum(sizes)[:-1]) if len(sizes) else []
-            return Shards(indices, counts, overlap, validation, holdouts)
+            chosen = file["chosen"][:] if "chosen" in file else nothing
+            return Shards(indices, counts, overlap, validation, holdouts, chosen)
     except FileNotFoundError:
         raise UserError(f"{path} is missing; start again to deal it anew") from None
     except Exception as error:  # a file from elsewhere may raise anything

@@ -66,7 +66,7 @@ def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Pa
     if not spec.get("paper"):
         return []
     cells = cells_of(metrics)
-    at = getattr(kind, "at", "")
+    at = str(getattr(kind, "at", ""))
     matches = match_paper(
         spec["paper_values"],
         spec["paper"],

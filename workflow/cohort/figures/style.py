@@ -64,9 +64,9 @@ PALE = 0.5  # the share of white in the color of unfinished runs
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
 # line on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
-HATCHES = ("", "////", "....", "xxxx")
-MARKERS = ("o", "s", "^", "v")
+DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
+MARKERS = ("o", "s", "^", "v", "P")
 STOPPED = (0, (1, 1.2))
 # Labels whose values are names: they get distinct colors, all other labels shades in order.
 NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import replacing
-from cohort.metrics.derived import of_classes, of_clients, of_labels, of_run
+from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, read
 from cohort.training.evaluators import EVALUATORS
@@ -42,9 +42,9 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file.
 
     It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. A cell that is shown in several panels is there once for each, under its digest with
-    a number: the digest is what tells runs apart. `plan` is the experiment's JSON file; `result_of`
-    reads a cell (default: its record).
+    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
+    several panels is there once for each, under its digest with a number: the digest tells runs
+    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
     parts, seen = [], Counter[str]()
@@ -59,7 +59,11 @@ def collect(
             **cell["labels"],
         }
         rows = result.values if len(result.values) else EMPTY
-        known = {"status": result.status, "generated": cell.get("generated", False)}
+        known = {
+            "status": result.status,
+            "generated": cell.get("generated", False),
+            "share": cell.get("share", 1.0),
+        }
         parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
     table = pd.concat(parts, ignore_index=True).astype(
         {
@@ -82,11 +86,14 @@ def from_record(path: str | Path) -> Result:
     """
     record = read(path)
     counts = record.clients["label_counts"]
-    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | of_clients(
-        record.history, counts
-    )
+    steps, profiled = of_profile(record.history, len(counts))
+    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
+    arrays |= of_clients(record.history, counts)
     by_client = [
         _rows(name, "client", range(len(counts)), values) for name, values in arrays.items()
+    ]
+    by_step = [
+        _rows(name, "round", range(1, len(values) + 1), values) for name, values in steps.items()
     ]
     by_class = [
         _rows(name, "label", range(counts.shape[1]), values)
@@ -97,7 +104,14 @@ def from_record(path: str | Path) -> Result:
         _rows(name, "round", [len(record.history.cohorts)], [value])
         for name, value in facts.items()
     ]
-    parts = [by_round(record.history), *by_run, *by_client, *by_class, _label_counts(counts)]
+    parts = [
+        by_round(record.history),
+        *by_run,
+        *by_step,
+        *by_client,
+        *by_class,
+        _label_counts(counts),
+    ]
     rows, status = pd.concat(parts, ignore_index=True), record.header["status"]
     if status == "diverged":
         rows = _without_last_model(rows, len(record.history.cohorts))
@@ -106,7 +120,7 @@ def from_record(path: str | Path) -> Result:
 
 def by_round(history: History) -> pd.DataFrame:
     """The rows of all metrics and costs that are recorded by round."""
-    series = history.metrics | history.cost
+    series = history.metrics | history.cost | of_rounds(history)
     parts = [
         _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
     ]

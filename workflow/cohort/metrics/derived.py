@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
 
-from cohort.records.history import History
+from cohort.records.history import PROFILE, History
 from cohort.selection.entropy import entropy_bits
+
+Facts = dict[str, np.ndarray]
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
-    """The round of the lowest test loss and, with several clients, how evenly they are selected."""
+    """The round of the lowest test loss, how much the accuracy changes from round to round and,
+    with several clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
         if np.isfinite(value)
     ]
     facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
+    facts |= swing(history)
     if clients == 1 or not history.cohorts:
         return facts
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
@@ -30,6 +35,25 @@ def of_run(history: History, clients: int) -> dict[str, float]:
         "most_selected": int(counts.max()),
         "selected_sd": float(counts.std()),
     }
+
+
+def swing(history: History) -> dict[str, float]:
+    """The standard deviation of the changes of the test accuracy from one round to the next;
+    nothing without three rounds in a row."""
+    found = history.metrics.get("test_accuracy", [])
+    pairs = itertools.pairwise(found)
+    changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
+    changes = [change for change in changes if np.isfinite(change)]
+    return {"test_accuracy_swing": float(np.std(changes, ddof=1))} if len(changes) > 1 else {}
+
+
+def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
+    """By round: the share of its time that was spent on selecting, evaluations for it included."""
+    costs = history.cost
+    whole = dict(costs.get("seconds", []))
+    selecting = costs.get("seconds_selecting", [])
+    shares = [(round, value / whole[round]) for round, value in selecting if whole.get(round)]
+    return {"selecting_share": shares} if shares else {}
 
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -49,6 +73,27 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
             total, probes, out=np.full(len(probes), np.nan), where=probes > 0
         )
     return facts
+
+
+def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
+    """What the notes of a profiled run say: means by step within a client's work, over all clients
+    and rounds that took it, and means by client, NaN for one that took no step."""
+    if not history.profile:
+        return {}, {}
+    notes = np.concatenate(history.profile)
+    client, step = (notes[:, PROFILE.index(name)].astype(int) for name in ("client", "step"))
+    by_step, by_client = {}, {}
+    for name in PROFILE[-3:]:
+        values = notes[:, PROFILE.index(name)]
+        by_step[f"step_{name}"] = _means(values, step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _means(values, client, clients)
+    return by_step, by_client
+
+
+def _means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+    """The mean of the values of each group, NaN for a group without any."""
+    sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
+    return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
 def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

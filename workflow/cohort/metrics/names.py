@@ -24,12 +24,20 @@ RECORDED = {
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
     "client_steps": Metric("Local steps per round", digits=1, better="low"),
-    "selection_samples": Metric("Samples evaluated for selection", digits=1, better="low"),
+    "selection_samples": Metric("Samples evaluated to select", digits=1, better="low"),
     "bytes_between": Metric("Sent between clients per round", "MB", 1e-6, better="low"),
     "seconds": Metric("Time per round", "s", better="low"),
     "seconds_training": Metric("Training time per round", "s", better="low"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
+    "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
+    "test_accuracy_swing": Metric(
+        "Change between rounds, SD",
+        "points",
+        100,
+        digits=2,
+        better="low",
+    ),
     "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
     "selection_gini": Metric("Gini coefficient of selections", better="low"),
     "selection_entropy": Metric("Normalized entropy of selections", better="high"),
@@ -41,7 +49,7 @@ RECORDED = {
     "target_entropy": Metric("Entropy of the test labels", "nats"),
     "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
     "size": Metric("Samples held", by="client"),
-    "selected": Metric("Rounds in the cohort", by="client"),
+    "selected": Metric("Rounds in the cohort", digits=0, by="client"),
     "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
     "loss": Metric("Client loss", by="client"),
     "classes_held": Metric("Classes held", digits=0, by="client"),
@@ -76,6 +84,7 @@ def _declared() -> dict[str, Metric]:
 METRICS = _declared() | RECORDED
 GAIN = "_gain"  # ends the name of a difference of two results
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
+BY_STEP = [name for name, metric in METRICS.items() if metric.by == "step"]
 BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 

@@ -7,9 +7,10 @@ metric for each planned cell that has no result. Planning imports this module, s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
+from cohort.metrics.at import ENDED_EARLY, rounds_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
 else:
     pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
 
-At = Literal["last", "max", "min", "mean", "last-10"]
-AT_HELP = (
-    "the last evaluation, the highest, the lowest, the mean, or the mean of the last ten rounds"
-)
 FIXED = (
     "digest",
     "study",
     "experiment",
     "status",
     "generated",
+    "share",
     "metric",
     "round",
     "client",
@@ -122,22 +120,57 @@ def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
     return metrics[(metrics["metric"] == metric) & (value.abs() < float("inf"))]
 
 
-def value_per_cell(metrics: DataFrame, metric: str, at: At) -> DataFrame:
+def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell with its `value`, NaN if the cell has none.
 
     `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
-    `max`, `min` and `mean` are over all evaluations. Only finite values count. A diverged run thus
-    has the value from before it diverged, and an unfinished run its value so far: check `status`.
+    `max`, `min` and `mean` are over all evaluations. A round is the last evaluation up to it, a
+    range of rounds their mean; both scale with the run, and a run that ended early has no value.
+    Only finite values count. A diverged run thus has the value from before it diverged, and an
+    unfinished run its value so far: check `status`.
     """
     rows = finite_rows(metrics, metric)
-    if at in ("max", "min", "mean"):
-        values = rows.groupby("digest")["value"].agg(at)
+    if rounds_of(at):
+        values = _in_rounds(rows, at)
+    elif at in ("max", "min", "mean"):
+        values = rows.groupby("digest")["value"].agg(str(at))
     else:
         end = rows.groupby("digest")["round"].transform("max")
         recent = rows[rows["round"] > end - (1 if at == "last" else 10)]
         values = recent.groupby("digest")["value"].mean()
     cells = cells_of(metrics)
     return cells.assign(value=cells["digest"].map(values).astype(float))
+
+
+def _in_rounds(rows: DataFrame, at: int | str) -> Series:
+    """The value of each run at a round, or its mean over a range of rounds."""
+    shares = shares_of(rows)
+    limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
+    first = shares.map({share: both[0] for share, both in limits.items()})
+    last = shares.map({share: both[1] for share, both in limits.items()})
+    reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
+    inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
+    if isinstance(at, int) or at.isdigit():
+        return inside.sort_values("round").groupby("digest")["value"].last()
+    return inside.groupby("digest")["value"].mean()
+
+
+def shares_of(metrics: DataFrame) -> Series:
+    """For each row, the share of its run's full rounds that the scale trains; 1 if not said."""
+    if "share" not in metrics:
+        return pd.Series(1.0, index=metrics.index)
+    return metrics["share"].fillna(1.0)
+
+
+def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
+    """One row per client with its `value`, and its number as the label `client`: those of the runs
+    with the lowest seed, because the clients of other seeds are others."""
+    rows = finite_rows(metrics, metric)
+    rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
+    labels = label_columns(metrics)
+    return rows[["digest", *labels, "status", "value"]].assign(
+        client=rows["client"].astype(int).astype(str)
+    )
 
 
 def label_text(value: Any) -> str:

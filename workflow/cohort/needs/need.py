@@ -21,6 +21,9 @@ class EvaluationContext(Protocol):
     def label_counts(self) -> np.ndarray:
         """How many samples of each class each client reports: the truth, or with noise or lies."""
 
+    def overlapping(self) -> np.ndarray:
+        """Whether each client holds samples that others hold too, as 1 or 0."""
+
     def global_losses(self) -> np.ndarray:
         """The mean loss of the global model on each client's own training samples."""
 
@@ -30,6 +33,13 @@ class EvaluationContext(Protocol):
     def reserved_predictions(self) -> np.ndarray:
         """Each local model's softmax outputs on the reserved test samples: (client, sample,
         class)."""
+
+    def reserved_correct(self) -> np.ndarray:
+        """Whether each local model classifies each reserved test sample correctly, as 1 or 0:
+        (client, sample)."""
+
+    def local_accuracies(self) -> np.ndarray:
+        """The accuracy of each client's local model on its own training samples."""
 
     def mean_soft_labels(self) -> np.ndarray:
         """Each local model's softmax outputs, averaged over its own client's samples."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
     try:
-        kept, borrowed = scheme.borrow(scheme.deal(pool, settings["clients"], rng), rng)
+        parts = scheme.deal(pool, settings["clients"], rng)
+        chosen = scheme.overlapping(len(parts), copy.deepcopy(rng))
+        kept, borrowed = scheme.borrow(parts, rng)
     except ValueError as error:
         raise UserError(
             f"partition {settings['partition']} of {settings['dataset']}: {error}"
@@ -54,7 +57,7 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
         holdouts.append(aside)
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
-    return Shards(held, counts, overlap, set_aside, holdouts)
+    return Shards(held, counts, overlap, set_aside, holdouts, chosen)
 
 
 def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:

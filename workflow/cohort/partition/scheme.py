@@ -59,6 +59,11 @@ class Scheme(Named):
         Only an overlap makes a difference: other schemes keep everything and borrow nothing."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
+    def overlapping(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """The clients that `borrow` chooses with the same generator, even if they borrow nothing.
+        Only an overlap chooses any."""
+        return np.empty(0, dtype=np.int64)
+
 
 def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
     """Group samples by their owner, keeping their order."""

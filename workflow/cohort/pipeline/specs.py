@@ -24,9 +24,10 @@ def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
     cells = []
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
-        cell = {"digest": row.digest, "path": planned.path, "labels": row.labels}
+        cell: Spec = {"digest": row.digest, "path": planned.path, "labels": row.labels}
         generated = planned.settings.get("generated")
-        cells.append(cell | ({"generated": True} if generated else {}))
+        cell |= {"generated": True} if generated else {}
+        cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
     return {"study": study, "experiment": experiment, "cells": cells}
 
 

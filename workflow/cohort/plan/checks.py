@@ -22,6 +22,8 @@ from cohort.selection import SELECTORS
 from cohort.training.participation import parse_participation
 from cohort.training.procedures import parse_procedure
 
+MOST_MEMORY = 16e9  # bytes that a selector may take beside training
+
 Settings = Mapping[str, Any]
 Facts = Mapping[str, Any]
 
@@ -74,6 +76,13 @@ def check_cohort(settings: Settings, facts: Facts) -> None:
         )
     with refused(f"strategy '{strategy}' is impossible: "):
         selector.check(clients, cohort)
+    reserved, classes = scaled_count(reserve, samples), facts["classes"]
+    if (needed := selector.memory(reserved, classes, clients)) > MOST_MEMORY:
+        raise UserError(
+            f"strategy '{strategy}' would need {needed / 1e9:.0f} GB of memory for {clients} "
+            f"clients, {reserved} reserved samples and {classes} classes, more than the "
+            f"{MOST_MEMORY / 1e9:.0f} GB that a selector may take; reduce reserve"
+        )
 
 
 def check_procedure(settings: Settings, facts: Facts) -> None:

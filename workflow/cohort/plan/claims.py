@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.paper import Paper, paper_files
-from cohort.claims.values import ENDED_EARLY
 from cohort.core.errors import UserError
+from cohort.metrics.at import check_at
 from cohort.plan.axes import Values
 from cohort.plan.errors import located
 
@@ -48,11 +48,8 @@ def _resolved(
 def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
     """Reject a claim about a round that the compared runs do not reach."""
     for point in (point for one in comparisons for point in one.points):
-        if isinstance(point.at, int) and (rounds := matrix.rounds(point)) < ENDED_EARLY * point.at:
-            raise UserError(
-                f"at is {point.at}, but runs of {point.experiment} that it compares end after "
-                f"{rounds} rounds"
-            )
+        owner = f"runs of {point.experiment} that it compares"
+        check_at(point.at, matrix.rounds(point), owner)
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.figures import KINDS, Kind
+from cohort.metrics.at import check_at
 from cohort.metrics.paper import paper_file
 from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_text
@@ -47,6 +49,7 @@ def facets(
         if not (isinstance(item, Kind) and item.ignores(axis))
     }
     _check_averages(item.shown(), averaged, cells)
+    _check_rounds(item, cells)
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
         return [tuple(item.minus or ())]
@@ -113,6 +116,15 @@ def _check_averages(
                 )
 
 
+def _check_rounds(item: Kind | Table, cells: Iterable[Values]) -> None:
+    """Reject a round or a range of rounds that the runs do not reach."""
+    ends = [cell["rounds"] for cell in cells if "rounds" in cell]
+    for part in item.measures() if isinstance(item, Table) else [item]:
+        check_at(
+            getattr(part, "at", "last"), min(ends, default=0) or sys.maxsize, "runs shown here"
+        )
+
+
 def _check_paper(
     item: Kind | Table,
     spec: Mapping[str, Any],
@@ -128,7 +140,7 @@ def _check_paper(
     metrics = [part.measured() if isinstance(part, Table) else part.metric for part in parts]
     matches, *_ = [
         match_paper(
-            file, spec["paper"], metric, cells, part.shown(), axes, at=getattr(part, "at", "")
+            file, spec["paper"], metric, cells, part.shown(), axes, at=str(getattr(part, "at", ""))
         )
         for part, metric in zip(parts, metrics, strict=True)
     ]

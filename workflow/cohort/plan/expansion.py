@@ -147,9 +147,12 @@ def _planned(
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for cell in cells:
         check_required(cell)
-        digest = resolver.plan_cell(scaled(settings_of(cell), choices.scale_of(cell)))
+        settings = scaled(settings_of(cell), choices.scale_of(cell))
+        digest, share = resolver.plan_cell(settings), settings["rounds"] / cell["rounds"]
         labels = {column: cell.get(column) for column in columns}
-        known = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest)).labels.get(SERIES)
+        known = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
+            SERIES
+        )
         if known != cell.get(SERIES):
             raise UserError(
                 f"{SERIES} '{known}' and '{cell.get(SERIES)}' name the same run, which can have "

@@ -11,10 +11,12 @@ from cohort.plan.axes import Values
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of an experiment: the labels that the study gives it, and its digest."""
+    """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
+    full rounds that the scale trains."""
 
     labels: Values
     digest: str
+    share: float = 1.0
 
 
 @dataclass(frozen=True)

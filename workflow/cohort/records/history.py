@@ -13,6 +13,9 @@ WAYS = ("server", "clients", "client")
 """The recipients of messages: the server, clients (from the server), a client (from a client)."""
 NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
 
+PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
+"""The columns of `History.profile`."""
+
 
 @dataclass
 class History:
@@ -20,6 +23,7 @@ class History:
 
     `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing
     selector, `pools` and `norms` hold each round's probed clients and the norms of their probes.
+    For a profiled run, `profile` holds tables with a row for each local step (see PROFILE).
     """
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
@@ -28,6 +32,7 @@ class History:
     pools: list[np.ndarray] = field(default_factory=list)
     norms: list[np.ndarray] = field(default_factory=list)
     traffic: dict[str, np.ndarray] = field(default_factory=dict)
+    profile: list[np.ndarray] = field(default_factory=list)
 
     def add(self, round: int, **values: float) -> None:
         """Record metrics of a round."""
@@ -54,6 +59,9 @@ class History:
         found = {"cohorts": _stacked(self.cohorts)}
         if self.pools:
             found |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
+        if self.profile:
+            columns = np.concatenate(self.profile).T
+            found |= {f"profile/{name}": one for name, one in zip(PROFILE, columns, strict=True)}
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
                 rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
@@ -70,10 +78,13 @@ class History:
             for row, pool in zip(arrays.get("probes/norms", ()), pools, strict=True)
         ]
         history = cls(cohorts=_rows(arrays["cohorts"]), pools=pools, norms=norms)
+        if "profile/round" in arrays:
+            columns = [np.asarray(arrays[f"profile/{name}"]) for name in PROFILE]
+            history.profile = [np.stack(columns, axis=1)]
         for path in arrays:
             if path.startswith("traffic/"):
                 history.traffic[path.removeprefix("traffic/")] = np.asarray(arrays[path])
-            elif path.endswith("/round"):
+            elif path.endswith("/round") and path.startswith(("metrics/", "cost/")):
                 group, name, _ = path.split("/")
                 rounds, values = arrays[path].tolist(), arrays[f"{group}/{name}/value"].tolist()
                 getattr(history, group)[name] = list(zip(rounds, values, strict=True))

@@ -61,3 +61,12 @@ class Measuring(ABC):
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
         """The metrics of a round, from what `select` received and the cohort it chose."""
+
+
+class Weighing(ABC):
+    """Draws clients with unequal probabilities, which are recorded in every round for overlapping
+    and other clients if a partition makes some overlap. The selector is not told who does."""
+
+    @abstractmethod
+    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
+        """The probability of each candidate to be drawn first."""

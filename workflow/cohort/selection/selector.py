@@ -28,8 +28,8 @@ class View:
     how many samples each client holds (`sizes`), and how many rounds the run has.
 
     `label_counts` are the counts that clients reported, None unless the selector needs them.
-    `reports` holds what was gathered before choosing, by need: one row for each client of the
-    federation, NaN for clients that were not asked.
+    `reports` holds everything else that was gathered before choosing, once or in this round, by
+    need: one row for each client of the federation, NaN for clients that were not asked.
     """
 
     clients: int
@@ -58,6 +58,11 @@ class Selector(Component):
 
     def check(self, clients: int, cohort: int) -> None:
         """Raise ValueError if it cannot choose a cohort of this size from this many clients."""
+
+    def memory(self, reserved: int, classes: int, clients: int) -> int:
+        """An upper bound of the memory in bytes that its state and its work on it take, for so many
+        reserved samples; 0 if that is not worth counting."""
+        return 0
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The state before the first round."""

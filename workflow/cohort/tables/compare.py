@@ -41,7 +41,7 @@ def compare(
         cells.to_dict("records"),
         labels,
         label_columns(cells),
-        at=table.at,
+        at=str(table.at),
     )
     found = {tuple(match.labels.values()): next(iter(match.values), None) for match in matches}
     values = [found[key] for key in numbers[labels].itertuples(index=False, name=None)]

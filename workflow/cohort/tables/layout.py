@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.metric import Metric
+from cohort.metrics.at import described
 from cohort.metrics.names import METRICS, Names
 from cohort.metrics.summary import GENERATED, NO_VALUE
 from cohort.tables.compare import PAPER_NUMBERS, PAPER_WORDS
@@ -18,13 +19,6 @@ from cohort.tables.measure import NUMBERS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-AT = {
-    "last": "last evaluation",
-    "max": "highest evaluation",
-    "min": "lowest evaluation",
-    "mean": "mean of all evaluations",
-    "last-10": "mean of the last ten rounds",
-}
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 NO_RESULT = "no result yet"
 Record = dict[str, Any]
@@ -98,7 +92,8 @@ def lay_out(
 
 
 def _measure(record: Record) -> str:
-    return f"{METRICS[record['metric']].label}, {AT[record['at']]}"
+    metric = METRICS[record["metric"]]
+    return metric.label if metric.by == "client" else f"{metric.label}, {described(record['at'])}"
 
 
 def _wide(

@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cohort.core.lazy import lazy
 from cohort.metrics.names import Names
-from cohort.metrics.summary import is_generated, label_columns, read_metric, value_per_cell
+from cohort.metrics.summary import (
+    is_generated,
+    label_columns,
+    read_metric,
+    value_per_cell,
+    values_by_client,
+)
 from cohort.tables.compare import compare
-from cohort.tables.spec import Table
+from cohort.tables.spec import CLIENT, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +39,19 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
     `compare.py` follow, except for runs on generated data.
     """
     parts = [_measure(one, spec, metrics_file) for one in table.measures()]
-    return _sorted(
-        pd.concat(parts, ignore_index=True), list(table.facets()), Names.of(spec["look"])
-    )
+    numbers = pd.concat(parts, ignore_index=True)
+    if table.top:
+        return _highest(numbers, table, table.top)
+    return _sorted(numbers, list(table.facets()), Names.of(spec["look"]))
 
 
 def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
     metrics = read_metric(metrics_file, table.metric)
     labels = list(table.facets())
-    cells = value_per_cell(metrics, table.metric, table.at)
+    if table.is_by_client():
+        cells = values_by_client(metrics, table.metric)
+    else:
+        cells = value_per_cell(metrics, table.metric, table.at)
     counted = cells.assign(value=cells["value"].where(cells["status"].isin(["done", "diverged"])))
     counted = counted.assign(diverged=counted["status"] == "diverged")
     if table.minus:
@@ -61,6 +73,19 @@ def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) ->
         if table.paper and not is_generated(metrics)
         else numbers
     )
+
+
+def _highest(numbers: DataFrame, table: Table, count: int) -> DataFrame:
+    """The clients with the highest values of the table's own metric, the highest first, in each
+    combination of the other labels."""
+    labels = list(table.facets())
+    own = numbers[numbers["metric"] == table.metric].sort_values("mean", ascending=False)
+    others = [label for label in labels if label != CLIENT]
+    best = own.groupby(others, sort=False).head(count)[labels]
+    places = {key: place for place, key in enumerate(best.itertuples(index=False, name=None))}
+    order = [places.get(key, -1) for key in numbers[labels].itertuples(index=False, name=None)]
+    kept = numbers.assign(order=order)[np.array(order) >= 0]
+    return kept.sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 
 
 def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
@@ -88,5 +113,8 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
     orders = {label: names.ordered(label, numbers[label]) for label in labels}
     return numbers.sort_values(
-        labels, key=lambda column: column.map(orders[str(column.name)].index), ignore_index=True
+        labels,
+        key=lambda column: column.map(orders[str(column.name)].index),
+        kind="stable",  # measures of one label stay in their order
+        ignore_index=True,
     )

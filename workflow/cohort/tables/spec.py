@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
-from cohort.metrics.names import BY_ROUND, GAIN, METRICS
-from cohort.metrics.summary import AT_HELP, At
+from cohort.metrics.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
+from cohort.metrics.names import BY_CLIENT, BY_ROUND, GAIN, METRICS
+
+CLIENT = "client"
+"""The row label of a table by client."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Component):
-    """Mean and standard deviation over seeds, by the labels of the rows and one of the columns."""
+    """Mean and standard deviation over seeds, by the labels of the rows and one of the columns.
+
+    With `client` among the rows it shows metrics of clients, those of the first seed only: the
+    client called 7 is another one for another seed.
+    """
 
     name: ClassVar[str] = "table"
 
-    metric: str = parameter(enum=BY_ROUND, help="what is tabulated")
-    at: At = parameter("last", help=AT_HELP)
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
@@ -29,7 +36,10 @@ class Table(Component):
         items={"type": "string"},
         minItems=1,
         uniqueItems=True,
-        help="the labels whose combinations are the rows",
+        help="the labels whose combinations are the rows; client for metrics of clients",
+    )
+    top: int | None = parameter(
+        None, minimum=1, help="only so many clients: those with the highest first metric"
     )
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter(
@@ -65,7 +75,11 @@ class Table(Component):
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs; it averages over seeds only."""
-        return self.facets()
+        return tuple(label for label in self.facets() if label != CLIENT)
+
+    def is_by_client(self) -> bool:
+        """Whether it shows metrics of clients."""
+        return CLIENT in self.rows
 
     def measured(self) -> str:
         """The metric of its numbers: the gain in `metric` if results are subtracted."""
@@ -80,9 +94,7 @@ class Table(Component):
         tolerances = {self.metric: self.tolerance}
         alone = dataclasses.replace(self, also=None)
         further = [text.partition(" ")[::2] for text in self.also or []]
-        measures = [
-            (metric, cast(At, at or self.at), tolerances.get(metric)) for metric, at in further
-        ]
+        measures = [(metric, at or self.at, tolerances.get(metric)) for metric, at in further]
         return [
             alone,
             *(
@@ -95,15 +107,23 @@ class Table(Component):
         """Raise UserError when the fields contradict each other."""
         if len(set(measures := [(one.metric, one.at) for one in self.measures()])) < len(measures):
             raise UserError("also names a measure twice")
+        known = BY_CLIENT if self.is_by_client() else BY_ROUND
+        if self.metric not in known:
+            wanted = "with" if self.metric in BY_CLIENT else "without"
+            raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
+        if self.is_by_client() and (self.paper or self.minus):
+            raise UserError("a table by client can have neither paper nor minus")
+        if self.top and not self.is_by_client():
+            raise UserError(f"top is for a table by {CLIENT}; leave it out")
         for one in self.measures():
-            if one.metric not in BY_ROUND:
+            if one.metric not in known:
                 raise UserError(
                     f"also names the metric '{one.metric}', which is not known"
-                    f"{suggest(one.metric, BY_ROUND)}"
+                    f"{suggest(one.metric, known)}"
                 )
-            if one.at not in get_args(At):
+            if one.at not in WORDS and not rounds_of(one.at):
                 raise UserError(
-                    f"also names '{one.at}', which is no at{suggest(one.at, get_args(At))}"
+                    f"also names '{one.at}', which is no at{suggest(str(one.at), WORDS)}"
                 )
             if one.measured() not in METRICS:
                 raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")

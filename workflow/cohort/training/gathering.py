@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -32,6 +33,9 @@ class ModelEvaluations:
         rng = generator(self.task.settings.seed, "selection")
         return self.task.selector.label_report.of(self.task.shards.label_counts, rng)
 
+    def overlapping(self) -> np.ndarray:
+        return self.task.shards.overlapping()[self.clients].astype(np.float64)
+
     def global_losses(self) -> np.ndarray:
         assert self.weights is not None
         self.ledger.evaluated(int(self.task.sizes[self.clients].sum()))
@@ -46,12 +50,31 @@ class ModelEvaluations:
         return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
 
     def reserved_predictions(self) -> np.ndarray:
+        return self._reserved_predictions
+
+    def reserved_correct(self) -> np.ndarray:
+        labels = self.task.test_samples.labels[self.task.reserved].cpu().numpy()
+        return np.asarray(self._reserved_predictions.argmax(axis=2) == labels, dtype=np.float64)
+
+    @cached_property
+    def _reserved_predictions(self) -> np.ndarray:
+        """Softmax outputs of all local models, evaluated (and counted) once for all needs."""
         assert self.updates is not None
         samples, reserved, model = self.task.test_samples, self.task.reserved, self.task.model
         self.ledger.evaluated(len(self.clients) * len(reserved))
         each = (self.updates.of_client(row) for row in range(len(self.clients)))
-        return np.stack(
-            [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
+        found = [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
+        return np.stack(found) if found else np.empty((0, len(reserved), self.task.classes))
+
+    def local_accuracies(self) -> np.ndarray:
+        assert self.updates is not None
+        self.ledger.evaluated(int(self.updates.sizes.sum()))
+        samples, model = self.task.train_samples, self.task.model
+        return np.array(
+            [
+                evaluate(model, self.updates.of_client(row), samples, own).accuracy
+                for row, own in enumerate(self._own_samples())
+            ]
         )
 
     def mean_soft_labels(self) -> np.ndarray:

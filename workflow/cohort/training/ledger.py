@@ -29,6 +29,7 @@ class Ledger:
         self.metrics: dict[str, float] = {}
         self.cohort = np.empty(0, dtype=np.int64)
         self.probe: tuple[np.ndarray, np.ndarray] | None = None
+        self.profile: list[np.ndarray] = []  # notes of local steps
         self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
         self._timed_since: dict[str, float] = {}  # blocks of `timed` that are not over
         self._started = time.perf_counter()
@@ -76,6 +77,8 @@ class Ledger:
         if self.probe is not None:
             history.pools.append(self.probe[0])
             history.norms.append(self.probe[1])
+        for notes in self.profile:
+            history.profile.append(np.insert(notes, 0, round, axis=1))
         seconds = self.seconds()
         by_purpose = {
             f"seconds_{name}": seconds[name] for name in sorted(seconds) if name != "total"

@@ -31,6 +31,14 @@ class Cifar10(Parser):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cifar10Unit(Cifar10):
+    """CIFAR-10 whose pixels a network sees as numbers from 0 to 1, not standardized, as Flower's
+    niid_bench prepares it."""
+
+    name: ClassVar[str] = "cifar10-unit"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cifar100(Parser):
     """CIFAR-100 with its 100 fine classes."""
 

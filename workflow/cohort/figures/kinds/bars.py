@@ -21,8 +21,9 @@ from cohort.figures.style import (
     panel_width,
     paper_name,
 )
+from cohort.metrics.at import AT_HELP, AT_SCHEMA
 from cohort.metrics.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
-from cohort.metrics.summary import AT_HELP, At, finite_rows, value_per_cell
+from cohort.metrics.summary import finite_rows, value_per_cell
 
 if TYPE_CHECKING:
     import matplotlib.patches as mpl_patches
@@ -56,7 +57,7 @@ class Bars(Averaging):
     name: ClassVar[str] = "bars"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
-    at: At = parameter("last", help=AT_HELP)
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     also: list[str] | None = parameter(
         None,
         items={"enum": [*BY_ROUND, *BY_CLIENT, *BY_CLASS]},

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import parameter
+from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
 from cohort.figures.style import (
@@ -19,8 +20,8 @@ from cohort.figures.style import (
     legend_line,
     paper_name,
 )
-from cohort.metrics.names import BY_ROUND, METRICS
-from cohort.metrics.summary import finite_rows
+from cohort.metrics.names import BY_ROUND, BY_STEP, METRICS
+from cohort.metrics.summary import finite_rows, shares_of
 
 if TYPE_CHECKING:
     import seaborn
@@ -53,9 +54,26 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
 
-    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": [*BY_ROUND, *BY_STEP]},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's",
+    )
+    x: Literal["round", "step"] = parameter(
+        "round",
+        help="along the x axis: rounds, or the steps of a client's local work in profiled runs",
+    )
     smoothing: int = parameter(
         1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD
+    )
+    buckets: int = parameter(
+        1,
+        minimum=1,
+        help="show the mean of so many rounds at the last of them, round 10 for rounds 1 to 10; "
+        "at a cheaper scale a bucket shrinks with the run",
     )
     band: Literal["sd", "none"] = parameter(
         "sd", help="standard deviation over the seeds, or no band"
@@ -73,6 +91,19 @@ class Curves(Averaging):
         "resources/paper_values/{study}_curves.csv calls it",
     )
 
+    def check(self) -> None:
+        if self.smoothing > 1 and self.buckets > 1:
+            raise UserError("smoothing and buckets cannot be combined; leave one of them out")
+        for metric in (self.metric, *(self.also or ())):
+            if METRICS[metric].by != self.x:
+                allowed = BY_STEP if self.x == "step" else BY_ROUND
+                raise UserError(
+                    f"curves over x: {self.x} cannot show {metric}; choose among "
+                    f"{', '.join(allowed)}"
+                )
+        if self.x == "step" and self.buckets > 1:
+            raise UserError("buckets are of rounds; leave them out for x: step")
+
     def named(self) -> Mapping[str, Sequence[str]]:
         return {self.hue: self.dashed or ()}
 
@@ -85,6 +116,8 @@ class Curves(Averaging):
             )
             values = window.mean().droplevel(0)
         rows = rows.assign(value=values, round=rows["round"].astype(int))
+        if self.buckets > 1:
+            rows = in_buckets(rows, self.buckets)
         return rows[rows["round"] <= self.until] if self.until else rows
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
@@ -148,7 +181,7 @@ class Curves(Averaging):
         _start_at_zero(axes)
 
     def x_title(self, style: Style) -> str:
-        return style.round_name
+        return "Local step" if self.x == "step" else style.round_name
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
         return legend_line(color=color, linestyle=self._dash(value, style))
@@ -164,6 +197,17 @@ class Curves(Averaging):
 
     def mark(self) -> str:
         return "curve"
+
+
+def in_buckets(rows: DataFrame, size: int) -> DataFrame:
+    """The mean of each run's values in rounds 1 to `size`, and so on, at the last round of each
+    bucket. A bucket that a run ended within is left out."""
+    sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
+    ends = -(-rows["round"] // sizes) * sizes
+    whole = ends <= rows.groupby("digest")["round"].transform("max")
+    means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
+    found = rows.assign(round=ends, value=means)[whole]
+    return found.drop_duplicates(["digest", "round"])
 
 
 def _start_at_zero(axes: Axes) -> None:

@@ -9,8 +9,9 @@ from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
 from cohort.figures.style import BAND, CROSS, PAPER_GRAY, legend_line, paper_name
+from cohort.metrics.at import AT_HELP, AT_SCHEMA
 from cohort.metrics.names import BY_ROUND, METRICS
-from cohort.metrics.summary import AT_HELP, At, value_per_cell
+from cohort.metrics.summary import value_per_cell
 
 if TYPE_CHECKING:
     import seaborn
@@ -48,7 +49,7 @@ class Lines(Averaging):
     name: ClassVar[str] = "lines"
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
-    at: At = parameter("last", help=AT_HELP)
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     x: str = parameter(help="the label along the x axis")
     paper: str = parameter(
         "",

@@ -23,7 +23,8 @@ class Overlap(Scheme):
     all lend equally many, as far as that divides evenly and they have enough.
 
     With `replace`, clients keep their size: borrowed samples replace some of their own, which then
-    belong to nobody.
+    belong to nobody. At a ratio of 0 nobody borrows, but who overlaps is chosen all the same, for a
+    selector that treats these clients differently.
     """
 
     name: ClassVar[str] = "overlap"
@@ -57,7 +58,7 @@ class Overlap(Scheme):
         return self.base.deal(pool, clients, rng)
 
     def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        chosen, donors = np.split(rng.permutation(len(parts)), [len(self.ratios)])
+        chosen, donors = self._split(len(parts), rng)
         sizes = np.array([len(part) for part in parts])
         kept, borrowed = (list(both) for both in super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
@@ -77,6 +78,13 @@ class Overlap(Scheme):
             if self.replace:
                 kept[client] = rng.permutation(parts[client])[amount:]
         return kept, borrowed
+
+    def overlapping(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        return self._split(clients, rng)[0]
+
+    def _split(self, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """The overlapping clients, and all others."""
+        return np.split(rng.permutation(clients), [len(self.ratios)])
 
     def __str__(self) -> str:
         one = f"{self.ratios[0]:g}x{len(self.ratios)}"
@@ -108,11 +116,11 @@ def read_overlap(base: Scheme, ratios: str) -> Overlap:
             if repeated
             else tuple(sorted(map(float, ratios.split("+"))))
         )
-        if not all(0 < ratio < 1 for ratio in read):
+        if not all(0 <= ratio < 1 for ratio in read):
             raise ValueError
     except ValueError:
         raise UserError(
-            f"partition '{text}' is not of the form {Overlap.form()} with ratios between 0 and 1"
+            f"partition '{text}' is not of the form {Overlap.form()} with ratios from 0 to below 1"
         ) from None
     scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:

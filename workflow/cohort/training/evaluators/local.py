@@ -31,10 +31,8 @@ class OfLocalModels(Evaluator):
 
     name: ClassVar[str] = "local"
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "local_accuracy": Metric(
-            "Test accuracy of local models", "%", 100, digits=2, better="high"
-        ),
-        "local_loss": Metric("Test loss of local models", better="low"),
+        "local_accuracy": Metric("Local test accuracy", "%", 100, digits=2, better="high"),
+        "local_loss": Metric("Local test loss", better="low"),
     }
 
     def plan(self, settings: Settings) -> int | str:

@@ -41,6 +41,10 @@ class Procedure(Named):
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raise ValueError if it cannot work with these settings and parts of a strategy."""
 
+    def takes(self) -> tuple[str, ...]:
+        """The trainers that can do its local work with these parameters."""
+        return self.trainers
+
     def load(self, rounds: int) -> Load:
         """How much work so many rounds are."""
         return Load(rounds)

@@ -26,7 +26,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    if wish not in task.procedure.trainers:
-        return SerialTrainer.name, f"procedure {task.procedure.name} has no {wish} training"
+    if wish not in task.procedure.takes():
+        return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.cursor import Resumable, part
+from cohort.training.cursor import Collect, Resumable, part
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives.objective import output_bias
 from cohort.training.optimizers import (
@@ -43,7 +43,7 @@ class SerialTrainer(Trainer):
             name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
         }
         pull_to = [anchor[name] for name, _ in self.model.named_parameters()]
-        losses, steps = load_finished(resumable, stacked)
+        losses, steps = self._load_finished(resumable, stacked)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             self.model.load_state_dict(work.weights)
             optimizer = local_optimizer(self.settings, self.model.parameters(), work.lr)
@@ -53,7 +53,7 @@ class SerialTrainer(Trainer):
                 rows[row].copy_(state[name])
             losses.append(own.mean())
             steps.append(len(own))
-            resumable.set_finished(lambda: pack_finished(stacked, losses, steps))
+            resumable.set_finished(self._finished(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def run(
@@ -97,6 +97,17 @@ class SerialTrainer(Trainer):
             losses.append(loss)
             resumable.reached(lambda: self._current(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
+
+    def _load_finished(
+        self, resumable: Resumable, stacked: Weights
+    ) -> tuple[list[Tensor], list[int]]:
+        """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
+        return load_finished(resumable, stacked)
+
+    def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
+        """A function that collects the results of the clients that are finished when it is called,
+        named for a checkpoint."""
+        return lambda: pack_finished(stacked, losses, steps)
 
     def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""

@@ -6,11 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cohort.core.components import build
+from cohort.core.components import build, parameter
+from cohort.core.metric import Metric
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
+from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure
 from cohort.training.servers import SERVERS
+
+PROFILE_METRICS = {
+    "step_accuracy": Metric(
+        "Accuracy of a minibatch", "%", 100, digits=2, better="high", by="step"
+    ),
+    "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
+    "step_seconds": Metric("Time of a local step", "s", digits=4, better="low", by="step"),
+    "batch_accuracy": Metric(
+        "Mean accuracy of a client's minibatches", "%", 100, digits=2, better="high", by="client"
+    ),
+    "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
+    "batch_seconds": Metric(
+        "Mean time of a client's local steps", "s", digits=4, better="low", by="client"
+    ),
+}
+"""What follows from the notes of profiled runs: by step within a client's work, and by client."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +36,18 @@ class Federated(Procedure):
     """The loop of the papers' algorithm boxes."""
 
     name: ClassVar[str] = "federated"
+    metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
+    profiled: int = parameter(
+        0,
+        minimum=0,
+        maximum=1,
+        help="1: record loss, accuracy and seconds of every local step; clients are then trained "
+        "by plain PyTorch, one after another",
+    )
+
+    def takes(self) -> tuple[str, ...]:
+        return ("serial",) if self.profiled else self.trainers
 
     def check(self, settings: Mapping[str, Any]) -> None:
         if settings["schedule"] != "constant":

@@ -12,17 +12,26 @@ import numpy as np
 from cohort.cell.settings import local_work
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.selection.abilities import Allocating, Filtering, Measuring, Probing, Screening
+from cohort.selection.abilities import (
+    Allocating,
+    Filtering,
+    Measuring,
+    Probing,
+    Screening,
+    Weighing,
+)
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
 from cohort.training.gathering import Needs, scattered
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated.overlap import of_cohort, of_probabilities
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
+from cohort.training.trainers.profiling import ProfilingTrainer
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 NORM_BYTES = 8  # a probed client sends one number
@@ -58,7 +67,8 @@ class FederatedRounds(Rounds):
         self.selector, self.server = task.selector, task.server
         self.needs = Needs(self.selector.needs, task)
         data = task.objective, task.train_samples, task.shards.indices
-        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
+        kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
+        self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
         weights, reports = self.task.initial_weights(), self.needs.once()
@@ -89,7 +99,10 @@ class FederatedRounds(Rounds):
         if not (self.needs.gathered("before") or isinstance(self.selector, Probing)):
             return Pool(clients, view)
         ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
-        reports = self.needs.before_choosing(state.weights, clients, ledger)
+        reports = {
+            **view.reports,
+            **self.needs.before_choosing(state.weights, clients, ledger),
+        }
         if not isinstance(self.selector, Probing):
             return Pool(clients, replace(view, reports=reports), has_model=True)
         probes = self._probe(state, clients, round, self.selector.batches, ledger)
@@ -109,6 +122,11 @@ class FederatedRounds(Rounds):
             raise UserError(f"selector '{self.selector.name}' chose no client in round {round}")
         if isinstance(self.selector, Measuring):
             ledger.measured(**self.selector.measure(state.selector, pool.clients, cohort, view))
+        overlapping = self.task.shards.overlapping()
+        ledger.measured(**of_cohort(overlapping, cohort))
+        if isinstance(self.selector, Weighing):
+            chances = self.selector.probabilities(state.selector, pool.clients, view)
+            ledger.measured(**of_probabilities(overlapping, pool.clients, chances))
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
         ledger.cohort = cohort
@@ -126,8 +144,7 @@ class FederatedRounds(Rounds):
     ) -> Updates:
         """Train the clients that respond and return their updates."""
         works = self.local_work(state, asked, pool, round)
-        with ledger.timed("training"):
-            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
+        updates = self._trained(works, state, ledger)
         if pool.probes is not None:  # a client whose probe was all its work keeps the probe's loss
             rows = [pool.probes.clients.index(client) for client in updates.clients]
             went_on = (updates.steps > 0).to(updates.losses.device)
@@ -219,10 +236,17 @@ class FederatedRounds(Rounds):
         """Train each client of the pool for its first batches."""
         works = self.trainer.work(state.weights, clients, round)
         works = [replace(work, end=batches) for work in works]
-        with ledger.timed("training"):
-            probes = self.trainer.train(works, state.weights, self.cursor.next_work())
+        probes = self._trained(works, state, ledger)
         ledger.stepped(int(probes.steps.sum()))
         return probes
+
+    def _trained(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
+        """The updates after this work, which may be the second part of a round's."""
+        with ledger.timed("training"):
+            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
+        if isinstance(self.trainer, ProfilingTrainer):
+            ledger.profile.append(self.trainer.profile())
+        return updates
 
     def _portion(self, client: int, quota: np.ndarray, round: int) -> np.ndarray:
         """As many of a client's samples of each class as its quota says, drawn in each round."""
@@ -257,4 +281,5 @@ def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
         rounds=settings.rounds,
         sizes=task.sizes,
         label_counts=reports.get("label_counts"),
+        reports={name: found for name, found in reports.items() if name != "label_counts"},
     )

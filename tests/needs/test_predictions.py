@@ -1,0 +1,148 @@
+"""Predictions on reserved samples, local accuracies and overlaps, and what they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from cohort.selection.fixed_probability import FixedProbability
+from cohort.selection.peco import Peco
+from cohort.selection.selector import Selector
+from cohort.selection.ucb import Ucb
+from cohort.training.task import Task
+from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
+from tests.needs.test_soft_labels import softmax
+
+TRAINED = [
+    softmax(0.05, -0.025, -0.025),
+    softmax(-0.1, 0.2, -0.1),
+    softmax(0, -0.1, 0.1),
+    [1 / 3] * 3,
+]
+"""Of each client after one step from zero; that of the client without samples is the global one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_predictions", "reserved_correct"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracySpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"local_accuracy"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"overlap", "label_counts", "candidate_loss"})
+
+
+def overlapping(selector: Selector, chosen: list[int], **settings: object) -> Task:
+    """A task by hand, some of whose clients overlap."""
+    task = task_by_hand(selector, **settings)
+    return dataclasses.replace(
+        task, shards=dataclasses.replace(task.shards, chosen=np.array(chosen, dtype=int))
+    )
+
+
+def test_predictions_by_hand():
+    played(task_by_hand(selector := PredictionSpy()))
+    (reports,) = selector.reports
+    assert reports["reserved_predictions"].dtype == np.float64
+    assert reports["reserved_predictions"].shape == (4, len(RESERVED), 3)
+    for found, expected in zip(reports["reserved_predictions"], TRAINED, strict=True):
+        np.testing.assert_allclose(found, [expected] * len(RESERVED), rtol=1e-12)
+    named = [0, 1, 2, 0]
+    expected = [[float(label == name) for label in RESERVED] for name in named]
+    assert reports["reserved_correct"].tolist() == expected
+
+
+def test_two_needs_share_one_evaluation():
+    """Four local models on five samples, by the server: nothing is sent."""
+    state = played(task_by_hand(PredictionSpy(), rounds=2))
+    assert costs(state, "selection_samples") == [20, 20]
+    assert costs(state, "bytes_up") == costs(state, "bytes_down") == [4 * MODEL_BYTES] * 2
+
+
+def test_who_does_not_answer_predicts_nothing():
+    played(task_by_hand(selector := PredictionSpy(), rounds=4, participation="dropout-0.5"))
+    for reports in selector.reports:
+        missing = np.isnan(reports["reserved_predictions"]).all(axis=(1, 2))
+        assert missing.sum() == 2
+        np.testing.assert_array_equal(np.isnan(reports["reserved_correct"]).all(axis=1), missing)
+
+
+def test_local_accuracy_by_hand():
+    """Clients name the class that they hold most of: right in 2 of 4, 2 of 2 and 2 of 3 cases."""
+    state = played(task_by_hand(selector := AccuracySpy(), rounds=1))
+    accuracies = selector.reports[0]["local_accuracy"]
+    np.testing.assert_allclose(accuracies, [2 / 4, 1, 2 / 3, math.nan])
+    assert costs(state, "selection_samples") == [9]
+    assert costs(state, "bytes_up") == [4 * MODEL_BYTES + 4 * 4]
+    assert state.history.traffic["local_accuracy"].tolist() == [16, 0, 0]
+
+
+def test_who_overlaps_is_known_from_the_start_and_nothing_is_sent():
+    selector = OverlapSpy()
+    state = played(overlapping(selector, [2], rounds=2))
+    assert len(selector.views) == 5
+    for view in selector.views:
+        assert view.reports["overlap"].tolist() == [0, 0, 1, 0]
+        assert view.label_counts is not None
+    assert set(selector.views[1].reports) == {"overlap", "candidate_loss"}
+    assert set(state.history.traffic) == {"model", "label_counts", "candidate_loss"}
+
+
+def test_overlapping_clients_by_shares_of_older_shards():
+    task = task_by_hand(selector := OverlapSpy())
+    shares = np.array([0.25, 0.0, 0.0, 0.5])
+    played(dataclasses.replace(task, shards=dataclasses.replace(task.shards, overlap=shares)))
+    assert selector.views[0].reports["overlap"].tolist() == [1, 0, 0, 1]
+
+
+def test_fixed_probability_in_a_run():
+    state = played(overlapping(FixedProbability(probability=1), [1, 2], cohort=3, rounds=5))
+    for cohort in state.history.cohorts:
+        assert {1, 2} < set(cohort.tolist())
+    assert state.history.metrics["overlapping_chosen"] == [(r, 2 / 3) for r in range(1, 6)]
+
+
+def test_peco_records_whom_it_prefers():
+    """Equal probabilities in the first round: one of two clients of four overlaps, half the mass.
+    Later client 1, whose predictions are wrong most often, is less likely."""
+    state = played(overlapping(Peco(), [1, 2], rounds=3, cohort=4))
+    assert state.history.metrics["overlapping_probability"][0] == (1, 0.5)
+    assert state.history.metrics["overlapping_preference"][0] == (1, 1.0)
+    for (_, mass), (_, preference) in zip(
+        state.history.metrics["overlapping_probability"],
+        state.history.metrics["overlapping_preference"],
+        strict=True,
+    ):
+        assert preference == pytest.approx(mass / (1 - mass), rel=1e-12)
+    assert state.history.metrics["overlapping_preference"][2][1] != 1
+
+
+def test_without_overlap_nothing_of_it_is_recorded():
+    state = played(task_by_hand(Peco(), rounds=2, cohort=2))
+    assert not [name for name in state.history.metrics if name.startswith("overlapping")]
+
+
+def test_ucb_learns_from_local_accuracies():
+    state = played(task_by_hand(Ucb(initial=1, epsilon=0), rounds=2, cohort=4))
+    expected = [state.selector["reward"][client] for client in range(4)]
+    assert state.selector["rewards"].tolist() == [2, 2, 2, 0]
+    assert state.selector["count"].tolist() == [2, 2, 2, 2]
+    assert expected[1] == 2.0
+
+
+def test_local_models_are_evaluated_on_their_own_samples_if_asked():
+    """Accuracies of 2/4, 1 and 2/3; the client without samples does not count."""
+    state = played(task_by_hand(AccuracySpy(), evaluate_own=1))
+    expected = (2 / 4 + 1 + 2 / 3) / 3
+    assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx(expected))]
+    assert "own_samples_accuracy" not in played(task_by_hand(AccuracySpy())).history.metrics

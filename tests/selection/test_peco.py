@@ -1,0 +1,168 @@
+"""PECO against its algorithm box, line by line, and against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cohort.models import MODELS
+from cohort.selection.peco import Peco, normalized, similarities
+from cohort.selection.selector import State, View
+from cohort.training.job import checkpoint
+from cohort.training.state import RunState
+from tests.selection.literal import Algorithm1
+
+CLIENTS, COHORT, SAMPLES, CLASSES = 9, 3, 12, 4
+VIEW = View(clients=CLIENTS, cohort=COHORT, sizes=np.full(CLIENTS, 5))
+
+
+def outputs(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Random softmax outputs in single precision, as selectors remember them."""
+    return rng.dirichlet(np.full(CLASSES, 0.5), shape).astype(np.float32).astype(np.float64)
+
+
+def report(predictions: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    correct = (predictions.argmax(axis=2) == labels).astype(np.float64)
+    return {"reserved_predictions": predictions, "reserved_correct": correct}
+
+
+@pytest.mark.parametrize(
+    ("tau", "gamma", "window"), [(5, 0.5, 10), (1, 0.9, 1), (20, 0.1, 4), (0, 0.5, 3)]
+)
+@pytest.mark.parametrize("answering", [1.0, 0.6])
+def test_it_is_algorithm_1(tau: float, gamma: float, window: int, answering: float):
+    """Equal probabilities and equal draws in 25 rounds, also where clients do not answer."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, CLASSES, SAMPLES)
+    selector = Peco(tau=tau, gamma=gamma, window=window)
+    literal = Algorithm1(CLIENTS, COHORT, tau, window, gamma)
+    state, everyone = selector.begin(VIEW, rng), np.arange(CLIENTS)
+    for round in range(25):
+        found = selector.probabilities(state, everyone, VIEW)
+        np.testing.assert_allclose(found, literal.smoothed(), rtol=0, atol=1e-12)
+        cohort = selector.select(state, everyone, VIEW, np.random.default_rng([7, round]))
+        assert cohort.tolist() == literal.select(np.random.default_rng([7, round]))
+        predictions = outputs(rng, COHORT, SAMPLES)
+        there = rng.random(COHORT) < answering
+        predictions[~there] = np.nan
+        reports = report(predictions, labels)
+        reports["reserved_correct"][~there] = np.nan
+        state = selector.observe(state, cohort, reports, VIEW)
+        answers = {int(cohort[row]): predictions[row].tolist() for row in np.flatnonzero(there)}
+        literal.round(answers, labels.tolist())
+    assert len(state["recent"]) == min(25, window)
+
+
+def test_similarity_by_hand():
+    """Two samples, two classes. Clients 0 and 1 agree on sample 0 and are right; on sample 1 their
+    outputs are at 45 degrees, and client 1 is wrong."""
+    predictions = np.array([[[1.0, 0], [1, 0]], [[1, 0], [0.5, 0.5]], [[0, 1], [0, 1]]])
+    correct = np.array([[True, True], [True, False], [False, False]])
+    found = similarities(predictions, correct, 0.5)
+    root = math.sqrt(0.5)
+    expected = [[0, 1 + 0.5 * root, 0], [1 + 0.5 * root, 0, 0.25 * root], [0, 0.25 * root, 0]]
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def test_probabilities_by_hand():
+    """Scores of 1, 2 and 3, squared, are 1, 4 and 9 of 14; who was never evaluated counts 2."""
+    assert Peco(tau=2).of_scores(np.array([1.0, 2, 3])) == pytest.approx([1 / 14, 4 / 14, 9 / 14])
+    with_unknown = Peco(tau=2).of_scores(np.array([1.0, np.nan, 3]))
+    assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
+    highest = Peco(tau=2, unseen="highest").of_scores(np.array([1.0, np.nan, 3]))
+    assert highest == pytest.approx([1 / 19, 9 / 19, 9 / 19])
+    assert Peco().of_scores(np.array([np.nan, 3.0, np.nan, np.nan])).tolist() == [0.25] * 4
+    assert Peco().of_scores(np.full(4, np.nan)).tolist() == [0.25] * 4
+
+
+def test_extreme_exponents_stay_probabilities():
+    found = Peco(tau=5000).of_scores(np.array([1.0, 9500, 5000]))
+    assert found.tolist() == [0, 1, 0]
+    assert normalized(np.zeros(3)).tolist() == [1 / 3] * 3
+    state = {"recent": np.array([[0.0, 1, 0]])}
+    view = View(clients=3, cohort=3, sizes=np.ones(3))
+    cohort = Peco().select(state, np.arange(3), view, np.random.default_rng(0))
+    assert cohort[0] == 1 and sorted(cohort) == [0, 1, 2]
+
+
+def test_a_client_that_did_not_answer_keeps_its_row():
+    rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
+    selector, cohort = Peco(), np.array([4, 1, 7])
+    first = selector.observe(
+        selector.begin(VIEW, rng), cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW
+    )
+    silent = np.full((3, SAMPLES, CLASSES), np.nan)
+    second = selector.observe(first, cohort, report(silent, labels), VIEW)
+    for name in ("predictions", "correct", "evaluated"):
+        np.testing.assert_array_equal(first[name], second[name])
+    np.testing.assert_array_equal(second["recent"], np.repeat(first["recent"], 2, axis=0))
+
+
+def test_states_are_never_changed_in_place():
+    rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
+    selector, cohort = Peco(), np.array([0, 1, 2])
+    state = selector.begin(VIEW, rng)
+    for _ in range(3):
+        before = {name: array.copy() for name, array in state.items()}
+        after = selector.observe(state, cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW)
+        for name, array in before.items():
+            np.testing.assert_array_equal(state[name], array)
+        state = after
+
+
+def big_state(clients: int, samples: int, classes: int) -> State:
+    """The state when every client was evaluated and the window is full."""
+    view, rng = (
+        View(clients=clients, cohort=clients, sizes=np.ones(clients)),
+        np.random.default_rng(1),
+    )
+    selector, state = Peco(), Peco().begin(view, rng)
+    predictions = rng.dirichlet(np.ones(classes), (clients, samples))
+    reports = report(predictions, rng.integers(0, classes, samples))
+    for _ in range(selector.window):
+        state = selector.observe(state, np.arange(clients), reports, view)
+    return state
+
+
+def test_a_checkpoint_stays_below_a_megabyte(tmp_path: Path):
+    """20 clients, 500 reserved samples, ten classes, and PECO's network."""
+    network = MODELS["lenet5"]().build((3, 32, 32), 10)
+    state = RunState(network.state_dict(), {}, big_state(20, 500, 10))
+    checkpoint.save(tmp_path / "checkpoint", state, "k0123456789ab")
+    assert (tmp_path / "checkpoint").stat().st_size < 1e6
+
+
+def test_a_checkpoint_brings_the_state_back(tmp_path: Path):
+    selector, rng = Peco(), np.random.default_rng(0)
+    cohort, labels = np.array([4, 1, 7]), np.zeros(SAMPLES, dtype=int)
+    begun = RunState({"weight": torch.ones(2)}, {}, selector.begin(VIEW, rng))
+    after = selector.observe(begun.selector, cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW)
+    file, digest = tmp_path / "checkpoint", "k0123456789ab"
+    checkpoint.save(file, RunState(begun.weights, {}, after), digest)
+    loaded = checkpoint.load(file, digest, begun, torch.device("cpu"))
+    assert loaded is not None
+    for name, array in after.items():
+        np.testing.assert_array_equal(loaded[0].selector[name], array)
+        assert loaded[0].selector[name].dtype == array.dtype
+
+
+@pytest.mark.alone
+def test_similarity_takes_less_than_ten_milliseconds():
+    torch.set_num_threads(1)
+    state = big_state(20, 500, 10)
+    seconds = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        similarities(state["predictions"], state["correct"], 0.5)
+        seconds.append(time.perf_counter() - begun)
+    assert np.median(seconds) < 0.01
+
+
+def test_memory_is_an_upper_bound():
+    state = big_state(20, 500, 10)
+    assert sum(array.nbytes for array in state.values()) < Peco().memory(500, 10, 20)

@@ -1,0 +1,128 @@
+"""Profiled runs: the same steps, with notes of each of them; what is made of the notes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cohort.core.errors import UserError
+from cohort.figures.kinds.curves import Curves
+from cohort.metrics.derived import of_profile
+from cohort.records.history import PROFILE, History
+from cohort.selection.probe import Probe
+from cohort.training.evaluation import fingerprint
+from cohort.training.procedures import parse_procedure
+from cohort.training.servers.momentum import Momentum
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from tests.needs.by_hand import Spy, task_by_hand
+from tests.training.small_task import run, small_task
+
+PROFILED = "federated-profiled1"
+
+
+def notes(state: RunState) -> dict[str, np.ndarray]:
+    table = np.concatenate(state.history.profile)
+    return {name: table[:, place] for place, name in enumerate(PROFILE)}
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_it_takes_the_same_steps_to_the_bit(momentum: float):
+    settings = {"rounds": 3, "J": "J2e", "batch": 3, "cohort": 3, "momentum": momentum}
+    plain, profiled = (
+        run(small_task(**settings, procedure=name)) for name in ("federated", PROFILED)
+    )
+    assert fingerprint(plain.weights) == fingerprint(profiled.weights)
+    assert plain.history.metrics == profiled.history.metrics
+    assert not plain.history.profile
+
+
+def test_every_step_is_noted_by_hand():
+    """One step of each client on all its samples from a bias of zero: a loss of ln 3, and class 0
+    is named, which 2 of 4, 0 of 2 and 1 of 3 samples have."""
+    task = task_by_hand(Spy(), procedure=PROFILED)
+    state = run(task)
+    found = notes(state)
+    assert found["client"].tolist() == [0, 1, 2]  # the last one has no samples
+    assert found["round"].tolist() == [1, 1, 1] and found["step"].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(found["loss"], [math.log(3)] * 3, rtol=1e-12)
+    np.testing.assert_allclose(found["accuracy"], [2 / 4, 0, 1 / 3], rtol=1e-12)
+    assert (found["seconds"] > 0).all()
+
+
+def test_rounds_and_steps_are_counted():
+    """Clients of 4, 9, 2 and 6 samples take 2, 3, 1 and 2 batches of three, twice a round."""
+    found = notes(run(small_task(rounds=2, J="J2e", batch=3, procedure=PROFILED)))
+    taken = {0: 4, 1: 6, 2: 2, 3: 4}
+    for round in (1, 2):
+        for client, steps in taken.items():
+            mine = (found["round"] == round) & (found["client"] == client)
+            assert found["step"][mine].tolist() == list(range(steps))
+    losses = [found["loss"][found["round"] == round].mean() for round in (1, 2)]
+    assert losses[1] < losses[0]
+
+
+def test_probes_are_noted_too():
+    """Two batches of a probe, then the rest by those who are chosen: no step twice."""
+    task = small_task(
+        selector=Probe(batches=1, pool=2.0), server=Momentum(), cohort=2, J="J3", procedure=PROFILED
+    )
+    found = notes(run(task))
+    steps = list(zip(found["client"], found["step"], strict=True))
+    assert len(set(steps)) == len(steps) == 4 * 1 + 2 * 2
+
+
+def profiled_history() -> History:
+    """Client 0 takes two steps in round 1 and one in round 2, client 2 takes two in round 2."""
+    rows = [(1, 0, 0, 4.0, 0.25, 0.1), (1, 0, 1, 2.0, 0.50, 0.3), (2, 0, 0, 3.0, 0.75, 0.2)]
+    rows += [(2, 2, 0, 1.0, 0.50, 0.6), (2, 2, 1, 1.0, 1.00, 0.1)]
+    return History(profile=[np.array(rows[:2]), np.array(rows[2:])])
+
+
+def test_means_by_step_and_by_client():
+    steps, clients = of_profile(profiled_history(), 4)
+    np.testing.assert_allclose(steps["step_loss"], [8 / 3, 1.5])
+    np.testing.assert_allclose(steps["step_accuracy"], [0.5, 0.75])
+    np.testing.assert_allclose(steps["step_seconds"], [0.3, 0.2])
+    nan = math.nan
+    np.testing.assert_allclose(clients["batch_accuracy"], [0.5, nan, 0.75, nan])
+    np.testing.assert_allclose(clients["batch_loss"], [3.0, nan, 1.0, nan])
+    np.testing.assert_allclose(clients["batch_seconds"], [0.2, nan, 0.35, nan])
+    assert of_profile(History(), 4) == ({}, {})
+
+
+def test_a_record_brings_the_notes_back():
+    history = profiled_history()
+    arrays = history.arrays()
+    assert arrays["profile/loss"].tolist() == [4, 2, 3, 1, 1]
+    (back,) = History.from_arrays(arrays).profile
+    np.testing.assert_array_equal(back, np.concatenate(history.profile))
+
+
+def test_its_name():
+    assert str(parse_procedure(PROFILED)) == PROFILED
+    assert parse_procedure(PROFILED).takes() == ("serial",)
+    with pytest.raises(UserError, match="is written 'federated'"):
+        parse_procedure("federated-profiled0")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"metric": "step_loss"}, "curves over x: round cannot show step_loss"),
+        ({"metric": "test_loss", "x": "step"}, "curves over x: step cannot show test_loss"),
+        ({"metric": "step_loss", "x": "step", "also": ["test_loss"]}, "cannot show test_loss"),
+        ({"metric": "step_loss", "x": "step", "buckets": 10}, "buckets are of rounds"),
+    ],
+)
+def test_curves_over_steps_show_metrics_of_steps(fields: dict[str, object], sentence: str):
+    Curves(metric="step_loss", x="step", also=["step_seconds"]).check()
+    with pytest.raises(UserError, match=sentence):
+        Curves(**fields).check()
+
+
+def test_a_task_without_the_option_is_not_profiled():
+    task: Task = small_task()
+    assert not run(task).history.profile

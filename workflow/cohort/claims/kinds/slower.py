@@ -1,0 +1,93 @@
+"""Claims about how many rounds others need for what one has already reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.claims.claim import Claim
+from cohort.claims.matrix import Comparison, Matrix, Point
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.metrics.at import rounds_of
+from cohort.metrics.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slower(Claim):
+    """What one value of a label has in a range of rounds, others reach so many times as late.
+
+    Others are looked at in later ranges of the same length, up to the end of their runs; one that
+    never gets there is slower too. The rounds compared are the last ones of the ranges.
+    """
+
+    name: ClassVar[str] = "slower"
+
+    along: str = parameter(help="the label")
+    leader: float | str = parameter(help="its value that sets the goal, in the rounds of `at`")
+    others: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="its values that are compared with that, one by one"
+    )
+    times: float = parameter(
+        1.0, exclusiveMinimum=0, help="how many times as many rounds they need at least"
+    )
+
+    def check(self) -> None:
+        """Raise UserError for an `at` that is no range, or a metric without a better side."""
+        if not self.better():
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better, so that "
+                "nothing can be reached"
+            )
+        limits = rounds_of(self.at)
+        if limits is None or str(self.at).isdigit():
+            raise UserError(f"at is '{self.at}', but must be a range of rounds such as 21-30")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """The leader's point, then one of the other for each of the following ranges."""
+        leader, *others = matrix.check_values(
+            self.experiment, self.along, [self.leader, *self.others], "leader or others"
+        )
+        found = []
+        for sweep in matrix.sweeps(self.experiment, self.given or {}, self.along):
+            points = {point.labels[self.along]: point for point in sweep.points}
+            if leader not in points:
+                raise UserError(f"{self.experiment} has no cell with {self.along} {leader}")
+            for other in (one for one in others if one in points):
+                later = self._later(points[other], matrix.rounds(points[other]))
+                name = sweep.name | {self.along: other}
+                found.append(replace(sweep, points=[points[leader], *later], name=name))
+        return found
+
+    def _later(self, point: Point, rounds: int) -> list[Point]:
+        """The point at the leader's range and at each that follows, up to the last round."""
+        first, last = map(int, str(self.at).split("-"))
+        length = last - first + 1
+        begins = range(first, max(rounds, last) - length + 2, length)
+        return [replace(point, at=f"{begin}-{begin + length - 1}") for begin in begins]
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether the other reaches the goal late enough, or never."""
+        reached = self._reached(comparison, values)
+        return reached is None or reached >= self.times * self._last(comparison.points[0])
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The goal, and when the other reaches it."""
+        goal, reached = comparison.points[0], self._reached(comparison, values)
+        end = "never reached"
+        if reached is not None:
+            end = f"reached by round {reached}, {reached / self._last(goal):.2g} times as late"
+        return f"{self.placed(goal, values[0], names)} by round {self._last(goal)}, {end}"
+
+    def _reached(self, comparison: Comparison, values: Sequence[float]) -> int | None:
+        sign = -1 if self.better() == "low" else 1
+        for point, value in zip(comparison.points[1:], values[1:], strict=True):
+            if sign * value >= sign * values[0]:
+                return self._last(point)
+        return None
+
+    def _last(self, point: Point) -> int:
+        limits = rounds_of(point.at)
+        assert limits is not None, point.at
+        return limits[1]

@@ -1,0 +1,23 @@
+"""Which clients hold samples that others hold too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.needs.need import EvaluationContext, Need
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap(Need):
+    """The server knows from the start which clients overlap: 1 for each that does, 0 for the
+    others. Nothing is sent, because the server could not find out by asking: PECO assumes for its
+    baseline that it knows."""
+
+    name: ClassVar[str] = "overlap"
+    gathered = "once"
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.overlapping()

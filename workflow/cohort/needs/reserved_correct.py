@@ -1,0 +1,23 @@
+"""Which of the test samples that are reserved for selectors a local model classifies correctly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.needs.need import EvaluationContext, Need
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedCorrect(Need):
+    """For each local model and reserved test sample, 1 if its prediction is correct and 0 if not;
+    clients send nothing more. With `reserved_predictions` it shares one evaluation."""
+
+    name: ClassVar[str] = "reserved_correct"
+    gathered = "after"
+    reserved = True
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.reserved_correct()

@@ -1,0 +1,38 @@
+"""PECO's baseline FPS: overlapping clients take part with a fixed probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.selection.selector import Selector, State, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedProbability(Selector):
+    """Every overlapping client joins the cohort with a fixed probability, independently of the
+    others; the remaining places are drawn uniformly from the regular clients.
+
+    If more of them want to join than the cohort has places, as many of them are drawn. If regular
+    clients are too few, the cohort is smaller. Without overlapping clients the cohort is uniform.
+    """
+
+    name: ClassVar[str] = "fixed-probability"
+    needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
+    probability: float = parameter(
+        0.5, minimum=0, maximum=1, help="of each overlapping client to be in a cohort"
+    )
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        overlaps = view.reports["overlap"][candidates] == 1
+        special, regular = candidates[overlaps], candidates[~overlaps]
+        joining = special[rng.random(len(special)) < self.probability]
+        if len(joining) > view.cohort:
+            joining = rng.choice(joining, view.cohort, replace=False)
+        places = min(view.cohort - len(joining), len(regular))
+        return np.concatenate([joining, rng.choice(regular, places, replace=False)])

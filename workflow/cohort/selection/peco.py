@@ -1,0 +1,132 @@
+"""PECO: clients whose predictions agree with those of others are chosen more often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.selection.abilities import Weighing
+from cohort.selection.selector import Reports, Selector, State, View
+
+CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
+BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peco(Selector, Weighing):
+    """Draws clients one after another by how similar their predictions on reserved test samples are
+    to those of all other clients (PECO, Algorithm 1).
+
+    The similarity of two local models is the sum over samples of the cosine between their softmax
+    outputs, scaled by gamma for each of the two that is wrong. A client's score is the sum of its
+    similarities, its probability the score to the power of tau, normalized, and averaged over the
+    last rounds. After each draw the probabilities of the others are normalized again.
+
+    Only clients that answered are evaluated; others keep their last predictions, rounded to single
+    precision. The paper leaves open how likely a client is that was never evaluated (`unseen`).
+    Before two clients were evaluated, all are equally likely.
+    """
+
+    name: ClassVar[str] = "peco"
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_predictions", "reserved_correct"})
+    tau: float = parameter(
+        5.0, minimum=0, help="exponent of the scores; higher prefers similar clients more"
+    )
+    gamma: float = parameter(
+        0.5,
+        exclusiveMinimum=0,
+        maximum=1,
+        help="factor of a sample's similarity for each of the two models that is wrong",
+    )
+    window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
+    unseen: Literal["mean", "highest"] = parameter(
+        "mean",
+        help="the score of a client that was never evaluated: the mean of the others', or their "
+        "highest, which explores more",
+    )
+
+    def memory(self, reserved: int, classes: int, clients: int) -> int:
+        return BYTES_AT_WORK * reserved * classes * clients
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "evaluated": np.zeros(view.clients, dtype=bool),
+            "predictions": np.empty((view.clients, 0, 0), dtype=CACHED),
+            "correct": np.empty((view.clients, 0), dtype=bool),
+            "recent": np.empty((0, view.clients)),
+        }
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        rest, weights = candidates, self.probabilities(state, candidates, view)
+        cohort: list[int] = []
+        while len(cohort) < view.cohort:
+            place = rng.choice(len(rest), p=normalized(weights))
+            cohort.append(rest[place])
+            rest, weights = np.delete(rest, place), np.delete(weights, place)
+        return np.array(cohort)
+
+    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
+        recent = state["recent"]
+        mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
+        return normalized(mean[candidates])
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        cached = self._cached(state, cohort, reports)
+        recent = np.vstack([state["recent"], self.of_scores(self.scores(cached))])
+        return cached | {"recent": recent[-self.window :]}
+
+    def _cached(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
+        """The state with the predictions of the clients that answered."""
+        predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
+        answered = ~np.isnan(predictions).any(axis=(1, 2))
+        found = {name: array.copy() for name, array in state.items()}
+        if not found["predictions"].size:
+            clients = len(found["evaluated"])
+            found["predictions"] = np.zeros((clients, *predictions.shape[1:]), dtype=CACHED)
+            found["correct"] = np.zeros((clients, *correct.shape[1:]), dtype=bool)
+        found["evaluated"][cohort[answered]] = True
+        found["predictions"][cohort[answered]] = predictions[answered]
+        found["correct"][cohort[answered]] = correct[answered] == 1
+        return found
+
+    def scores(self, state: State) -> np.ndarray:
+        """Each client's total similarity to all others that were evaluated, NaN for a client that
+        never was."""
+        seen = np.flatnonzero(state["evaluated"])
+        scores = np.full(len(state["evaluated"]), np.nan)
+        scores[seen] = similarities(
+            state["predictions"][seen], state["correct"][seen], self.gamma
+        ).sum(axis=1)
+        return scores
+
+    def of_scores(self, scores: np.ndarray) -> np.ndarray:
+        """The probabilities of one round; equal ones if no two clients were evaluated yet."""
+        known = ~np.isnan(scores)
+        if known.sum() < 2:
+            return np.full(len(scores), 1 / len(scores))
+        unseen = scores[known].mean() if self.unseen == "mean" else scores[known].max()
+        filled = np.where(known, scores, unseen)
+        return normalized((filled / filled.max()) ** self.tau)
+
+
+def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:
+    """The similarity of each client to each other client, 0 to itself. Predictions are (client,
+    sample, class), `correct` is (client, sample)."""
+    rows = predictions.astype(np.float64)
+    factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
+    rows *= factors[:, :, np.newaxis]
+    flat = rows.reshape(len(rows), -1)
+    found = flat @ flat.T
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def normalized(weights: np.ndarray) -> np.ndarray:
+    """Weights as probabilities; equal ones if all weights are 0."""
+    total = weights.sum()
+    return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))

@@ -1,0 +1,59 @@
+"""Evaluation of the cohort's local models on their own clients' training samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.training.evaluators.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from cohort.cell.settings import Settings
+    from cohort.training import evaluation
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+    from cohort.training.updates import Updates
+else:
+    torch = lazy("torch")
+    evaluation = lazy("cohort.training.evaluation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOwnSamples(Evaluator):
+    """Evaluates the local model of each client of the cohort on the client's own training samples
+    and records the mean over clients that hold any."""
+
+    name: ClassVar[str] = "own_samples"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "own_samples_accuracy": Metric(
+            "Accuracy on own samples", "%", 100, digits=2, better="high"
+        ),
+        "own_samples_loss": Metric("Loss on own samples", better="low"),
+    }
+
+    def plan(self, settings: Settings) -> int | str:
+        return settings.evaluate_own
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        if updates is None:
+            return {}
+        found = []
+        for row, client in enumerate(updates.clients):
+            own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
+            if len(own):
+                local = updates.of_client(row)
+                found.append(evaluation.evaluate(network, local, task.train_samples, own))
+        return {
+            "own_samples_accuracy": np.mean([one.accuracy for one in found]) if found else np.nan,
+            "own_samples_loss": np.mean([one.loss for one in found]) if found else np.nan,
+        }
