@@ -13,7 +13,7 @@ from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
-from cohort.plan.cost import client_steps, memory_mb, round_seconds
+from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, resource_request
 
 PlanOf = Callable[..., Plan]
@@ -31,6 +31,11 @@ USUAL = {
     "procedure": "federated",
     "optimizer": "sgd",
     "augmentation": "none",
+    "reserve": 0,
+    "holdout": 0.0,
+    "evaluate_holdout": 0,
+    "evaluate_local": 0,
+    "evaluate_own": 0,
 } | PARTS
 DEMO = USUAL | {
     "dataset": "digits",
@@ -237,6 +242,19 @@ def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.C
         "  3 jobs of 2000 MB and 30 minutes on a cluster",
         "  1 job of 2000 MB and 120 minutes on a cluster",
     ]
+
+
+def test_samples_that_are_evaluated_by_hand():
+    """100 of 360 test samples are reserved. A client trains on nine tenths of 71.85 samples. Once in
+    ten rounds all held-out samples are evaluated twice, and every fifth round four local models on
+    the test set; PECO evaluates them on the reserved samples in every round, for both of its
+    needs, and UCB on their own."""
+    peco = DEMO | {"reserve": 100, "holdout": 0.1, "selector": {"name": "peco"}}
+    more = {"evaluate_holdout": 10, "evaluate_local": 5}
+    found = _evaluated(peco | more, DIGITS)
+    assert found == pytest.approx(260 + 2 * 143.7 + 2 * 4 * 260 + 10 * 4 * 100)
+    ucb = DEMO | {"holdout": 0.1, "selector": {"name": "ucb"}, "evaluate_own": 2}
+    assert _evaluated(ucb, DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
 
 
 SMALL = 64 * 64 + 64 * 10

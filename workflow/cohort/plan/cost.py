@@ -19,6 +19,7 @@ from cohort.core.components import build
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.models.counting import Counts
+from cohort.needs import NEEDS
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
 from cohort.training.native.counting import NativeCounts, native_counts
@@ -83,12 +84,35 @@ def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> floa
     batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
     steps = client_steps(settings, facts) * (rates.step + batch * rates.trained)
     passes = load.passes * settings["cohort"] * (rates.step / 3 + batch * rates.tested)
-    rounds = evaluations(settings["evaluate_every"], settings["rounds"])
-    validation = settings["validation"] or facts.get("validation", 0)
-    tested = rounds * (facts["test"] + validation) * settings["samples"]
+    tested = _evaluated(settings, facts) * rates.tested * load.networks
     copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
     each = ROUND_SECONDS + settings["cohort"] * copied
-    return steps + passes + tested * rates.tested * load.networks + settings["rounds"] * each
+    return steps + passes + tested + settings["rounds"] * each
+
+
+def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
+    selector needs to know."""
+    cohort, size = settings["cohort"], _client_size(settings, facts)
+    test = facts["test"] * settings["samples"] - settings["reserve"]
+    validation = settings["validation"] or facts.get("validation", 0) * settings["samples"]
+    held_out = facts["train"] * settings["samples"] * settings["holdout"]
+    planned = {
+        "evaluate_every": test + validation,
+        "evaluate_holdout": 2 * held_out,  # of all clients together and of each
+        "evaluate_local": cohort * test,
+        "evaluate_own": cohort * size,
+    }
+    found = sum(
+        evaluations(settings[plan], settings["rounds"]) * samples
+        for plan, samples in planned.items()
+        if settings[plan]
+    )
+    needs = (NEEDS[name] for name in build(SELECTORS, settings["selector"]).needs)
+    for when, reserved in {(need.gathered, need.reserved) for need in needs}:
+        clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
+        found += settings["rounds"] * clients * (settings["reserve"] if reserved else size)
+    return float(found)
 
 
 def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
@@ -123,7 +147,7 @@ def _native_counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Nat
 
 
 def _trains_natively(settings: Mapping[str, Any]) -> bool:
-    trainers = parse_procedure(settings["procedure"]).trainers
+    trainers = parse_procedure(settings["procedure"]).takes()
     return settings["optimizer"] == "sgd" and "native" in trainers
 
 
@@ -158,9 +182,9 @@ def _counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Counts:
 
 
 def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    """How many samples the mean client holds."""
+    """How many samples the mean client trains on."""
     used = (facts["train"] - settings["validation"]) * settings["samples"]
-    return float(used / settings["clients"])
+    return float(used * (1 - settings["holdout"]) / settings["clients"])
 
 
 def _load(settings: Mapping[str, Any]) -> Load:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cohort.cell.planned import Planned
+from cohort.cell.settings import EVALUATION_PLANS
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
@@ -17,7 +18,7 @@ MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 COST_KEYS = (
     *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
     *("J", "batch", "rounds", "evaluate_every", "procedure"),
-    *("augmentation", "optimizer"),
+    *("augmentation", "optimizer", "reserve", "holdout", *EVALUATION_PLANS[1:]),
 )
 """The settings that an estimate depends on, beside the selector and the server rule."""
 
