@@ -325,6 +325,7 @@ def test_what_probing_is_estimated_to_cost():
         "batch": 128,
         "rounds": 400,
         "validation": 5000,
+        "holdout": 0.0,
     }
     settings |= {"procedure": "federated"}
     selector = {"name": "probe"} | dataclasses.asdict(Probe())

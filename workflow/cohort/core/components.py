@@ -51,10 +51,10 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The subclasses of `base` that the modules of a package define, by name, in alphabetical order.
+    """The subclasses of `base` that a package's modules define, by name, in alphabetical order.
 
-    Modules are imported when they are needed: a component that has a module of its own name is found
-    without the others, anything else takes them all.
+    Modules are imported when they are needed: a component that has a module of its own name is
+    found without the others, anything else takes them all.
     """
 
     def __init__(self, package: str, base: type[C]):
