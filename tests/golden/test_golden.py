@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,12 @@ def test_numbers_are_those_of_the_golden_run(key: str):
 
 
 def test_every_catalog_of_the_package_is_asked():
-    """A catalog is a dictionary of components in a package of cohort."""
+    """A catalog is a mapping to components in a package of cohort."""
     found = []
     for info in pkgutil.walk_packages(cohort.__path__, "cohort."):
         if info.ispkg and not info.name.startswith(tuple(WITHOUT_GOLDEN_RUNS)):
             for value in vars(importlib.import_module(info.name)).values():
-                if isinstance(value, dict) and value and all(map(_is_component, value.values())):
+                if isinstance(value, Mapping) and value and all(map(_is_component, value.values())):
                     found.append(value)
     asked = [components for components, _ in CATALOGS.values()]
     assert [list(components) for components in found if components not in asked] == []
