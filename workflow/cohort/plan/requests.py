@@ -55,7 +55,8 @@ class Requests:
         self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool
     ):
         self._planned, self._datasets, self._local = planned, datasets, local
-        self._known: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._known: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
+        self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
         """The memory that a training job requests."""
@@ -66,7 +67,13 @@ class Requests:
         return self._request(wildcards.digest, attempt)[1]
 
     def _request(self, digest: str, attempt: int) -> tuple[int, int]:
-        planned = self._planned(digest)
+        """The request of a cell at an attempt. Snakemake asks several times."""
+        cell = digest, attempt
+        if cell not in self._of_cell:
+            self._of_cell[cell] = self._of_kind(self._planned(digest), attempt)
+        return self._of_cell[cell]
+
+    def _of_kind(self, planned: Planned, attempt: int) -> tuple[int, int]:
         settings = planned.settings
         key = (
             attempt,
