@@ -181,7 +181,7 @@ def first_batches(task: Task) -> list[Tensor]:
     found = []
     for client, own in enumerate(task.shards.indices):
         rng = generator(task.settings.seed, "batches", round=1, client=client)
-        found.append(torch.from_numpy(own[next(batches(len(own), task.settings, rng))]))
+        found.append(torch.from_numpy(own[next(batches(len(own), task.settings, rng.permutation))]))
     return found
 
 
@@ -220,7 +220,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
         network.load_state_dict(first.of_client(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
         rng = generator(0, "batches", round=1, client=client)
-        for batch in list(batches(8, task.settings, rng))[1:]:
+        for batch in list(batches(8, task.settings, rng.permutation))[1:]:
             places = torch.from_numpy(own[batch])
             optimizer.zero_grad()
             scores = network(task.train_samples.inputs(places))

@@ -19,7 +19,8 @@ class LocalWork:
 
     `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
     that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
-    to the weights after each step, times the learning rate (SCAFFOLD's control variates).
+    to the weights after each step, times the learning rate (SCAFFOLD's control variates). Samples
+    are shuffled in each epoch unless they are to be taken `in_order`.
     """
 
     client: int
@@ -30,13 +31,15 @@ class LocalWork:
     begin: int = 0
     end: int | None = None
     correction: Callable[[], Weights] = field(default=dict)
+    in_order: bool = False
 
     def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
         """Each step's number within J, and the places of its batch in `samples`."""
         if not len(self.samples):
             return iter(())
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
-        return islice(enumerate(batches(len(self.samples), settings, rng)), self.begin, self.end)
+        draw = np.arange if self.in_order else rng.permutation
+        return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
@@ -46,11 +49,14 @@ def local_steps(size: int, settings: Settings) -> tuple[int, int]:
     return amount * per_epoch if epochs else amount, per_epoch
 
 
-def batches(size: int, settings: Settings, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The local batches of J: epoch after epoch, each newly shuffled, until J is done."""
+def batches(
+    size: int, settings: Settings, draw: Callable[[int], np.ndarray]
+) -> Iterator[np.ndarray]:
+    """The local batches of J, epoch after epoch until J is done. `draw` puts so many samples in
+    order, for each epoch anew."""
     steps, per_epoch = local_steps(size, settings)
     for step in range(steps):
         position = step % per_epoch
         if position == 0:
-            order = rng.permutation(size)
+            order = draw(size)
         yield order[position * settings.batch : (position + 1) * settings.batch]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import local_steps
+from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.optimizers import load_optimizer_state, optimizer_state, torch_optimizer
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.rounds import Rounds
@@ -18,21 +19,24 @@ from cohort.training.task import Task
 from cohort.training.trainers.serial import SerialTrainer
 
 
-class CentralizedRounds(Rounds):
-    """One client with all data, one optimizer for all epochs."""
+class EpochRounds(Rounds):
+    """Epochs of so many samples each, with one optimizer and learning rate schedule for all of
+    them."""
 
-    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
-
-    def __init__(self, procedure: Centralized, task: Task):
+    def __init__(self, task: Task, size: int):
         super().__init__(task)
         settings, shards = task.settings, task.shards.indices
         self.trainer = SerialTrainer(
             task.model, settings, task.objective, task.train_samples, shards
         )
-        self.batches = local_steps(len(shards[0]), settings)[1]  # in an epoch
+        self.batches = local_steps(size, settings)[1]  # in an epoch
         self.optimizer = torch_optimizer(settings, task.model.parameters(), settings.lr)
         self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
         self.scheduled = 0  # how often the schedule has stepped
+
+    @abstractmethod
+    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
+        """What is trained on in an epoch, whose cohort and costs are noted in the ledger."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
@@ -44,11 +48,9 @@ class CentralizedRounds(Rounds):
         self._advance_schedule(state)
         ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
         self._advance_schedule(state, len(resumable.current.get("losses", ())))
-        (work,) = self.trainer.work(state.weights, [0], round)
+        work = self.work(state, round, ledger)
         with ledger.timed("training"):
             losses = self.trainer.run(work, self.optimizer, (), self._after_step, resumable)
-        ledger.cohort = np.array([0])
-        ledger.stepped(len(losses))
         ledger.measured(train_loss=float(losses.mean()))
         weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         return replace(state, weights=weights, server=optimizer_state(self.optimizer, model))
@@ -72,3 +74,18 @@ class CentralizedRounds(Rounds):
             for step in range(self.scheduled, target):
                 self.schedule.step(*([losses[step][1]] if schedule.watches else []))
         self.scheduled = target
+
+
+class CentralizedRounds(EpochRounds):
+    """One client with all data."""
+
+    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
+
+    def __init__(self, procedure: Centralized, task: Task):
+        super().__init__(task, len(task.shards.indices[0]))
+
+    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
+        (work,) = self.trainer.work(state.weights, [0], round)
+        ledger.cohort = np.array([0])
+        ledger.stepped(self.batches)
+        return work

@@ -1,0 +1,114 @@
+"""Stratify: the server schedules labels, so that every epoch has the same share of each, and asks
+clients for samples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.metric import Metric
+from cohort.training.procedures.procedure import Procedure
+
+TASKS = Metric("Tasks of an epoch", digits=0, better="low")
+TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
+CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
+PLAIN = {
+    "participation": "full",
+    "objective": {"name": "cross-entropy"},
+    "server": {"name": "average"},
+    "selector": {"name": "random"},
+}
+"""What a procedure takes that chooses clients, merges and weighs samples itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stratified(Procedure):
+    """Base of the procedures with a label schedule. In an epoch each label is scheduled as often as
+    there are samples of it, but no label more often than the median one."""
+
+    round_name: ClassVar[str] = "Epoch"
+    weighted: int = parameter(
+        0, minimum=0, maximum=1, help="1: choose clients by how many samples of a label they hold"
+    )
+    uniform: int = parameter(
+        0, minimum=0, maximum=1, help="1: schedule all labels equally often, the mean count"
+    )
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        check_plain(settings)
+        if settings["J"] != "J1e":
+            raise ValueError(f"has a schedule of one epoch in a round: J is {settings['J']}, not J1e")
+
+    def schedule_options(self) -> dict[str, bool]:
+        """The parameters that every label schedule takes."""
+        return {"weighted": bool(self.weighted), "uniform": bool(self.uniform)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedSingle(Stratified):
+    """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
+
+    name: ClassVar[str] = "stratified-single"
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
+    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
+    chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
+    retained: float = parameter(
+        0.3,
+        exclusiveMinimum=0,
+        maximum=1,
+        help="share of all clients among whom each label of a chunk is assigned",
+    )
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        check_handed_on(settings)
+        if settings["batch"] != 1:
+            raise ValueError(f"takes one sample per step: batch is {settings['batch']}, not 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedBatch(Stratified):
+    """Batches to which clients contribute sums of gradients; the server takes the step (Algorithms
+    2 and 4). Batch normalization takes its statistics from the whole batch."""
+
+    name: ClassVar[str] = "stratified-batch"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "contributions": CONTRIBUTIONS,
+        "learning_rate": Metric("Learning rate", digits=5),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential(Procedure):
+    """Sequential federated learning (Li and Lyu, 2023): in each round all clients train one after
+    another, in random order, each from where the one before it ended. Nothing is averaged."""
+
+    name: ClassVar[str] = "sequential"
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
+    metrics: ClassVar[Mapping[str, Metric]] = {"model_transfers": TRANSFERS}
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        check_plain(settings)
+        check_handed_on(settings)
+
+
+def check_plain(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError unless every client takes part and nothing else is chosen or merged."""
+    if settings["cohort"] != settings["clients"]:
+        raise ValueError(
+            f"asks all {settings['clients']} clients in every round: cohort is {settings['cohort']}"
+        )
+    for key, value in PLAIN.items():
+        if settings[key] != value:
+            given = settings[key] if isinstance(value, str) else settings[key]["name"]
+            raise ValueError(f"has no use for the {key} '{given}'; take the strategy 'fedavg'")
+
+
+def check_handed_on(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a client needs nothing but the weights to go on."""
+    if settings["schedule"] != "constant":
+        raise ValueError(f"follows lr_decay, not the schedule '{settings['schedule']}'; leave it out")
+    if settings["optimizer"] != "sgd" or settings["momentum"]:
+        raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")

@@ -1,0 +1,93 @@
+"""Which client trains which scheduled label: Stratify's Algorithms 1 and 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+
+class Choice:
+    """Chooses clients for labels, each with the same probability or by how much it holds.
+
+    `counts` has a row for each label: how many samples of it each client holds. Of these counts the
+    server needs only which are above zero, unless the choice is `weighted`.
+    """
+
+    def __init__(self, counts: np.ndarray, weighted: bool, rng: np.random.Generator):
+        self.weights = np.where(counts > 0, counts if weighted else 1.0, 0.0)
+        self.available, self.rng = self.weights.copy(), rng
+
+    def remove(self, client: int, label: int) -> None:
+        """Ask this client no more for this label: it has reported that it has no sample left."""
+        self.available[label, client] = 0
+
+    def restore(self, label: int) -> None:
+        """Ask everybody who holds a label again."""
+        self.available[label] = self.weights[label]
+
+    def has(self, label: int) -> bool:
+        """Whether anybody can be asked for a label."""
+        return bool(self.available[label].any())
+
+    def tasks(self, chunk: Sequence[int], retained: int) -> Iterator[tuple[int, Sequence[int]]]:
+        """Algorithm 1: consecutive labels of a chunk for one client after another.
+
+        For each label a few of the available clients are `retained` at random. From the first label
+        on, the client is taken that can serve the longest run of labels, and so on from there.
+        """
+        able = self._retained(sorted(set(chunk)), retained)
+        for client, start, end in longest_runs([able[label] for label in chunk], self.rng):
+            yield client, chunk[start:end]
+
+    def clients(self, label: int, number: int) -> list[int]:
+        """Algorithm 2: so many clients for one label, each once if there are enough of them."""
+        available = self.available[label]
+        (some,) = np.nonzero(available)
+        if number > len(some):
+            shares = available[some] / available[some].sum()
+            return [int(client) for client in self.rng.choice(some, number, p=shares)]
+        return [int(client) for client in self._drawn([label])[0][:number]]
+
+    def _drawn(self, labels: Sequence[int]) -> list[np.ndarray]:
+        """For each label the available clients, drawn one after another without replacement."""
+        weights = self.available[labels]
+        with np.errstate(divide="ignore"):
+            arrivals = self.rng.standard_exponential(weights.shape) / weights
+        order = arrivals.argsort(axis=1)
+        return [row[:count] for row, count in zip(order, (weights > 0).sum(axis=1), strict=True)]
+
+    def _retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
+        """For each label the retained clients, as the bits of a number."""
+        drawn = (row[:number].tolist() for row in self._drawn(labels))
+        return {label: sum(1 << one for one in row) for label, row in zip(labels, drawn, strict=True)}
+
+
+def longest_runs(
+    able: Sequence[int], rng: np.random.Generator
+) -> Iterator[tuple[int, int, int]]:
+    """Cut a chunk into tasks: a client, and the first and last-but-one place of its run.
+
+    `able` says for each place which clients can serve it, as the bits of a number. Each task goes
+    to a client that can serve the most places in a row; ties are broken at random.
+    """
+    start = 0
+    while start < len(able):
+        longest, end = able[start], start + 1
+        while end < len(able) and longest & able[end]:
+            longest &= able[end]
+            end += 1
+        yield _any_of(longest, rng), start, end
+        start = end
+
+
+def _any_of(bits: int, rng: np.random.Generator) -> int:
+    """The place of one of the bits that are set."""
+    places = [place for place in range(bits.bit_length()) if bits >> place & 1]
+    return places[int(rng.integers(len(places)))] if len(places) > 1 else places[0]
+
+
+def retained_of(share: float, clients: int) -> int:
+    """How many clients are retained for each label."""
+    return math.ceil(share * clients)

@@ -1,0 +1,153 @@
+"""What happens in the epochs of Stratify, and of sequential federated learning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.randomness import generator
+from cohort.training.ledger import Ledger
+from cohort.training.local_work import LocalWork
+from cohort.training.procedures.centralized.rounds import EpochRounds
+from cohort.training.procedures.stratified import Sequential, StratifiedBatch, StratifiedSingle
+from cohort.training.procedures.stratified.schedule import (
+    ClientData,
+    Epoch,
+    batches,
+    frequencies,
+    single_samples,
+)
+from cohort.training.rounds import Rounds
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.trainers import TRAINERS
+from cohort.training.updates import Weights, size_in_bytes
+
+LABEL_BYTES = 4  # of a placeholder
+
+
+class HandedOn(Rounds):
+    """Base of the procedures in which clients hand the model on to each other."""
+
+    costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between", "client_steps")
+
+    def __init__(self, task: Task):
+        super().__init__(task)
+        data = task.objective, task.train_samples, task.shards.indices
+        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
+
+    def begin(self) -> RunState:
+        return RunState(self.task.initial_weights(), {}, {})
+
+    def trained(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
+        """The weights after this work, and its mean loss."""
+        with ledger.timed("training"):
+            updates = self.trainer.train([work], work.weights, self.cursor.next_work())
+        ledger.stepped(int(updates.steps.sum()))
+        return updates.of_client(0), float(updates.losses[0])
+
+    def charge(self, weights: Weights, transfers: int, ledger: Ledger) -> None:
+        """The model goes to the first client, from client to client, back to the server and, at the
+        end of the round, to everybody."""
+        size = size_in_bytes(weights)
+        ledger.sent("model", size, to="clients", copies=1 + self.task.settings.clients)
+        ledger.sent("model", size, to="client", copies=transfers)
+        ledger.sent("model", size, to="server")
+        ledger.measured(model_transfers=transfers)
+
+
+class StratifiedSingleRounds(HandedOn):
+    """An epoch is one pass of single-sample steps over the scheduled samples: as nothing but the
+    weights is handed on, clients need not be told apart."""
+
+    def __init__(self, procedure: StratifiedSingle, task: Task):
+        super().__init__(task)
+        self.procedure = procedure
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        procedure = self.procedure
+        with ledger.timed("selecting"):
+            epoch = single_samples(
+                client_data(self.task),
+                schedule_rng(self.task, round),
+                chunk=procedure.chunk,
+                retained=procedure.retained,
+                **procedure.schedule_options(),
+            )
+        work = ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+        weights, loss = self.trained(work, ledger)
+        self.charge(weights, epoch.transfers, ledger)
+        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.cohort = np.unique(epoch.clients)
+        ledger.measured(train_loss=loss, tasks=len(epoch.tasks))
+        return replace(state, weights=weights)
+
+
+class StratifiedBatchRounds(EpochRounds):
+    """An epoch is one pass of batches over the scheduled samples. The sum of clients' gradients is
+    the gradient of the batch, so the server's steps are those of training on the batch itself."""
+
+    costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "client_steps")
+
+    def __init__(self, procedure: StratifiedBatch, task: Task):
+        self.procedure, self.data = procedure, client_data(task)
+        size = int(frequencies(self.data.counts, bool(procedure.uniform)).sum())
+        super().__init__(task, size)
+
+    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
+        batch = self.task.settings.batch
+        with ledger.timed("selecting"):
+            epoch = batches(
+                self.data,
+                schedule_rng(self.task, round),
+                batch=batch,
+                **self.procedure.schedule_options(),
+            )
+        contributions, size = int(epoch.contributions(batch).sum()), size_in_bytes(state.weights)
+        ledger.sent("model", size, to="clients", copies=contributions)
+        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.sent("gradient", size, to="server", copies=contributions)
+        ledger.stepped(contributions)
+        ledger.cohort = np.unique(epoch.clients)
+        ledger.measured(contributions=contributions)
+        return ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+
+
+class SequentialRounds(HandedOn):
+    """All clients in random order, each from the weights of the one before."""
+
+    def __init__(self, procedure: Sequential, task: Task):
+        super().__init__(task)
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        rng = generator(self.task.settings.seed, "sequence", round=round)
+        order = [int(client) for client in rng.permutation(self.task.settings.clients)]
+        weights, losses = state.weights, []
+        for client in order:
+            (work,) = self.trainer.work(weights, [client], round)
+            weights, loss = self.trained(work, ledger)
+            losses.append(loss)
+        self.charge(weights, len(order) - 1, ledger)
+        ledger.cohort = np.array(order)
+        ledger.measured(train_loss=float(np.nanmean(losses)))
+        return replace(state, weights=weights)
+
+
+def client_data(task: Task) -> ClientData:
+    """Which client holds which samples of each label."""
+    labels = task.train_samples.labels.cpu().numpy()
+    return ClientData(task.shards.indices, labels, task.shards.label_counts.T)
+
+
+def schedule_rng(task: Task, round: int) -> np.random.Generator:
+    """What draws the label schedule of an epoch and its clients."""
+    return generator(task.settings.seed, "label schedule", round=round)
+
+
+def ordered_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
+    """Training on the samples of an epoch in their order."""
+    return LocalWork(
+        client=0, round=round, weights=weights, samples=epoch.samples, lr=lr, in_order=True
+    )
