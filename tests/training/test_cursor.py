@@ -158,6 +158,14 @@ TASKS: dict[str, Callable[[], Task]] = {
     "centralized with plateau": lambda: centralized("plateau-patience1"),
     "centralized with Adam": lambda: centralized("onecycle", optimizer="adam", momentum=0.0),
     "concat": concat,
+    "stratified-single": lambda: replace(
+        small_task(sizes=SIZES, J="J1e", batch=1, rounds=3, procedure="stratified-single"),
+        trainer="native",
+    ),
+    "stratified-batch": lambda: small_task(
+        sizes=SIZES, J="J1e", batch=4, rounds=3, procedure="stratified-batch", schedule="onecycle"
+    ),
+    "sequential": lambda: small_task(sizes=SIZES, J="J1e", rounds=3, procedure="sequential"),
     "fedtan": fedtan,
     "fedtan with stragglers": lambda: fedtan(participation="stragglers-0.6"),
     "fedtan with augmentation": lambda: fedtan(augmentation="crop-flip", clip=0.1),

@@ -39,7 +39,9 @@ class Stratified(Procedure):
     def check(self, settings: Mapping[str, Any]) -> None:
         check_plain(settings)
         if settings["J"] != "J1e":
-            raise ValueError(f"has a schedule of one epoch in a round: J is {settings['J']}, not J1e")
+            raise ValueError(
+                f"has a schedule of one epoch in a round: J is {settings['J']}, not J1e"
+            )
 
     def schedule_options(self) -> dict[str, bool]:
         """The parameters that every label schedule takes."""
@@ -109,6 +111,8 @@ def check_plain(settings: Mapping[str, Any]) -> None:
 def check_handed_on(settings: Mapping[str, Any]) -> None:
     """Raise ValueError unless a client needs nothing but the weights to go on."""
     if settings["schedule"] != "constant":
-        raise ValueError(f"follows lr_decay, not the schedule '{settings['schedule']}'; leave it out")
+        raise ValueError(
+            f"follows lr_decay, not the schedule '{settings['schedule']}'; leave it out"
+        )
     if settings["optimizer"] != "sgd" or settings["momentum"]:
         raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")

@@ -61,12 +61,12 @@ class Choice:
     def _retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
         """For each label the retained clients, as the bits of a number."""
         drawn = (row[:number].tolist() for row in self._drawn(labels))
-        return {label: sum(1 << one for one in row) for label, row in zip(labels, drawn, strict=True)}
+        return {
+            label: sum(1 << one for one in row) for label, row in zip(labels, drawn, strict=True)
+        }
 
 
-def longest_runs(
-    able: Sequence[int], rng: np.random.Generator
-) -> Iterator[tuple[int, int, int]]:
+def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Cut a chunk into tasks: a client, and the first and last-but-one place of its run.
 
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes

@@ -63,7 +63,9 @@ def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
 
 def scheduled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
     """Each label as often as its frequency says, in random order."""
-    return [int(label) for label in rng.permutation(np.repeat(np.arange(len(frequency)), frequency))]
+    return [
+        int(label) for label in rng.permutation(np.repeat(np.arange(len(frequency)), frequency))
+    ]
 
 
 def single_samples(
@@ -118,9 +120,9 @@ def batches(
     samples = np.empty(len(labels), np.int64)
     clients = np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
-        places = range(start, min(start + batch, len(labels)))
+        places: Sequence[int] = range(start, min(start + batch, len(labels)))
         while places:
-            places = _drawn_batch(list(places), labels, pools, choice, samples, clients)
+            places = _drawn_batch(places, labels, pools, choice, samples, clients)
     return Epoch(samples, clients, np.empty(0, np.int64))
 
 

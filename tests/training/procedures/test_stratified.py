@@ -1,0 +1,203 @@
+"""Stratify's two modes and sequential learning, against the paper's protocol played literally."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from cohort.core.randomness import generator
+from cohort.training.local_work import batches as local_batches
+from cohort.training.procedures import parse_procedure
+from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
+from cohort.training.procedures.stratified.schedule import batches, single_samples
+from cohort.training.shared_norm import LockStep, by_sums
+from cohort.training.state import RunState
+from cohort.training.task import Task
+from cohort.training.updates import size_in_bytes
+from tests.training.small_task import small_model, small_task
+
+EPOCHS = 3
+
+
+def run(task: Task) -> RunState:
+    """The state after all rounds."""
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))[-1]
+
+
+def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:
+    """What the history holds under a name, round by round."""
+    return [value for _, value in values[name]]
+
+
+def single(**settings: Any) -> Task:
+    usual = {"procedure": "stratified-single-chunk3", "J": "J1e", "batch": 1, "rounds": EPOCHS}
+    return small_task(**(usual | settings))
+
+
+def batch(**settings: Any) -> Task:
+    usual = {"procedure": "stratified-batch", "J": "J1e", "batch": 5, "rounds": EPOCHS}
+    return small_task(**(usual | settings))
+
+
+def normalized_network() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        return nn.Sequential(
+            nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 3)
+        ).double()
+
+
+def assert_close(found: dict[str, Tensor], model: nn.Module, tolerance: float = 1e-12) -> None:
+    for name, expected in model.state_dict().items():
+        torch.testing.assert_close(found[name], expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("trainer", ["serial", "native"])
+def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: str):
+    """Each client that is asked takes a step on one sample and hands the model on."""
+    task, model = replace(single(), trainer=trainer), small_model()
+    found = run(task)
+    transfers = []
+    for epoch in range(1, EPOCHS + 1):
+        data, rng = client_data(task), schedule_rng(task, epoch)
+        scheduled = single_samples(data, rng, chunk=3, retained=0.3)
+        transfers.append(scheduled.transfers)
+        for sample in scheduled.samples:
+            model.zero_grad()
+            inputs, targets = (
+                task.train_samples.values[[sample]],
+                task.train_samples.labels[[sample]],
+            )
+            cross_entropy(model(inputs), targets).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 0.1 * parameter.grad
+    assert_close(found.weights, model)
+    size = size_in_bytes(found.weights)
+    assert recorded(found.history.metrics, "model_transfers") == transfers
+    assert recorded(found.history.cost, "bytes_between") == [size * count for count in transfers]
+    assert recorded(found.history.cost, "bytes_up") == [size] * EPOCHS
+
+
+def test_batches_are_steps_on_sums_of_clients_gradients():
+    """Each client sends the summed gradient of its samples; the server divides by the batch and
+    takes a step with momentum and weight decay."""
+    task, model = batch(momentum=0.9, weight_decay=0.01), small_model()
+    found = run(task)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+    contributions = []
+    for epoch in range(1, EPOCHS + 1):
+        scheduled = batches(client_data(task), schedule_rng(task, epoch), batch=5)
+        contributions.append(0)
+        for start in range(0, len(scheduled.samples), 5):
+            samples = scheduled.samples[start : start + 5]
+            clients = scheduled.clients[start : start + 5]
+            optimizer.zero_grad()
+            for client in np.unique(clients):
+                own = samples[clients == client]
+                outputs = model(task.train_samples.values[own])
+                cross_entropy(outputs, task.train_samples.labels[own], reduction="sum").backward()
+                contributions[-1] += 1
+            for parameter in model.parameters():
+                parameter.grad /= len(samples)
+            optimizer.step()
+    assert_close(found.weights, model)
+    assert recorded(found.history.metrics, "contributions") == contributions
+    assert recorded(found.history.cost, "client_steps") == contributions
+
+
+def test_batch_normalization_across_clients_is_that_of_the_batch():
+    """Clients that share sums for batch normalization, layer by layer, forward and backward, take
+    the steps of the server's own batch."""
+    model = normalized_network()
+    task = batch(model=normalized_network())
+    found = run(task)
+    for epoch in range(1, EPOCHS + 1):
+        scheduled = batches(client_data(task), schedule_rng(task, epoch), batch=5)
+        for start in range(0, len(scheduled.samples), 5):
+            samples = scheduled.samples[start : start + 5]
+            clients = scheduled.clients[start : start + 5]
+            _shared_step(model, task, [samples[clients == one] for one in np.unique(clients)])
+    assert_close(found.weights, model, 1e-9)
+
+
+def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:
+    """One step of SGD on the sum of the clients' gradients, divided by the batch."""
+    if sum(map(len, parts)) == 1:
+        pytest.skip("a batch of one sample has no statistics")
+    networks = [normalized_network() for _ in parts]
+    for network in networks:
+        network.load_state_dict(model.state_dict())
+        network.train()
+    outputs = LockStep(networks, by_sums)([task.train_samples.values[own] for own in parts])
+    losses = [
+        cross_entropy(output, task.train_samples.labels[own], reduction="sum")
+        for output, own in zip(outputs, parts, strict=True)
+    ]
+    torch.stack(losses).sum().backward()
+    gradients = [
+        sum(one.grad for one in same)
+        for same in zip(*(network.parameters() for network in networks), strict=True)
+    ]
+    model.load_state_dict(networks[0].state_dict())
+    with torch.no_grad():
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter -= 0.1 * gradient / sum(map(len, parts))
+
+
+def test_sequential_clients_go_on_from_each_other():
+    """Each round in another order, every client by an epoch of its own."""
+    task = small_task(procedure="sequential", J="J1e", batch=4, rounds=EPOCHS)
+    model, orders = small_model(), []
+    for round in range(1, EPOCHS + 1):
+        order = generator(0, "sequence", round=round).permutation(4)
+        orders.append(order.tolist())
+        for client in order:
+            own = task.shards.indices[client]
+            rng = generator(0, "batches", round=round, client=int(client))
+            for places in local_batches(len(own), task.settings, rng.permutation):
+                model.zero_grad()
+                samples = own[places]
+                outputs = model(task.train_samples.values[samples])
+                cross_entropy(outputs, task.train_samples.labels[samples]).backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter -= 0.1 * parameter.grad
+    found = run(task)
+    assert_close(found.weights, model)
+    assert [cohort.tolist() for cohort in found.history.cohorts] == orders
+    assert len(set(map(tuple, orders))) > 1
+
+
+@pytest.mark.parametrize(
+    ("procedure", "changes", "sentence"),
+    [
+        ("stratified-single", {"batch": 2}, "one sample per step: batch is 2"),
+        ("stratified-single", {"momentum": 0.9}, "SGD without momentum"),
+        ("stratified-single", {"J": "J2e"}, "J is J2e, not J1e"),
+        ("stratified-single", {"schedule": "onecycle"}, "not the schedule 'onecycle'"),
+        ("stratified-batch", {"cohort": 2}, "cohort is 2"),
+        ("stratified-batch", {"participation": "dropout-0.3"}, "participation 'dropout-0.3'"),
+        ("sequential", {"selector": {"name": "entropy"}}, "selector 'entropy'"),
+        ("sequential", {"server": {"name": "scaffold"}}, "server 'scaffold'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(
+    procedure: str, changes: dict[str, Any], sentence: str
+):
+    settings = {
+        **{"J": "J1e", "batch": 1, "clients": 4, "cohort": 4, "participation": "full"},
+        **{"schedule": "constant", "optimizer": "sgd", "momentum": 0.0},
+        **{"selector": {"name": "random"}, "server": {"name": "average"}},
+        "objective": {"name": "cross-entropy"},
+    }
+    parse_procedure(procedure).check(settings)
+    with pytest.raises(ValueError, match=sentence):
+        parse_procedure(procedure).check(settings | changes)
