@@ -285,6 +285,8 @@ def of_procedure(procedure: Procedure) -> list[Number]:
     if procedure.name == "fedtan":
         normalization = nn.BatchNorm1d(64).double()
         task = replace(task, model=nn.Sequential(nn.Flatten(), normalization, task.model[1]))
+    if procedure.name.startswith("stratified"):
+        task = replace(task, settings=replace(task.settings, J="J1e"))
     *_, state = procedure.rounds(task, procedure.begin(task))
     numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
     for series in (state.history.metrics, state.history.cost):

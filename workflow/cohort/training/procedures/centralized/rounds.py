@@ -87,5 +87,5 @@ class CentralizedRounds(EpochRounds):
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         (work,) = self.trainer.work(state.weights, [0], round)
         ledger.cohort = np.array([0])
-        ledger.stepped(self.batches)
+        ledger.stepped(local_steps(len(work.samples), self.task.settings)[0])
         return work

@@ -60,10 +60,8 @@ class Choice:
 
     def _retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
         """For each label the retained clients, as the bits of a number."""
-        drawn = (row[:number].tolist() for row in self._drawn(labels))
-        return {
-            label: sum(1 << one for one in row) for label, row in zip(labels, drawn, strict=True)
-        }
+        drawn = self._drawn(labels)
+        return {label: _bits(row[:number]) for label, row in zip(labels, drawn, strict=True)}
 
 
 def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
@@ -80,6 +78,11 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
             end += 1
         yield _any_of(longest, rng), start, end
         start = end
+
+
+def _bits(places: np.ndarray) -> int:
+    """The number with these bits set, each given once."""
+    return sum(1 << place for place in places.tolist())
 
 
 def _any_of(bits: int, rng: np.random.Generator) -> int:

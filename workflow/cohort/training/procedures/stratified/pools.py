@@ -20,7 +20,7 @@ class Pools:
     ):
         self.counts, self._rng = counts, rng
         self._left = [self._by_label(shard, labels) for shard in shards]
-        self._used: list[list[list[int]]] = [[[] for _ in counts] for _ in shards]
+        self._used: list[list[list[int]]] = [self._by_label(shard[:0], labels) for shard in shards]
 
     def _by_label(self, shard: np.ndarray, labels: np.ndarray) -> list[list[int]]:
         mixed = self._rng.permutation(shard)
