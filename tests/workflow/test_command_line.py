@@ -270,3 +270,20 @@ def test_only_counts_the_cells_of_the_study_that_is_named(fresh: Project):
         assert message.startswith("error: only strategy=skewed matches no cell of tiny (allowed: ")
     message = cohort(fresh, "draw", "other", "--config", "only=strategy=skewd", fails=True)
     assert "only strategy=skewd matches no cell of other; did you mean 'skewed'?" in message
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error(finished: Project):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "cohort", "status"],
+            cwd=finished.root,
+            env=os.environ | {"PYTHONPATH": str(finished.root / "workflow")},
+            text=True,
+            stdout=write,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,7 @@
 from cohort.cell.planned import run_options
 from cohort.core.layout import plan_file
 from cohort.core.log import logged
+from cohort.core.process import leave
 from cohort.training.job.memory import lasting
 
 with logged(snakemake.log[0]):
@@ -8,3 +9,4 @@ with logged(snakemake.log[0]):
         from cohort.training.job.run import train
 
     train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))
+leave()

@@ -40,9 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with explained("this folder"):
             options.run(options)
+            sys.stdout.flush()
     except UserError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted")
     except BrokenPipeError:
-        sys.stderr.close()
+        pass  # whoever read the output has seen enough

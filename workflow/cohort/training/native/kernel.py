@@ -209,10 +209,11 @@ class Kernel:
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
     """Zeros on whole cache lines, and on huge pages if there are many."""
     size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
-    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         memory = mmap.mmap(-1, size + HUGE_PAGE)
         memory.madvise(mmap.MADV_HUGEPAGE)
-        raw = np.frombuffer(memory, dtype=np.uint8)
-    start = -raw.ctypes.data % (HUGE_PAGE if size >= HUGE_PAGE else CACHE_LINE)
+        raw, line = np.frombuffer(memory, dtype=np.uint8), HUGE_PAGE
+    else:
+        raw, line = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
+    start = -raw.ctypes.data % line
     return raw[start : start + size].view(dtype)
