@@ -324,6 +324,17 @@ def test_concat_by_hand():
     )
 
 
+def test_parts_of_a_run_are_added():
+    """Three epochs of batches by PyTorch, then seven of single samples by native code, which is
+    evaluated at its end as well."""
+    hybrid = DEMO | {"procedure": "stratified-hybrid-3", "J": "J1e", "cohort": 20}
+    batches = hybrid | {"procedure": "stratified-batch", "rounds": 3}
+    single = hybrid | {"procedure": "stratified-single", "rounds": 7, "batch": 1}
+    assert client_steps(hybrid, DIGITS) == 3 * 20 * 5 + 7 * 20 * 72
+    expected = round_seconds(batches, DIGITS) + round_seconds(single, DIGITS)
+    assert round_seconds(hybrid, DIGITS) == pytest.approx(expected)
+
+
 def test_clients_that_step_together_hold_all_their_batches():
     """Ten batches of 128 of ResNet-20's 651,328 outputs, each one and a quarter times, instead of
     the 250 images of an evaluation, which outweigh one batch; the steps of a round are FedAvg's."""

@@ -178,6 +178,7 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         "rounds": 2000,
         "lr_decay": 1.0,
         "schedule": "step-50",
+        "procedure": "stratified-hybrid-40",
         "evaluate_every": "1 until 10, 10 until 400, 50",
         "evaluate_holdout": 10,
         "evaluate_local": 0,
@@ -187,6 +188,7 @@ def test_a_scale_thins_the_evaluation_plan_alike():
     assert scaled(values, {"rounds": 0.2})["evaluate_holdout"] == 2
     assert scaled(values, {"rounds": 0.2})["evaluate_local"] == 0
     assert scaled(values, {"rounds": 0.2})["schedule"] == "step-10"
+    assert scaled(values, {"rounds": 0.2})["procedure"] == "stratified-hybrid-8"
     assert scaled(values | {"evaluate_every": 50}, {"rounds": 0.2})["evaluate_every"] == 10
     assert scaled(values | {"evaluate_every": 3}, {"rounds": 0.2})["evaluate_every"] == 1
 

@@ -165,6 +165,13 @@ TASKS: dict[str, Callable[[], Task]] = {
     "stratified-batch": lambda: small_task(
         sizes=SIZES, J="J1e", batch=4, rounds=3, procedure="stratified-batch", schedule="onecycle"
     ),
+    "stratified-hybrid": lambda: replace(
+        small_task(
+            **{"sizes": SIZES, "J": "J1e", "batch": 4, "rounds": 3, "momentum": 0.9},
+            **{"procedure": "stratified-hybrid-2", "schedule": "onecycle"},
+        ),
+        trainer="native",
+    ),
     "sequential": lambda: small_task(sizes=SIZES, J="J1e", rounds=3, procedure="sequential"),
     "fedtan": fedtan,
     "fedtan with stragglers": lambda: fedtan(participation="stragglers-0.6"),

@@ -16,7 +16,7 @@ from cohort.core.randomness import generator
 from cohort.training.local_work import batches as local_batches
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.procedures.stratified.schedule import batches, single_samples
+from cohort.training.procedures.stratified.schedule import Epoch, batches, single_samples
 from cohort.training.shared_norm import LockStep, by_sums
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -59,6 +59,22 @@ def assert_close(found: dict[str, Tensor], model: nn.Module, tolerance: float = 
         torch.testing.assert_close(found[name], expected, rtol=tolerance, atol=tolerance)
 
 
+def scheduled_singly(task: Task, epoch: int) -> Epoch:
+    data, rng = client_data(task), schedule_rng(task, epoch)
+    return single_samples(data, rng, chunk=3, retained=0.3)
+
+
+def take_single_steps(model: nn.Module, task: Task, samples: np.ndarray, lr: float) -> None:
+    """Steps of plain SGD on one sample after another."""
+    for sample in samples:
+        model.zero_grad()
+        inputs, targets = task.train_samples.values[[sample]], task.train_samples.labels[[sample]]
+        cross_entropy(model(inputs), targets).backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= lr * parameter.grad
+
+
 @pytest.mark.parametrize("trainer", ["serial", "native"])
 def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: str):
     """Each client that is asked takes a step on one sample and hands the model on."""
@@ -66,19 +82,9 @@ def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: s
     found = run(task)
     transfers = []
     for epoch in range(1, EPOCHS + 1):
-        data, rng = client_data(task), schedule_rng(task, epoch)
-        scheduled = single_samples(data, rng, chunk=3, retained=0.3)
+        scheduled = scheduled_singly(task, epoch)
         transfers.append(scheduled.transfers)
-        for sample in scheduled.samples:
-            model.zero_grad()
-            inputs, targets = (
-                task.train_samples.values[[sample]],
-                task.train_samples.labels[[sample]],
-            )
-            cross_entropy(model(inputs), targets).backward()
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    parameter -= 0.1 * parameter.grad
+        take_single_steps(model, task, scheduled.samples, lr=0.1)
     assert_close(found.weights, model)
     size = size_in_bytes(found.weights)
     assert recorded(found.history.metrics, "model_transfers") == transfers
@@ -152,6 +158,34 @@ def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:
             parameter -= 0.1 * gradient / sum(map(len, parts))
 
 
+@pytest.mark.parametrize("trainer", ["serial", "native"])
+def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str):
+    """The first two epochs are a whole run of batches, which ends its cycle of learning rates, with
+    momentum; two epochs of plain steps on single samples follow, on the schedules of epochs 3 and
+    4."""
+    ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
+    begun = run(batch(rounds=2, **ways))
+    hybrid = batch(procedure="stratified-hybrid-2-chunk3-singlelr0.05", rounds=4, **ways)
+    found, model = run(replace(hybrid, trainer=trainer)), small_model()
+    model.load_state_dict(begun.weights)
+    epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
+    for epoch in epochs:
+        take_single_steps(model, hybrid, epoch.samples, lr=0.05)
+    assert_close(found.weights, model)
+    for metric in ("contributions", "learning_rate"):
+        assert found.history.metrics[metric] == begun.history.metrics[metric]
+    tasks = [(3, len(epochs[0].tasks)), (4, len(epochs[1].tasks))]
+    assert found.history.metrics["tasks"] == tasks
+    assert recorded(found.history.cost, "bytes_between")[:2] == [0, 0]
+
+
+def test_hybrid_at_a_smaller_scale_keeps_the_share_of_batches():
+    """Two of five epochs are four of ten, and at least one."""
+    hybrid = parse_procedure("stratified-hybrid-4-weighted1")
+    assert str(hybrid.scaled(0.5)) == "stratified-hybrid-2-weighted1"
+    assert str(hybrid.scaled(0.05)) == "stratified-hybrid-1-weighted1"
+
+
 def test_sequential_clients_go_on_from_each_other():
     """Each round in another order, every client by an epoch of its own."""
     task = small_task(procedure="sequential", J="J1e", batch=4, rounds=EPOCHS)
@@ -183,6 +217,8 @@ def test_sequential_clients_go_on_from_each_other():
         ("stratified-single", {"momentum": 0.9}, "SGD without momentum"),
         ("stratified-single", {"J": "J2e"}, "J is J2e, not J1e"),
         ("stratified-single", {"schedule": "onecycle"}, "not the schedule 'onecycle'"),
+        ("stratified-hybrid-3", {}, "3 epochs of batches, but rounds is 2"),
+        ("stratified-hybrid-2", {"J": "J2e"}, "J is J2e, not J1e"),
         ("stratified-batch", {"cohort": 2}, "cohort is 2"),
         ("stratified-batch", {"participation": "dropout-0.3"}, "participation 'dropout-0.3'"),
         ("sequential", {"selector": {"name": "entropy"}}, "selector 'entropy'"),
@@ -193,11 +229,11 @@ def test_settings_that_make_no_sense_are_refused(
     procedure: str, changes: dict[str, Any], sentence: str
 ):
     settings = {
-        **{"J": "J1e", "batch": 1, "clients": 4, "cohort": 4, "participation": "full"},
+        **{"J": "J1e", "batch": 1, "rounds": 2, "clients": 4, "cohort": 4, "participation": "full"},
         **{"schedule": "constant", "optimizer": "sgd", "momentum": 0.0},
         **{"selector": {"name": "random"}, "server": {"name": "average"}},
         "objective": {"name": "cross-entropy"},
     }
-    parse_procedure(procedure).check(settings)
+    parse_procedure(procedure).check(settings | ({} if changes else {"rounds": 3}))
     with pytest.raises(ValueError, match=sentence):
         parse_procedure(procedure).check(settings | changes)

@@ -24,20 +24,28 @@ class Named(Component):
     def form(cls) -> str:
         """The pattern of its names for error messages, such as `dir-ALPHA[-minimumN]`."""
         text = cls.name
-        for field in dataclasses.fields(cls):
-            is_required = field.default is dataclasses.MISSING
-            text += f"-{field.name.upper()}" if is_required else f"[-{field.name}N]"
+        for field in _fields(cls):
+            text += f"-{field.name.upper()}" if _is_required(field) else f"[-{field.name}N]"
         return text
 
     def __str__(self) -> str:
         words = [self.name]
-        for field in dataclasses.fields(self):
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
-            if field.default is dataclasses.MISSING:
+            if _is_required(field):
                 words.append(f"{value:g}")
             elif value != field.default:
                 words.append(f"{field.name}{value:g}")
         return "-".join(words)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING
+
+
+def _fields(cls: type[Named]) -> list[dataclasses.Field[Any]]:
+    """The fields in the order of a name: the required ones first."""
+    return sorted(dataclasses.fields(cls), key=_is_required, reverse=True)
 
 
 LONGEST = 100  # characters of a name, which becomes part of a path
@@ -72,7 +80,7 @@ def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
 def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:
     fields = {field.name: field for field in dataclasses.fields(cls)}
     hints = typing.get_type_hints(cls)
-    required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
+    required = [name for name, field in fields.items() if _is_required(field)]
     if len(values) < len(required):
         raise ValueError(f"{required[len(values)].upper()} is missing")
     arguments = {

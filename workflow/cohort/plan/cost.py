@@ -52,6 +52,10 @@ INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
 def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     """Count the local steps of all rounds, probes included, if every client has the mean size."""
+    return sum(_client_steps(part, facts) for part in _parts(settings))
+
+
+def _client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     amount, epochs = local_work(settings["J"])
     per_epoch = math.ceil(_client_size(settings, facts) / settings["batch"])
     per_client = amount * per_epoch if epochs else amount
@@ -79,10 +83,14 @@ class Rates(NamedTuple):
 def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
     round."""
+    return sum(_round_seconds(part, facts) for part in _parts(settings))
+
+
+def _round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     load, rates = _load(settings), _rates(settings, facts)
     size = _client_size(settings, facts)
     batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
-    steps = client_steps(settings, facts) * (rates.step + batch * rates.trained)
+    steps = _client_steps(settings, facts) * (rates.step + batch * rates.trained)
     passes = load.passes * settings["cohort"] * (rates.step / 3 + batch * rates.tested)
     tested = _evaluated(settings, facts) * rates.tested * load.networks
     copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
@@ -188,6 +196,12 @@ def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float
     """How many samples the mean client trains on."""
     used = (facts["train"] - settings["validation"]) * settings["samples"]
     return float(used * (1 - settings["holdout"]) / settings["clients"])
+
+
+def _parts(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The settings of the parts of a run that have any rounds."""
+    parts = parse_procedure(settings["procedure"]).parts(settings)
+    return [part for part in parts if part["rounds"]]
 
 
 def _load(settings: Mapping[str, Any]) -> Load:

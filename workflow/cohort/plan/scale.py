@@ -11,6 +11,7 @@ from cohort.metrics.names import FREE
 from cohort.plan.axes import Values
 from cohort.plan.matching import matches
 from cohort.plan.resolution import NEUTRAL
+from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
 FULL = "full"
@@ -32,6 +33,7 @@ def scaled(values: Values, scale: Scale) -> Values:
         if scale.get("stretched", True):
             changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
         changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(share))
+        changed["procedure"] = str(parse_procedure(values["procedure"]).scaled(share))
         for key in EVALUATION_PLANS:
             changed[key] = _scaled_interval(values[key], share)
     if "samples" in scale:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -56,6 +56,15 @@ class Procedure(Named):
     def takes(self) -> tuple[str, ...]:
         """The trainers that can do its local work with these parameters."""
         return self.trainers
+
+    def scaled(self, share: float) -> Procedure:
+        """This procedure shrunk to a run that has only this share of the rounds."""
+        return self
+
+    def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """The settings of the parts of a run, one after another, each with its own rounds and
+        procedure."""
+        return [settings]
 
     def load(self, rounds: int) -> Load:
         """How much work so many rounds are."""

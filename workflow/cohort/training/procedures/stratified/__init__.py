@@ -3,13 +3,15 @@ clients for samples of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.training.procedures.procedure import Procedure
+from cohort.training.schedules.schedule import scale_epochs
 
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
@@ -49,12 +51,10 @@ class Stratified(Procedure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedSingle(Stratified):
-    """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
+class InChunks(Stratified):
+    """Base of the procedures that assign the labels of single samples in chunks (Algorithm 1)."""
 
-    name: ClassVar[str] = "stratified-single"
-    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
-    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
     chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
     retained: float = parameter(
         0.3,
@@ -62,6 +62,14 @@ class StratifiedSingle(Stratified):
         maximum=1,
         help="share of all clients among whom each label of a chunk is assigned",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedSingle(InChunks):
+    """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
+
+    name: ClassVar[str] = "stratified-single"
+    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
@@ -80,6 +88,48 @@ class StratifiedBatch(Stratified):
         "contributions": CONTRIBUTIONS,
         "learning_rate": Metric("Learning rate", digits=5),
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedHybrid(InChunks):
+    """Epochs of batches, then epochs of single samples (section III-D: a model is pretrained by
+    batches, and goes on learning from single samples once it is deployed).
+
+    The batch, learning rate, schedule and optimizer of a cell are those of its batches; the
+    schedule ends with them. Single samples take plain SGD at a constant learning rate.
+    """
+
+    name: ClassVar[str] = "stratified-hybrid"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **StratifiedBatch.metrics,
+        **StratifiedSingle.metrics,
+    }
+    epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
+    singlelr: float = parameter(
+        0.01, exclusiveMinimum=0, help="learning rate of the single samples"
+    )
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        if self.epochs > settings["rounds"]:
+            raise ValueError(
+                f"has {self.epochs} epochs of batches, but rounds is {settings['rounds']}"
+            )
+
+    def scaled(self, share: float) -> StratifiedHybrid:
+        return dataclasses.replace(self, epochs=scale_epochs(self.epochs, share))
+
+    def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Those of `stratified-batch`, then those of `stratified-single`."""
+        how = {"weighted": self.weighted, "uniform": self.uniform}
+        single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
+        plain = {
+            **{"batch": 1, "lr": self.singlelr, "lr_decay": 1.0, "schedule": "constant"},
+            **{"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "clip": 0.0},
+        }
+        later = {"procedure": str(single), "rounds": settings["rounds"] - self.epochs}
+        first = {"procedure": str(StratifiedBatch(**how)), "rounds": self.epochs}
+        return [{**settings, **first}, {**settings, **plain, **later}]
 
 
 @dataclass(frozen=True, kw_only=True)

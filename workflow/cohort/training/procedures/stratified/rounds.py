@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import ClassVar
 
 import numpy as np
 
+from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import LocalWork
 from cohort.training.procedures.centralized.rounds import EpochRounds
-from cohort.training.procedures.stratified import Sequential, StratifiedBatch, StratifiedSingle
+from cohort.training.procedures.stratified import (
+    Sequential,
+    StratifiedBatch,
+    StratifiedHybrid,
+    StratifiedSingle,
+)
 from cohort.training.procedures.stratified.schedule import (
     ClientData,
     Epoch,
@@ -113,6 +119,28 @@ class StratifiedBatchRounds(EpochRounds):
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
         return ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+
+
+class StratifiedHybridRounds(Rounds):
+    """Epochs of batches, then epochs of single samples, each as in the procedure that has nothing
+    else."""
+
+    costs: ClassVar[tuple[str, ...]] = HandedOn.costs
+
+    def __init__(self, procedure: StratifiedHybrid, task: Task):
+        super().__init__(task)
+        self.epochs = procedure.epochs  # of batches
+        settings = [Settings(**part) for part in procedure.parts(asdict(task.settings))]
+        tasks = [replace(task, settings=part) for part in settings]
+        self.batches, self.single = (part.procedure.rounds_of(part) for part in tasks)
+
+    def begin(self) -> RunState:
+        return self.batches.begin()
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        part = self.batches if round <= self.epochs else self.single
+        part.cursor = self.cursor
+        return part.play(state, round, ledger)
 
 
 class SequentialRounds(HandedOn):
