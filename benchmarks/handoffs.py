@@ -25,15 +25,15 @@ from cohort.training.procedures.stratified.schedule import (
 )
 
 LABELS = np.repeat(np.arange(10), 5000)  # CIFAR-10's
-SCHEME = "dir-0.5"
+SCHEME, RETAINED = "dir-0.5", StratifiedSingle().retained
 PARTITIONS = 10
 CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 """Clients, and labels in a chunk."""
 
 
-def dealt(labels: np.ndarray, clients: int, seed: int) -> ClientData:
-    """A Dirichlet partition, as a cell with this seed has it."""
-    parts = parse_name(SCHEME).deal(Pool(labels), clients, generator(seed, "partition"))
+def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
+    """A partition of these labels, drawn as for a cell with this seed."""
+    parts = parse_name(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
     return ClientData(parts, labels, np.stack(counts, axis=1))
 
@@ -54,10 +54,12 @@ def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: i
     save."""
     rows = []
     for clients, chunk in cases:
-        retained = StratifiedSingle(chunk=chunk).retained
         for seed in range(partitions):
-            data, rng = dealt(labels, clients, seed), generator(seed, "label schedule", round=1)
-            epoch = single_samples(data, rng, chunk=chunk, retained=retained)
+            data, rng = (
+                dealt(SCHEME, labels, clients, seed),
+                generator(seed, "label schedule", round=1),
+            )
+            epoch = single_samples(data, rng, chunk=chunk, retained=RETAINED)
             naive = naive_transfers(data.counts, generator(seed, "naive", round=1))
             counted = len(epoch.samples), len(epoch.tasks), epoch.transfers, naive
             rows.append((clients, chunk, seed, *counted))

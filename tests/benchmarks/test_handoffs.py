@@ -56,7 +56,8 @@ def test_counts_are_those_of_the_algorithms_played_literally(chunk: int):
     """On three partitions of 1,500 samples, up to the luck of the draw."""
     labels = np.repeat(np.arange(10), 150)
     found = handoffs.measured(labels, [(10, chunk)], 3)
-    literal = [literal_counts(handoffs.dealt(labels, 10, seed), chunk, seed) for seed in range(3)]
+    dealt = [handoffs.dealt("dir-0.5", labels, 10, seed) for seed in range(3)]
+    literal = [literal_counts(data, chunk, seed) for seed, data in enumerate(dealt)]
     tasks, transfers = np.mean(literal, axis=0)
     assert found["tasks"].mean() == pytest.approx(tasks, rel=0.03)
     assert found["transfers"].mean() == pytest.approx(transfers, rel=0.03)
