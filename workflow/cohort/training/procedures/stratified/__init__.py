@@ -16,6 +16,11 @@ from cohort.training.schedules.schedule import scale_epochs
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
+TIMES = {
+    "seconds_transfer": Metric("Time to serialize and load the model", "s", better="low"),
+    "seconds_per_client": Metric("Training time per round and client", "s", better="low"),
+}
+"""What Table III prints: the time of one transfer without the network, and a client's mean time."""
 PLAIN = {
     "participation": "full",
     "objective": {"name": "cross-entropy"},
@@ -69,7 +74,11 @@ class StratifiedSingle(InChunks):
     """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
 
     name: ClassVar[str] = "stratified-single"
-    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "tasks": TASKS,
+        "model_transfers": TRANSFERS,
+        **TIMES,
+    }
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
@@ -87,6 +96,7 @@ class StratifiedBatch(Stratified):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "contributions": CONTRIBUTIONS,
         "learning_rate": Metric("Learning rate", digits=5),
+        **TIMES,
     }
 
 
@@ -139,7 +149,7 @@ class Sequential(Procedure):
 
     name: ClassVar[str] = "sequential"
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
-    metrics: ClassVar[Mapping[str, Metric]] = {"model_transfers": TRANSFERS}
+    metrics: ClassVar[Mapping[str, Metric]] = {"model_transfers": TRANSFERS, **TIMES}
 
     def check(self, settings: Mapping[str, Any]) -> None:
         check_plain(settings)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, replace
 from typing import ClassVar
 
 import numpy as np
+import safetensors.torch
 
 from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
@@ -62,6 +64,7 @@ class HandedOn(Rounds):
         ledger.sent("model", size, to="client", copies=transfers)
         ledger.sent("model", size, to="server")
         ledger.measured(model_transfers=transfers)
+        note_times(self.task, weights, ledger)
 
 
 class StratifiedSingleRounds(HandedOn):
@@ -101,6 +104,11 @@ class StratifiedBatchRounds(EpochRounds):
         self.procedure, self.data = procedure, client_data(task)
         size = int(frequencies(self.data.counts, bool(procedure.uniform)).sum())
         super().__init__(task, size)
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        after = super().play(state, round, ledger)
+        note_times(self.task, after.weights, ledger)
+        return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         batch = self.task.settings.batch
@@ -161,6 +169,18 @@ class SequentialRounds(HandedOn):
         ledger.cohort = np.array(order)
         ledger.measured(train_loss=float(np.nanmean(losses)))
         return replace(state, weights=weights)
+
+
+def note_times(task: Task, weights: Weights, ledger: Ledger) -> None:
+    """Serialize and load the model once, and note how long that took; a round has many transfers.
+    Note a client's mean share of the training as well."""
+    started = time.perf_counter()
+    sent = safetensors.torch.save({name: one.contiguous() for name, one in weights.items()})
+    task.model.load_state_dict(safetensors.torch.load(sent))
+    ledger.measured(
+        seconds_transfer=time.perf_counter() - started,
+        seconds_per_client=ledger.seconds()["training"] / task.settings.clients,
+    )
 
 
 def client_data(task: Task) -> ClientData:
