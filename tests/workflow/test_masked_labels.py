@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import numpy as np
 
 from cohort.records.record import read
@@ -41,5 +43,6 @@ def test_a_cell_from_its_study_to_its_table(fresh: Project):
     counts = record.clients["label_counts"]
     assert np.count_nonzero(counts, axis=1).tolist() == [5] * 5
     assert record.history.last("comparisons") == comparisons(counts)
+    assert record.header["provenance"]["versions"]["tenseal"] == version("tenseal")
     table = (fresh.root / "results/full/partial/tables/tiny/tab4.csv").read_text()
     assert str(comparisons(counts)) in table

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.lazy import lazy
-from cohort.models.model import Model, Shape
+from cohort.models.model import Model, Shape, check_images
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,11 +27,7 @@ class LeNet(Model):
     padding: ClassVar[int]
 
     def check(self, shape: Shape) -> None:
-        if len(shape) != 3 or min(self._pooled(shape)) < 1:
-            least = 4 if self.padding else 16
-            raise ValueError(
-                f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
-            )
+        check_images(shape, 4 if self.padding else 16)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []

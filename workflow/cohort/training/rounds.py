@@ -59,6 +59,14 @@ class Rounds(ABC):
         """What else the record says of each client."""
         return {}
 
+    def evaluate(self, state: RunState, ledger: Ledger) -> None:
+        """Note in the ledger what the evaluators that are due find after a round."""
+        for evaluator in (kind() for kind in EVALUATORS.values()):
+            if evaluator.is_due(self.task, state):
+                network = self.network(state.round)
+                found = evaluator.evaluate(self.task, network, state, self.local_models)
+                ledger.measured(**found)
+
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain: the state after each of them. Ends early if the weights are
         no longer finite. `cursor` says where in the first round to begin, and saves places inside
@@ -69,17 +77,10 @@ class Rounds(ABC):
             after = self.play(state, round, ledger)
             state = replace(after, round=round, diverged=not all_finite(after.weights))
             with ledger.timed("evaluating"):
-                self._evaluate(state, ledger)
+                self.evaluate(state, ledger)
             self.local_models = None
             ledger.close(state.history, round)
             self.cursor.end_round()
             yield state
             if state.diverged:
                 return
-
-    def _evaluate(self, state: RunState, ledger: Ledger) -> None:
-        for evaluator in (kind() for kind in EVALUATORS.values()):
-            if evaluator.is_due(self.task, state):
-                network = self.network(state.round)
-                found = evaluator.evaluate(self.task, network, state, self.local_models)
-                ledger.measured(**found)

@@ -27,11 +27,15 @@ def session(device: torch.device, trainer: str, from_round: int) -> dict[str, An
     }
 
 
-def provenance(device: torch.device, sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The provenance in a record's header."""
+def provenance(
+    device: torch.device, sessions: list[dict[str, Any]], package: str = ""
+) -> dict[str, Any]:
+    """The provenance in a record's header. `package` is what the procedure requires beside what all
+    runs need."""
+    packages = "torch", "numpy", "h5py", *filter(None, [package])
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
-        | {package: version(package) for package in ("torch", "numpy", "h5py")},
+        | {name: version(name) for name in packages},
         "commit": _commit(),
         "trainer": sessions[-1]["trainer"],
         "devices": list(dict.fromkeys(item["device"] for item in sessions)),

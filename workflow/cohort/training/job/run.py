@@ -200,7 +200,7 @@ class Run:
             "settings": self.planned.settings,
             "science": self.planned.science,
             "weights_sha256": fingerprint(state.weights),
-            "provenance": provenance(self.device, state.sessions),
+            "provenance": provenance(self.device, state.sessions, task.procedure.requires),
         }
         clients = {
             "size": task.sizes,

@@ -41,7 +41,7 @@ class MaskedLabelsRounds(Rounds):
         _check(exchange, counts)
         return state
 
-    def _evaluate(self, state: RunState, ledger: Ledger) -> None:
+    def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Nothing: the accuracy of an untrained network says nothing."""
 
 
