@@ -14,15 +14,15 @@ Facts = dict[str, np.ndarray]
 
 
 def of_run(history: History, clients: int) -> dict[str, float]:
-    """The round of the lowest test loss, how much the accuracy changes from round to round and,
-    with several clients, how evenly they are selected."""
+    """The rounds of the lowest test loss and the highest accuracy, how much the accuracy changes
+    from round to round and, with several clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
         if np.isfinite(value)
     ]
     facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
-    facts |= swing(history)
+    facts |= swing(history) | best_round(history)
     if clients == 1 or not history.cohorts:
         return facts
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
@@ -47,13 +47,39 @@ def swing(history: History) -> dict[str, float]:
     return {"test_accuracy_swing": float(np.std(changes, ddof=1))} if len(changes) > 1 else {}
 
 
+def best_round(history: History) -> dict[str, float]:
+    """The first round with the highest test accuracy, and the mean client's training time up to
+    its end; nothing without an accuracy."""
+    found = history.metrics.get("test_accuracy", [])
+    rounds = [(-value, round) for round, value in found if np.isfinite(value)]
+    if not rounds:
+        return {}
+    best = min(rounds)[1]
+    seconds = [value for round, value in client_seconds(history) if round <= best]
+    return {"best_round": best} | ({"client_seconds_to_best": sum(seconds)} if seconds else {})
+
+
+def client_seconds(history: History) -> list[tuple[int, float]]:
+    """By round: the time of training, divided by the clients that took part."""
+    training = history.cost.get("seconds_training", [])
+    return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
+
+
 def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
-    """By round: the share of its time that was spent on selecting, evaluations for it included."""
+    """By round: the share of its time that was spent on selecting, evaluations for it included,
+    the mean client's training time, and how many tasks of several labels save."""
     costs = history.cost
     whole = dict(costs.get("seconds", []))
     selecting = costs.get("seconds_selecting", [])
     shares = [(round, value / whole[round]) for round, value in selecting if whole.get(round)]
-    return {"selecting_share": shares} if shares else {}
+    labels = dict(costs.get("client_steps", []))
+    tasks = history.metrics.get("tasks", [])
+    found = {
+        "selecting_share": shares,
+        "client_seconds_training": client_seconds(history),
+        "tasks_saved": [(round, 1 - value / labels[round]) for round, value in tasks],
+    }
+    return {name: values for name, values in found.items() if values}
 
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
