@@ -69,6 +69,32 @@ def test_metrics_of_a_run():
     assert facts["selected_sd"] == pytest.approx(np.sqrt(1.25), rel=1e-12)
 
 
+def test_best_round_and_what_a_client_trains_until_then():
+    """The highest accuracy, 0.75, is first that of round 2. Until then two clients train for 2 s
+    each in round 1, and one for 3 s in round 2."""
+    history = History(cohorts=[np.array([0, 1]), np.array([2]), np.array([0, 2])])
+    for round, accuracy, seconds in ((1, 0.5, 4.0), (2, 0.75, 3.0), (3, 0.75, 8.0)):
+        history.add(round, test_accuracy=accuracy)
+        history.add_cost(round, seconds_training=seconds)
+    facts = of_run(history, 3)
+    assert (facts["best_round"], facts["client_seconds_to_best"]) == (2, 5)
+    assert of_rounds(history)["client_seconds_training"] == [(1, 2), (2, 3), (3, 4)]
+
+
+def test_without_a_finite_accuracy_no_round_is_best():
+    history = History(cohorts=[np.array([0])])
+    history.add(1, test_accuracy=float("nan"))
+    assert "best_round" not in of_run(history, 1)
+
+
+def test_tasks_saved():
+    """Ten labels in six tasks instead of ten."""
+    history = History(cohorts=[np.array([0])])
+    history.add(1, tasks=6)
+    history.add_cost(1, client_steps=10)
+    assert of_rounds(history) == {"tasks_saved": [(1, pytest.approx(0.4))]}
+
+
 def test_a_run_of_one_client_has_no_selection_metrics():
     history = History(cohorts=[np.array([0])])
     history.add(1, test_loss=1.0)

@@ -19,7 +19,7 @@ COUNTS = {
     "peco": 59,
     "ucb": 27,
     "fedentopt": 404,
-    "stratify": 323,
+    "stratify": 323 + 262,  # with the best epoch of each accuracy
     "aml_curves": 2 * 3000,
 }
 BEFORE, AFTER = (
@@ -42,7 +42,14 @@ DATASETS = (
     ),
     *("pathmnist-224", "tissuemnist-224", "brain-tumor-mri-224", "pacs", "digits-dg"),
 )
-UNSAYABLE = {"centralized", "several", "role Nc in {1,5,10,50}", "one domain on a single client"}
+UNSAYABLE = {"centralized", "several", "role Nc in {1,5,10,50}"}
+FURTHER = {  # metrics beside accuracy and loss
+    "fedentopt": {"test_accuracy_gain", "selection_entropy"},
+    "stratify": {
+        *("best_round", "tasks_saved", "seconds_unique_list", "seconds_mapping", "seconds_counts"),
+        *("seconds_training", "client_seconds_training", "client_seconds_to_best"),
+    },
+}
 COMING = (
     "domains-",
     "roles-",
@@ -65,8 +72,10 @@ peco | TableII | dataset=cifar10-unit model=lenet5 partition=dir-0.1-overlap0.2x
 peco | TableII | dataset=fashion-mnist model=resnet18 strategy=loss | 21-30 | 0.76 |
 ucb | Table:results | strategy=ucb | 10 | 0.53 |
 ucb | Table:results | strategy=fedavg | 20 | 0.4938 |
-stratify | TableI | dataset=mnist model=simple-cnn partition=classes-1 strategy=fedavg | max | 0.1871 |
-stratify | TableII | dataset=cifar100 model=resnet9 partition=classes-10 strategy=stratify-uniform | max | 0.7445 |
+stratify | TableI | dataset=mnist model=stratify-cnn partition=classes-1 strategy=fedavg | max | 0.1871 |
+stratify | TableII | dataset=cifar100 model=resnet9 partition=covering-10 strategy=stratify-uniform | max | 0.7445 |
+stratify | TableI | dataset=pacs partition=dirdomains-0.5 strategy=sfl | max | 0.8957 |
+stratify | TableV | dataset=pacs procedure=stratified-single-weighted1-chunk50 | max | 0.955 |
 """
 
 
@@ -163,9 +172,21 @@ def test_curves_end_at_the_tabulated_ends():
 def test_the_files_use_only_these_metrics():
     for name in COUNTS:
         found = {row["metric"] for row in rows(name)} & set(METRICS)
-        assert found <= {"test_accuracy", "test_loss", "own_samples_accuracy"} | (
-            {"test_accuracy_gain", "selection_entropy"} if name == "fedentopt" else set()
-        )
+        further = FURTHER.get(name, set())
+        assert found <= {"test_accuracy", "test_loss", "own_samples_accuracy"} | further
+
+
+def test_the_best_epochs_of_stratify_are_those_of_its_accuracies():
+    keys = ("item", "dataset", "partition", "strategy", "procedure")
+    accuracies, epochs = (
+        {
+            tuple(row[key] for key in keys): float(row[column])
+            for row in rows("stratify")
+            if row["metric"] == metric
+        }
+        for metric, column in (("test_accuracy", "round"), ("best_round", "value"))
+    )
+    assert accuracies == epochs and len(epochs) == 262
 
 
 def test_doubtful_values_of_fedentopts_table_three_are_marked():
