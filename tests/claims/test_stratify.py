@@ -144,9 +144,7 @@ def test_table_six(verdicts: dict[str, str]) -> None:
         ("cifar10", "group_norm_beats_simple"),
         ("cifar100", "group_norm_beats_simple_on_cifar100"),
     ):
-        better = (
-            normalized["stratified-single", dataset] > simple[dataset, "dir-0.5", UNIFORM]
-        )
+        better = normalized["stratified-single", dataset] > simple[dataset, "dir-0.5", UNIFORM]
         assert verdicts[claim] == word(better) == "held"
 
 

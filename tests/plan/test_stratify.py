@@ -181,7 +181,12 @@ def test_runs_are_as_long_as_the_largest_epoch_that_is_printed(plan: Plan, study
 
 
 def test_settings(plan: Plan, study: Study):
-    for name, batch in (("single", 1), ("clients_single", 1), ("batch", 128), ("clients_batch", 128)):
+    for name, batch in (
+        ("single", 1),
+        ("clients_single", 1),
+        ("batch", 128),
+        ("clients_batch", 128),
+    ):
         for row in study.experiments[name].rows:
             cell = plan.cells[row.digest].settings
             expected = {"batch": batch, "J": "J1e", "cohort": cell["clients"], "evaluate_every": 1}

@@ -29,7 +29,9 @@ RECORDED = {
     "seconds": Metric("Time per round", "s", better="low"),
     "seconds_training": Metric("Training time per round", "s", better="low"),
     "client_seconds_training": Metric("Training time per round and client", "s", better="low"),
-    "client_seconds_to_best": Metric("Training time of a client to the best round", "s", better="low"),
+    "client_seconds_to_best": Metric(
+        "Training time of a client to the best round", "s", better="low"
+    ),
     "tasks_saved": Metric("Tasks saved against one per label", "%", 100, digits=1, better="high"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
