@@ -32,7 +32,7 @@ RECORDED = {
     "client_seconds_to_best": Metric(
         "Training time of a client to the best round", "s", better="low"
     ),
-    "tasks_saved": Metric("Tasks saved against one per label", "%", 100, digits=1, better="high"),
+    "tasks_saved": Metric("Tasks saved", "%", 100, digits=1, better="high"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
