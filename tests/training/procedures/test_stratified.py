@@ -213,13 +213,11 @@ def test_sequential_clients_go_on_from_each_other():
 @pytest.mark.parametrize(
     "procedure", ["stratified-single", "stratified-batch", "stratified-hybrid-1", "sequential"]
 )
-def test_times_of_table_3(procedure: str):
-    """A client's training time is a quarter of the round's; one transfer takes a small part of a
-    round's whole time. All that is recorded is declared."""
+def test_time_of_a_transfer(procedure: str):
+    """It is a small part of a round's whole time, and no part of training."""
     task = batch(procedure=procedure, batch=1)
     history = run(task).history
     training = np.array(recorded(history.cost, "seconds_training"))
-    assert recorded(history.metrics, "seconds_per_client") == pytest.approx(training / 4)
     transfers, rounds = (
         np.array(recorded(series, name))
         for series, name in (

@@ -64,7 +64,7 @@ class HandedOn(Rounds):
         ledger.sent("model", size, to="client", copies=transfers)
         ledger.sent("model", size, to="server")
         ledger.measured(model_transfers=transfers)
-        note_times(self.task, weights, ledger)
+        note_transfer(self.task, weights, ledger)
 
 
 class StratifiedSingleRounds(HandedOn):
@@ -107,7 +107,7 @@ class StratifiedBatchRounds(EpochRounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
-        note_times(self.task, after.weights, ledger)
+        note_transfer(self.task, after.weights, ledger)
         return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
@@ -171,16 +171,12 @@ class SequentialRounds(HandedOn):
         return replace(state, weights=weights)
 
 
-def note_times(task: Task, weights: Weights, ledger: Ledger) -> None:
-    """Serialize and load the model once, and note how long that took; a round has many transfers.
-    Note a client's mean share of the training as well."""
+def note_transfer(task: Task, weights: Weights, ledger: Ledger) -> None:
+    """Serialize and load the model once, and note how long that took."""
     started = time.perf_counter()
     sent = safetensors.torch.save({name: one.contiguous() for name, one in weights.items()})
     task.model.load_state_dict(safetensors.torch.load(sent))
-    ledger.measured(
-        seconds_transfer=time.perf_counter() - started,
-        seconds_per_client=ledger.seconds()["training"] / task.settings.clients,
-    )
+    ledger.measured(seconds_transfer=time.perf_counter() - started)
 
 
 def client_data(task: Task) -> ClientData:
