@@ -66,6 +66,20 @@ def test_each_has_its_own_y_axis_and_one_legend(spec: Spec, metrics: Metrics) ->
     ]
 
 
+def test_metrics_of_many_panels_stand_one_below_the_other(spec: Spec, metrics: Metrics) -> None:
+    spec = {name: value for name, value in spec.items() if name != "rows"}
+    figure = make_figure(
+        spec | {"columns": "partition", "also": ["train_loss", "test_loss"]}, metrics()
+    )
+    places = [axes.get_subplotspec() for axes in figure.axes]
+    assert [place.rowspan.start for place in places] == [0, 0, 1, 1, 2, 2]
+    assert [axes.get_ylabel() for axes in figure.axes[::2]] == [
+        "Test accuracy (%)",
+        "Training loss",
+        "Test loss",
+    ]
+
+
 def test_bars_of_two_metrics(bars: Spec, metrics: Metrics) -> None:
     figure = make_figure(bars | {"also": ["train_loss"]}, metrics())
     assert [len(axes.patches) for axes in figure.axes] == [6] * 4

@@ -119,20 +119,23 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
 def _make_grids(
     panels: list[Panel], parts: int, shared_y: bool | Literal["row"], *, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
-    """An empty figure with the panels of each part.
+    """An empty figure with the panels of each part, side by side, or one below the other if several
+    columns would make them too narrow.
 
     All panels share their x axis, or else those of a column; those of a part share their y axis.
     """
     rows = 1 + max(panel.row for panel in panels)
     columns = 1 + max(panel.column for panel in panels)
-    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / (columns * parts)))
+    stacked = rows == 1 < columns and columns * parts > sizes.MOST_COLUMNS
+    down, across = (rows * parts, columns) if stacked else (rows, columns * parts)
+    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / across))
     height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
-    size = (width * columns * parts, height * rows + sizes.FRAME)
+    size = (width * across, height * down + sizes.FRAME)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     places = figure.subplots(
-        rows,
-        columns * parts,
+        down,
+        across,
         sharex="all" if share_x else "col",
         sharey=shared_y if parts == 1 else False,
         squeeze=False,
@@ -140,7 +143,8 @@ def _make_grids(
     grids: list[Grid] = [{} for _ in range(parts)]
     for part, grid in enumerate(grids):
         for panel in panels:
-            axes = places[panel.row][part * columns + panel.column]
+            below, beside = (part * rows, 0) if stacked else (0, part * columns)
+            axes = places[below + panel.row][beside + panel.column]
             grid[panel.row, panel.column] = axes
     used = [axes for grid in grids for axes in grid.values()]
     for axes in places.flat:
