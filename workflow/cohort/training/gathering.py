@@ -18,6 +18,10 @@ from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates, Weights
 
 
+class WrongAnswer(Exception):
+    """A selector or a need returned what it must not return; the message says what."""
+
+
 @dataclass(frozen=True)
 class ModelEvaluations:
     """The `EvaluationContext` of a run: global model, local models and the samples for them."""
@@ -109,7 +113,7 @@ class Needs:
         """What all clients report before the first round."""
         everybody = np.arange(self.task.settings.clients)
         context = ModelEvaluations(self.task, everybody, Ledger())
-        return {need.name: need.measure(context) for need in self.gathered("once")}
+        return {need.name: _answers(need, context) for need in self.gathered("once")}
 
     def charge_setup(self, ledger: Ledger) -> None:
         """Record what all clients uploaded before the first round."""
@@ -123,7 +127,7 @@ class Needs:
         asked = self.gathered("before")
         context = ModelEvaluations(self.task, pool, ledger, weights=weights)
         with ledger.timed("selecting"):
-            found = {need.name: need.measure(context) for need in asked}
+            found = {need.name: _answers(need, context) for need in asked}
         self._charge(asked, len(pool), ledger)
         clients = self.task.settings.clients
         return {name: scattered(values, pool, clients) for name, values in found.items()}
@@ -135,7 +139,7 @@ class Needs:
         asked, clients = self.gathered("after"), np.array(updates.clients, dtype=np.int64)
         context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
         with ledger.timed("selecting"):
-            found = {need.name: need.measure(context) for need in asked}
+            found = {need.name: _answers(need, context) for need in asked}
         self._charge(asked, len(clients), ledger)
         return found
 
@@ -144,6 +148,17 @@ class Needs:
             size = need.upload(self.task.classes)
             if size:
                 ledger.sent(need.name, size, to="server", copies=clients)
+
+
+def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
+    """What a need measures: numbers, one row for each client that is asked."""
+    found = np.asarray(need.measure(context))
+    if found.shape[:1] != (len(context.clients),) or found.dtype.kind not in "fiub":
+        raise WrongAnswer(
+            f"need '{need.name}' returned an array of shape {found.shape} and type {found.dtype}, "
+            f"not a row of numbers for each of {len(context.clients)} clients"
+        )
+    return found
 
 
 def scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:

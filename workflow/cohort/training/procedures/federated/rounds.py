@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cohort.cell.settings import local_work
-from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.selection.abilities import (
     Allocating,
@@ -25,7 +24,7 @@ from cohort.selection.selector import View
 from cohort.training.gathering import Needs, scattered
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated import Federated, contract
 from cohort.training.procedures.federated.overlap import of_cohort, of_probabilities
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -71,13 +70,20 @@ class FederatedRounds(Rounds):
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
-        weights, reports = self.task.initial_weights(), self.needs.once()
-        rng = generator(self.task.settings.seed, "selection")
-        view = view_of(self.task, reports)
+        weights, rng = self.task.initial_weights(), generator(self.task.settings.seed, "selection")
+        with contract.answering(self.task.settings.strategy, 0):
+            reports = self.needs.once()
+            chosen = contract.check_state(
+                self.selector.begin(view_of(self.task, reports), rng), "begin"
+            )
         memory = self.server.begin(self.task.trainable(weights), self.task.redrawn_weights)
-        return RunState(weights, memory, self.selector.begin(view, rng), reports=reports)
+        return RunState(weights, memory, chosen, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        with contract.answering(self.task.settings.strategy, round):
+            return self._play(state, round, ledger)
+
+    def _play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         asked = self.ask(cohort, pool, round)
@@ -95,7 +101,8 @@ class FederatedRounds(Rounds):
         everybody, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
         clients = everybody
         if isinstance(self.selector, Screening):
-            clients = self.selector.draw_pool(everybody, view, self._draw("pool", round))
+            drawn = self.selector.draw_pool(everybody, view, self._draw("pool", round))
+            clients = contract.check_clients(drawn, everybody, "draw_pool")
         if not (self.needs.gathered("before") or isinstance(self.selector, Probing)):
             return Pool(clients, view)
         ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
@@ -117,15 +124,18 @@ class FederatedRounds(Rounds):
         """The cohort."""
         rng, view = self._draw("selection", round), pool.view
         with ledger.timed("selecting"):
-            cohort = self.selector.select(state.selector, pool.clients, view, rng)
-        if not len(cohort):
-            raise UserError(f"selector '{self.selector.name}' chose no client in round {round}")
+            found = self.selector.select(state.selector, pool.clients, view, rng)
+        cohort = contract.check_cohort(found, pool.clients, view.cohort)
         if isinstance(self.selector, Measuring):
-            ledger.measured(**self.selector.measure(state.selector, pool.clients, cohort, view))
+            metrics = self.selector.measure(state.selector, pool.clients, cohort, view)
+            asked = (values[pool.clients] for values in view.reports.values())
+            inputs = [*state.selector.values(), *asked]
+            ledger.measured(**contract.check_metrics(metrics, self.selector.metrics, inputs))
         overlapping = self.task.shards.overlapping()
         ledger.measured(**of_cohort(overlapping, cohort))
         if isinstance(self.selector, Weighing):
-            chances = self.selector.probabilities(state.selector, pool.clients, view)
+            found = self.selector.probabilities(state.selector, pool.clients, view)
+            chances = contract.check_probabilities(found, len(pool.clients))
             ledger.measured(**of_probabilities(overlapping, pool.clients, chances))
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
@@ -135,9 +145,11 @@ class FederatedRounds(Rounds):
     def ask(self, cohort: np.ndarray, pool: Pool, round: int) -> Asked:
         """Which clients of the cohort respond, and how many samples of each class they use."""
         responds = self.task.participation.responds(cohort, self._draw("answers", round))
+        label_counts = self.task.shards.label_counts[cohort]
         if isinstance(self.selector, Allocating):
-            return Asked(cohort, responds, self.selector.quotas(cohort, pool.view))
-        return Asked(cohort, responds, self.task.shards.label_counts[cohort])
+            found = self.selector.quotas(cohort, pool.view)
+            label_counts = contract.check_quotas(found, label_counts.shape)
+        return Asked(cohort, responds, label_counts)
 
     def train(
         self, state: RunState, asked: Asked, pool: Pool, round: int, ledger: Ledger
@@ -191,7 +203,7 @@ class FederatedRounds(Rounds):
         sizes = updates.sizes.cpu().numpy()
         counts = sizes > 0
         if isinstance(self.selector, Filtering):
-            counts &= self.selector.keep(reports, sizes)
+            counts &= contract.check_kept(self.selector.keep(reports, sizes), len(sizes))
         return np.flatnonzero(counts)
 
     def merge(
@@ -228,7 +240,8 @@ class FederatedRounds(Rounds):
         rows, size = np.flatnonzero(asked.responds), len(asked.cohort)
         with ledger.timed("selecting"):
             full = {need: scattered(values, rows, size) for need, values in reports.items()}
-            return self.selector.observe(state.selector, asked.cohort, full, pool.view)
+            found = self.selector.observe(state.selector, asked.cohort, full, pool.view)
+        return contract.check_state(found, "observe")
 
     def _probe(
         self, state: RunState, clients: np.ndarray, round: int, batches: int, ledger: Ledger
