@@ -17,7 +17,15 @@ from cohort.plan.drawings import check_titles, facets
 from cohort.plan.errors import located
 from cohort.plan.matching import check_overrides, overridden, without
 from cohort.plan.resolution import Resolver, check_required
-from cohort.plan.scale import Scale, ScaleChoices, first_seeds, scaled, settings_of, thinned
+from cohort.plan.scale import (
+    Scale,
+    ScaleChoices,
+    first_seeds,
+    scaled,
+    settings_of,
+    thinned,
+    with_seeds,
+)
 from cohort.plan.sizes import with_sizes
 from cohort.plan.study import Experiment, Row, Study
 
@@ -35,24 +43,30 @@ class FullExperiment:
 
 
 def expand_study(
-    file: Path, text: Mapping[str, Any], scale: str, default: Scale, resolver: Resolver
+    file: Path,
+    text: Mapping[str, Any],
+    scale: str,
+    default: Scale,
+    resolver: Resolver,
+    seeds: int = 0,
 ) -> tuple[Study, list[str]]:
     """The study in `file`, whose content is `text`, and notes on cells that the scale leaves out.
 
-    `default` is what the scale means where the study does not say otherwise. Every mistake is a
+    `default` is what the scale means where the study does not say otherwise; `seeds` is how many
+    seeds every experiment has, whatever study and scale say, if it is not 0. Every mistake is a
     UserError that names the file and the key.
     """
     with located(file):
-        return _expanded(file.stem, text, scale, default, resolver)
+        return _expanded(file.stem, text, scale, default, resolver, seeds)
 
 
 def _expanded(
-    name: str, text: Mapping[str, Any], scale: str, default: Scale, resolver: Resolver
+    name: str, text: Mapping[str, Any], scale: str, default: Scale, resolver: Resolver, seeds: int
 ) -> tuple[Study, list[str]]:
     figures, tables = text.get("figures", {}), text.get("tables", {})
     _check_drawn(figures, tables, text["experiments"])
     full = {
-        key: _full_experiment(key, block, text, scale, default)
+        key: _full_experiment(key, block, text, scale, default, seeds)
         for key, block in text["experiments"].items()
     }
     every_cell = [cell for experiment in full.values() for cell in experiment.cells]
@@ -99,17 +113,31 @@ def _check_drawn(
 
 
 def _full_experiment(
-    key: str, block: Mapping[str, Any], text: Mapping[str, Any], scale: str, default: Scale
+    key: str,
+    block: Mapping[str, Any],
+    text: Mapping[str, Any],
+    scale: str,
+    default: Scale,
+    seeds: int,
 ) -> FullExperiment:
     axes = axis_values(block)
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     with located(f"experiments.{key}"):
         own = [block.get("settings", {}) | values for values in combinations(block)]
     cells = [overridden(settings, values, overrides) for values in own]
+    if seeds:
+        with located(f"experiments.{key}"):
+            for cell in cells:
+                check_required(cell)
+        cells = with_seeds(cells, seeds)
+        axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
     for label in LABELS:
         axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
     changed = [part.get("scales", {}).get(scale, {}) for part in (text, block)]
-    return FullExperiment(cells, axes, {**default, **changed[0], **changed[1]})
+    own_scale = {**default, **changed[0], **changed[1]}
+    if seeds:
+        own_scale.pop("seeds", None)
+    return FullExperiment(cells, axes, own_scale)
 
 
 def _experiments(

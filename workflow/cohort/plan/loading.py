@@ -69,7 +69,8 @@ class Plan:
         if name not in self.studies:
             file = study_file(name)
             text = self._validator.read(file, "study")
-            study, notes = expand_study(file, text, self.scale, self._scale, self._resolver)
+            seeds = self.config.get("seeds", 0)
+            study, notes = expand_study(file, text, self.scale, self._scale, self._resolver, seeds)
             study, skipped = self._availability.filter(study, self._resolver)
             self.studies[name] = study
             notes += [*skipped, *generated_notes(study, self._resolver)]

@@ -98,6 +98,25 @@ def first_seeds(cells: list[Values], scale: Scale) -> list[Values]:
     return [cell for cell in cells if cell["seed"] in seeds]
 
 
+def with_seeds(cells: list[Values], count: int) -> list[Values]:
+    """The cells with `count` seeds each: the first ones that they have, then the next numbers.
+
+    Cells that differ in nothing but their seed stay together.
+    """
+    seeds: dict[Identity, list[Any]] = {}
+    firsts: dict[Identity, Values] = {}
+    for cell in cells:
+        rest = frozenset((key, value) for key, value in cell.items() if key != "seed")
+        firsts.setdefault(rest, cell)
+        seeds.setdefault(rest, []).append(cell["seed"])
+    found = []
+    for rest, cell in firsts.items():
+        own = list(dict.fromkeys(seeds[rest]))
+        further = (seed for seed in range(count + len(own)) if seed not in own)
+        found += [cell | {"seed": seed} for seed in [*own, *further][:count]]
+    return found
+
+
 def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
     """Enough cells to show each panel and each hue of every figure once, but not each hue in each.
 

@@ -1,0 +1,57 @@
+"""`seeds` in the config: how many seeds every experiment has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cohort.pipeline.specs import claims_spec
+from cohort.plan import Plan, load
+from tests.conftest import ROOT
+
+PlanOf = Callable[..., Plan]
+
+
+def seeds(plan: Plan) -> list[int]:
+    return [row.labels["seed"] for row in plan.study("study").experiments["main"].rows]
+
+
+def test_the_studys_own_seeds_come_first_with_their_digests(plan_of: PlanOf) -> None:
+    block: dict[str, Any] = {"axes": {"seed": [7, 1]}}
+    own = plan_of(block)
+    more = plan_of(block, config={"seeds": 4})
+    assert seeds(more) == [7, 1, 0, 2]
+    assert set(own.cells) < set(more.cells) and len(more.cells) == 4
+    assert seeds(plan_of(block, config={"seeds": 1})) == [7]
+    assert seeds(plan_of(block, config={"seeds": 0})) == [7, 1]
+
+
+def test_a_seed_that_is_a_setting_is_multiplied_too(plan_of: PlanOf) -> None:
+    block = {"axes": {"seed": [3]}, "include": [{"partition": "classes-2", "seed": [3, 4]}]}
+    rows = plan_of(block, config={"seeds": 3}).study("study").experiments["main"].rows
+    assert [(row.labels["partition"], row.labels["seed"]) for row in rows] == [
+        *(("iid", seed) for seed in (3, 0, 1)),
+        *(("classes-2", seed) for seed in (3, 4, 0)),
+    ]
+
+
+def test_seeds_that_are_asked_for_count_at_a_cheaper_scale_too(plan_of: PlanOf) -> None:
+    assert seeds(plan_of({}, config={"seeds": 3, "scale": "reduced"})) == [0, 1, 2]
+
+
+def test_every_study_can_have_five_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells of the studies' own seeds keep their digests, and claims ask for all five."""
+    monkeypatch.chdir(ROOT)
+    studies = ["aml", "peco", "ucb"]
+    own, five = load({"studies": studies}), load({"studies": studies, "seeds": 5})
+    assert set(own.cells) < set(five.cells)
+    for name in studies:
+        points = [
+            point
+            for claim in claims_spec(five, name)["claims"].values()
+            for comparison in claim["comparisons"]
+            for point in comparison["points"]
+        ]
+        assert {point["seeds"] for point in points} == {5}
