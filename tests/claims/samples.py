@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.values import measured
-from cohort.claims.verdict import Verdict, judge_runs
+from cohort.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.metrics.names import Names
 from cohort.metrics.summary import read_metric
 
@@ -58,7 +59,11 @@ def matrix(**experiments: list[Cell]) -> Matrix:
 
 
 def verdict(
-    made: Claim, folder: Path, full: list[Cell] | None = None, **experiments: list[Cell]
+    made: Claim,
+    folder: Path,
+    full: list[Cell] | None = None,
+    judge: Callable[..., Verdict] = judge_runs,
+    **experiments: list[Cell],
 ) -> Verdict:
     """What is made of a claim where all of these cells were planned; `full` are those of the
     experiment `main` at full scale, if it has more there."""
@@ -70,7 +75,11 @@ def verdict(
     values = measured(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )
-    return judge_runs(made, comparisons, values, NAMES)
+    return judge(made, comparisons, values, NAMES)
+
+
+single = partial(verdict, judge=judge_paper)
+"""The same for single values, as a paper prints them: their means are compared as they are."""
 
 
 def final(value: float, status: str = "done", **labels: Any) -> Cell:

@@ -71,7 +71,7 @@ def test_schedules(verdicts: dict[str, str]) -> None:
 
 def test_participation(verdicts: dict[str, str]) -> None:
     ends = single("Fig4", "last-10")["value"]
-    assert verdicts["gamma_little_effect"] == word(ends.max() - ends.min() <= 0.01)
+    assert verdicts["gamma_little_effect"] == word(ends.between(0.44, 0.45).all())
     assert verdicts["gamma_ten_best"] == word(
         single("Fig4", "max").set_index("selector.gamma")["value"].idxmax() == 10
     )
@@ -123,9 +123,12 @@ def test_shakespeare(verdicts: dict[str, str]) -> None:
         .last()
         .unstack()
     )
-    apart = (ends.max(axis=1) - ends.min(axis=1)).groupby("metric").max()
-    assert verdicts["shakespeare_insensitive"] == word(apart["test_accuracy"] <= 0.01)
-    assert verdicts["shakespeare_loss_insensitive"] == word(apart["test_loss"] <= 0.1)
+    for name, metric, low, high in (
+        ("shakespeare_insensitive", "test_accuracy", 0.37, 0.38),
+        ("shakespeare_loss_insensitive", "test_loss", 2.3, 2.4),
+    ):
+        values = ends.loc[metric].stack()
+        assert verdicts[name] == word(values.between(low, high).all())
 
 
 def test_probing(verdicts: dict[str, str]) -> None:

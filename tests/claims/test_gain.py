@@ -10,7 +10,7 @@ import pytest
 from cohort.claims import CLAIMS
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
-from tests.claims.samples import Cell, claim, final, matrix, verdict
+from tests.claims.samples import Cell, claim, final, matrix, single
 
 PAIRS = {"along": "strategy", "pairs": [["b", "a"]]}
 
@@ -41,7 +41,7 @@ def test_a_gain_is_larger_than_a_margin(
     tmp_path: Path, margin: float, word: str, asked: str
 ) -> None:
     """56.5 - 49.5 is 7, and a tie does not hold."""
-    found = verdict(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
+    found = single(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
     assert found.word == word
     assert (
         found.evidence
@@ -51,13 +51,13 @@ def test_a_gain_is_larger_than_a_margin(
 
 def test_a_loss_within_the_margin(tmp_path: Path) -> None:
     lost = cells(a=0.5, b=0.495)
-    assert verdict(claim("gain", **PAIRS), tmp_path, main=lost).word == "not held"
-    assert verdict(claim("gain", **PAIRS, margin=-1), tmp_path, main=lost).word == "held"
+    assert single(claim("gain", **PAIRS), tmp_path, main=lost).word == "not held"
+    assert single(claim("gain", **PAIRS, margin=-1), tmp_path, main=lost).word == "held"
 
 
 def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
     """b - a is 20; d - c is 10, f - g is 25."""
-    found = verdict(
+    found = single(
         claim("gain", **PAIRS, over=[["d", "c"], ["f", "g"]]),
         tmp_path,
         main=cells(a=0.1, b=0.3, c=0.4, d=0.5, g=0.25, f=0.5),
@@ -71,14 +71,13 @@ def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
 
 def test_in_each_setting(tmp_path: Path) -> None:
     both = [*line("x", 0.1, 0.2), *line("y", 0.3, 0.2)]
-    found = verdict(claim("gain", **PAIRS), tmp_path, main=both)
+    found = single(claim("gain", **PAIRS), tmp_path, main=both)
     assert (
         found.evidence
         == "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)"
     )
     assert (
-        verdict(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).word
-        == "held"
+        single(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).word == "held"
     )
 
 
@@ -121,12 +120,12 @@ def test_a_setting_without_one_of_a_pair() -> None:
 def test_a_bound_is_strict(
     tmp_path: Path, bounds: dict[str, float], value: float, word: str, evidence: str
 ) -> None:
-    found = verdict(claim("bound", **bounds), tmp_path, main=[final(value)])
+    found = single(claim("bound", **bounds), tmp_path, main=[final(value)])
     assert (found.word, found.evidence) == (word, evidence)
 
 
 def test_a_bound_of_every_setting(tmp_path: Path) -> None:
-    found = verdict(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
+    found = single(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
     assert (found.word, found.evidence) == (
         "not held",
         "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20",

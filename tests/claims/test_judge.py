@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from cohort.claims.judge import judge, judged
-from cohort.claims.layout import lay_out
+from cohort.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
 from cohort.claims.paper import Paper
 from cohort.core.errors import UserError
 from tests.claims.samples import FRAME, Cell, claim, final, frame, matrix
@@ -99,7 +99,10 @@ def paper(spec: dict[str, Any]) -> tuple[str, str]:
 def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
     """Printed values take precedence over logs; values without an evaluation do not count."""
     row = judged(spec(one=ORDER)).iloc[0]
-    assert (row["measured"], row["measured_evidence"]) == ("held", "a, b: 50.00 < 60.00")
+    assert (row["measured"], row["measured_evidence"]) == (
+        "not enough runs",
+        "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
+    )
     assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
         "held",
         "a, b: 50.00 < 60.00",
@@ -128,7 +131,7 @@ def test_the_papers_round_does_not_scale(spec: Write) -> None:
     row = judged(spec(scale="reduced", share=0.1, one=one)).iloc[0]
     assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (
         10,
-        "a, b: 50.00 < 60.00",
+        "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
         "a, b: ✗ 55.00 > 25.00",
     )
 
@@ -156,7 +159,7 @@ def test_missing_values_of_the_paper_are_named(spec: Write) -> None:
 def test_cells_that_are_not_planned_at_this_scale_are_not_enough(spec: Write) -> None:
     row = judged(spec(CELLS[:1], scale="smoke", one=ORDER)).iloc[0]
     assert (row["measured"], row["measured_evidence"]) == (
-        "not enough runs",
+        "not judged at this scale",
         "lacks runs of b (1 of 2 settings are not planned)",
     )
     assert (row["n"], row["planned"], row["paper"]) == (1, 1, "held")
@@ -206,13 +209,13 @@ FILES = {
     "within": 5,
     "paper": "Fig1",
 }
-MARKDOWN = r"""**Claims of the paper**
+MARKDOWN = rf"""**Claims of the paper**
 
-| Claim | Where | Measured | Paper's own values |
+| Claim | Where | Measured | The paper's own numbers say |
 | --- | --- | --- | --- |
-| A & b \| are 100 % <so>. | Section 1 | not held† (3 of 3 runs): ✗ 20.00 apart, 50.00 (a) to 70.00 (c) | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
+| A & b \| are 100 % <so>. | Section 1 | not enough runs† (3 of 3 runs): 20.00 apart, 50.00 (a) to 70.00 (c); 1 seed in common, at least 3 are needed | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
 
-Every comparison of a claim must hold, in the mean over seeds, and a tie does not. ✗: what does not hold. †: a run diverged; it counts with what it measured before that. ‡ doubtful: the row is shifted.
+{MEASURED} {PAPER} {TOO_FEW} ✗: what does not hold. †: a run diverged; it counts with what it measured before that. ‡ doubtful: the row is shifted.
 """
 
 
@@ -228,11 +231,13 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
             "kind": "spread",
             "metric": "test_accuracy",
             "at": "last",
-            "measured": "not held",
-            "measured_evidence": "✗ 20.00 apart, 50.00 (a) to 70.00 (c)",
+            "measured": "not enough runs",
+            "measured_evidence": "20.00 apart, 50.00 (a) to 70.00 (c); 1 seed in common, at least 3 are needed",
             "n": 3,
             "planned": 3,
             "diverged": 1,
+            "values": "a: 50.00 (n = 1); b: 60.00 (n = 1); c: 70.00 (n = 1)",
+            "seeds_to_decide": "",
             "paper": "not held",
             "paper_evidence": "✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c",
             "doubtful": "the row is shifted",
@@ -245,7 +250,7 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
     )
     assert (
         r"A \& b | are 100 \% \textless{}so\textgreater{}." in text
-        and r"not held$^\dagger$ (3 of 3 runs): $\times$ 20.00 apart" in text
+        and r"not enough runs$^\dagger$ (3 of 3 runs): 20.00 apart" in text
     )
 
 
@@ -265,8 +270,24 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
     )
 
 
-def test_a_cheaper_scale_has_verdicts_and_a_warning(spec: Write) -> None:
+def test_a_cheaper_scale_is_not_judged(spec: Write) -> None:
+    one = judged(spec(scale="smoke", one=ORDER))
+    assert one["measured"].tolist() == ["not judged at this scale"]
+    mine = spec(scale="smoke", one=ORDER) | {"reproduces": False}  # of a study of one's own
+    assert judged(mine)["measured"].tolist() == ["not enough runs"]
+
+
+def test_a_spread_at_a_cheaper_scale_is_not_judged(spec: Write) -> None:
+    """Two rounds end at 0.5 to 1.5 %: close together, but far from the 44 to 45 % of the claim."""
+    cells = [final(0.005, partition="a"), final(0.015, partition="b"), final(0.01, partition="c")]
+    one = {"kind": "spread", "along": "partition", "between": [44, 45]}
+    row = judged(spec(cells, scale="smoke", one=one)).iloc[0]
+    assert row["measured"] == "not judged at this scale"
+    assert "1.00 apart" in row["measured_evidence"] and "held" not in row["measured_evidence"]
+
+
+def test_a_cheaper_scale_has_a_warning(spec: Write) -> None:
     said = "Scale smoke is a cheaper version of the paper's runs: what is measured here proves nothing about the paper."
-    layout = lay_out(judged(spec(one=ORDER)), "smoke")
-    assert layout.notes[-1] == said and layout.lines[0][1][0].value == "held"
+    layout = lay_out(judged(spec(scale="smoke", one=ORDER)), "smoke")
+    assert said in layout.notes
     assert said not in lay_out(judged(spec(one=ORDER)), "full").notes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.claims.samples import Cell, claim, final, verdict
+from tests.claims.samples import Cell, claim, final, single, verdict
 
 NAN = float("nan")
 
@@ -35,20 +35,20 @@ FALLS = {"along": "partition", "values": ["a", "b", "c"], "way": "falls"}
 def test_order(
     tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str
 ) -> None:
-    found = verdict(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
+    found = single(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
     assert (found.word, found.evidence) == (word, evidence)
 
 
 def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path) -> None:
     """J and rounds move together, so that J alone names them."""
     cells = line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100)
-    found = verdict(claim("order", **FALLS), tmp_path, main=cells)
+    found = single(claim("order", **FALLS), tmp_path, main=cells)
     assert found.word == "not held"
     assert (
         found.evidence
         == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
     )
-    assert verdict(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
+    assert single(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
 
 
 def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> N
         final(0.4, J="J8", rounds=100),
         final(0.3, J="J16", rounds=50),
     ]
-    found = verdict(
+    found = single(
         claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells
     )
     assert (found.word, found.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
@@ -65,7 +65,7 @@ def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> N
 
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     cells = [*line(0.5, 0.1), *line(0.5, 0.8, seed=1), *line(0.2, 0.6, seed=2)]  # a: 0.4, b: 0.5
-    found = verdict(
+    found = single(
         claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells
     )
     assert (found.word, found.evidence) == ("held", "a, b: 40.00 < 50.00")
@@ -110,7 +110,8 @@ def test_a_diverged_run_counts_with_its_last_finite_value(tmp_path: Path) -> Non
     cells = [final(0.5, partition="a"), final(0.2, "diverged", partition="b")]
     two = claim("order", along="partition", values=["a", "b"], way="falls")
     found = verdict(two, tmp_path, main=cells)
-    assert (found.word, [value.diverged for value in found.values]) == ("held", [0, 1])
+    assert [(value.n, value.diverged) for value in found.values] == [(1, 0), (1, 1)]
+    assert "50.00 > 20.00" in found.evidence
     nothing = [final(0.5, partition="a"), ({**cells[1][0]}, "diverged", {1: NAN})]
     assert verdict(two, tmp_path, main=nothing).word == "not enough runs"
 
@@ -118,7 +119,7 @@ def test_a_diverged_run_counts_with_its_last_finite_value(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("within", "word"), [(1.5, "held"), (1.499, "not held"), (0, "not held")])
 def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word: str) -> None:
     assert (0.4661 - 0.4511) * 100 > 1.5  # as floating-point numbers go
-    found = verdict(
+    found = single(
         claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511)
     )
     assert found.word == word
@@ -126,7 +127,7 @@ def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word
 
 
 def test_spread_of_a_loss(tmp_path: Path) -> None:
-    found = verdict(
+    found = single(
         claim("spread", along="partition", within=0.1, metric="test_loss"),
         tmp_path,
         main=line(2.3, 2.375, 2.4),
@@ -150,7 +151,7 @@ def test_best(
     tmp_path: Path, metric: str, values: tuple[float, ...], among: list[str], word: str
 ) -> None:
     assert (
-        verdict(
+        single(
             claim("best", along="partition", among=among, metric=metric),
             tmp_path,
             main=line(*values),
@@ -167,7 +168,7 @@ def test_the_best_comes_first(tmp_path: Path) -> None:
         final(0.4, **{"selector.beta": 0.6}),
     ]
     assert (
-        verdict(best, tmp_path, main=cells).evidence
+        single(best, tmp_path, main=cells).evidence
         == "50.00 (beta 0.3); 40.00 (beta 0.6); 30.00 (beta 0)"
     )
 
@@ -220,13 +221,13 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
 )
 def test_compare(tmp_path: Path, fields: dict[str, object], word: str, evidence: str) -> None:
     made = claim("compare", given={"partition": "a"}, **fields)
-    found = verdict(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
+    found = single(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
     assert (found.word, found.evidence) == (word, evidence)
 
 
 def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
     made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
-    found = verdict(
+    found = single(
         made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")]
     )
     assert (found.word, found.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
@@ -236,7 +237,7 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     cells: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
     one = {"given": {"partition": "iid"}, "metric": "test_loss"}
     rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
-    found = verdict(rises, tmp_path, main=cells)
+    found = single(rises, tmp_path, main=cells)
     assert (found.word, found.evidence) == (
         "held",
         "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart",
@@ -244,9 +245,9 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     trained = claim(
         "compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one
     )
-    found = verdict(trained, tmp_path, main=cells)  # which this run did not measure
+    found = single(trained, tmp_path, main=cells)  # which this run did not measure
     assert (found.evidence, [(value.n, value.planned) for value in found.values]) == (
-        "lacks runs of iid",
+        "no value for iid",
         [(0, 1)],
     )
 
@@ -257,7 +258,7 @@ def test_a_negative_margin_allows_the_other_side(tmp_path: Path, margin: float, 
     made = claim(
         "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
     )
-    assert verdict(made, tmp_path, main=line(0.51, 0.5)).word == word
+    assert single(made, tmp_path, main=line(0.51, 0.5)).word == word
 
 
 def gap_cells(few: tuple[float, float], iid: tuple[float, float]) -> list[Cell]:
@@ -301,7 +302,7 @@ def test_gap(
         larger={"partition": "few"},
         than={"partition": "iid"},
     )
-    found = verdict(made, tmp_path, main=gap_cells(few, iid))
+    found = single(made, tmp_path, main=gap_cells(few, iid))
     assert (found.word, found.evidence) == (word, f"J4 minus J16: {evidence}")
 
 
@@ -322,7 +323,7 @@ def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> 
         larger={"partition": "few"},
         than={"partition": "iid"},
     )
-    found = verdict(made, tmp_path, main=cells)
+    found = single(made, tmp_path, main=cells)
     assert found.word == "not held"
     assert found.evidence == (
         "J4 minus J16: 1 of 2 hold: a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
@@ -344,11 +345,11 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
     rising = claim(
         "order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2"
     )
-    found = verdict(rising, tmp_path, main=cells)
+    found = single(rising, tmp_path, main=cells)
     assert (found.word, found.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
     fewer = claim("best", along="partition", among=["quick"], at="first 0.2")
-    assert verdict(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
-    assert verdict(fewer, tmp_path, main=cells).word == "held"
+    assert single(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
+    assert single(fewer, tmp_path, main=cells).word == "held"
     below = claim(
         "compare",
         given={"partition": "quick"},
@@ -356,15 +357,15 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
         at="first 0.2",
         margin=100,
     )
-    assert verdict(below, tmp_path, main=cells).word == "held"
+    assert single(below, tmp_path, main=cells).word == "held"
 
 
 def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> None:
     cells = curves(a={20: 0.1}, b={20: 0.1})
     rising = claim("order", along="partition", values=["a", "b"], way="rises", at="first 0.2")
     assert (
-        verdict(rising, tmp_path, main=cells).word,
-        verdict(rising, tmp_path, main=cells).evidence,
+        single(rising, tmp_path, main=cells).word,
+        single(rising, tmp_path, main=cells).evidence,
     ) == (
         "not held",
         "a, b: ✗ never = never",
@@ -379,4 +380,4 @@ def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> Non
             margin=1,
         ),
     ):
-        assert verdict(made, tmp_path, main=cells).word == "not held"
+        assert single(made, tmp_path, main=cells).word == "not held"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from tests.claims.samples import Cell, claim, matrix, verdict
+from tests.claims.samples import Cell, claim, matrix, single, verdict
 
 FIELDS = {"along": "strategy", "leader": "peco", "others": ["random"], "at": "3-4"}
 
@@ -36,7 +36,7 @@ def test_when_others_reach_it(
     tmp_path: Path, values: tuple[float, ...], times: float, word: str, evidence: str
 ) -> None:
     cells = [PECO, run("random", *values)]
-    found = verdict(claim("slower", **FIELDS, times=times), tmp_path, main=cells)
+    found = single(claim("slower", **FIELDS, times=times), tmp_path, main=cells)
     mark = "" if word == "held" else "✗ "
     assert (found.word, found.evidence) == (
         word,
@@ -50,7 +50,7 @@ def test_each_other_in_each_setting(tmp_path: Path) -> None:
         *(run("peco", 0, 0.2, 0.3, 0.4, partition="x"), run("random", 0, 0, 0, 0, partition="x")),
     ]
     made = claim("slower", **FIELDS | {"others": ["random", "loss"]}, times=1.5)
-    found = verdict(made, tmp_path, main=cells)
+    found = single(made, tmp_path, main=cells)
     assert found.word == "not held"
     assert found.evidence.startswith("2 of 3 hold: iid, random: 50.00 (peco) by round 4, reached")
     assert "✗ iid, loss: 50.00 (peco) by round 4, reached by round 4" in found.evidence
@@ -59,7 +59,7 @@ def test_each_other_in_each_setting(tmp_path: Path) -> None:
 def test_losses_fall_to_it(tmp_path: Path) -> None:
     made = claim("slower", **FIELDS, times=1.5, metric="test_loss")
     cells = [run("peco", 3, 2, 1, 1), run("random", 4, 3, 2, 1)]
-    assert "reached by round 6" in verdict(made, tmp_path, main=cells).evidence
+    assert "reached by round 6" in single(made, tmp_path, main=cells).evidence
 
 
 def test_a_run_that_is_missing(tmp_path: Path) -> None:

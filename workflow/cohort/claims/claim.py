@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import Component, parameter
 from cohort.metrics.at import RANGE, SIMPLE, WORDS
 from cohort.metrics.names import BY_ROUND, METRICS, Names, word
 from cohort.metrics.summary import NO_VALUE
 
+Number = float | np.ndarray  # one value, or one per seed
 FIRST = "first "
+TIE = 1e-9  # below what the rounding to nine decimals can tell apart
 NUMBER = re.compile(r"[-+.e0-9]+")
 AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
@@ -26,7 +30,7 @@ AT_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Component):
-    """Base of every kind of claim. It holds if all its comparisons hold; a tie does not hold."""
+    """Base of every kind of claim. It holds if all its comparisons hold."""
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -61,12 +65,17 @@ class Claim(Component):
         """The comparisons to make; UserError if the study has no such cells."""
         raise NotImplementedError
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether a comparison holds for the values of its points, in the unit as shown.
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """What a comparison asks of the values of its points, in the unit as shown: in each clause
+        one of the differences must be above 0.
 
-        The values are rounded to nine decimals, so that equal ones compare as equal.
+        The values are single ones, or arrays with an entry for each seed.
         """
         raise NotImplementedError
+
+    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
+        """Whether a comparison holds for single values of its points."""
+        return all(_is_true(clause) for clause in self.clauses(comparison, values))
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The numbers of a comparison as text that shows why it holds or not."""
@@ -84,9 +93,9 @@ class Claim(Component):
         """A value as text; a threshold that is not reached is `never`."""
         if not abs(value) < float("inf"):
             return "never" if value == float("inf") else NO_VALUE
-        return (
-            f"{value:.6g}" if self.counts_rounds() else f"{value:.{METRICS[self.metric].digits}f}"
-        )
+        if self.counts_rounds():
+            return f"{round(value, 1):.6g}"
+        return f"{value:.{METRICS[self.metric].digits}f}"
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value with the name of its point in parentheses."""
@@ -102,6 +111,20 @@ class Claim(Component):
     def counts_rounds(self) -> bool:
         """Whether it compares the rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
+
+
+def _is_true(clause: Sequence[Number]) -> bool:
+    return any(one > 0 for one in clause)
+
+
+def above(first: Number, second: Number, margin: float = 0.0) -> Number:
+    """By how much the first value exceeds the second beyond the margin; a tie is 0."""
+    return np.round(first - second - margin, 9)
+
+
+def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
+    """The same where a tie is enough."""
+    return above(first, second, margin) + TIE
 
 
 def counts_rounds(at: int | str) -> bool:

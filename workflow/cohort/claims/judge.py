@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from cohort.claims.claim import Claim
 from cohort.claims.layout import lay_out
 from cohort.claims.matrix import Comparison, Point
 from cohort.claims.paper import Paper
-from cohort.claims.values import from_paper, measured
+from cohort.claims.values import from_paper, measured, seconds_per_seed
 from cohort.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.core.files import write_text
 from cohort.metrics.at import scaled
@@ -44,28 +45,52 @@ def judged(spec: Mapping[str, Any]) -> pd.DataFrame:
     """One row per claim: its verdict and evidence on our runs and on the paper's own values."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    return pd.DataFrame(
-        [_row(name, entry, spec["metrics"], paper, names) for name, entry in spec["claims"].items()]
-    )
+    judge_row = partial(_row, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec))
+    return pd.DataFrame([judge_row(name, entry) for name, entry in spec["claims"].items()])
+
+
+def _judged(spec: Mapping[str, Any]) -> bool:
+    """Whether runs at this scale can support a claim: those of a paper's study at full scale only,
+    those of a study that reproduces no paper at any scale."""
+    return spec["scale"] == "full" or not spec.get("reproduces", True)
 
 
 def _row(
-    name: str, entry: Mapping[str, Any], files: Mapping[str, str], paper: Paper, names: Names
+    name: str,
+    entry: Mapping[str, Any],
+    *,
+    files: Mapping[str, str],
+    paper: Paper,
+    names: Names,
+    judged: bool,
 ) -> dict[str, Any]:
-    claim, comparisons = claim_of(entry), [_comparison(one) for one in entry["comparisons"]]
+    claim = claim_of(entry)
     ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
+    comparisons = list(map(_comparison, entry["comparisons"]))
     our_comparisons = [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons]
     points = [point for one in comparisons for point in one.points]
 
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
         return read_metric(files[experiment], metric) if experiment in files else None
 
-    runs = judge_runs(ours, our_comparisons, measured(points, read), names)
+    runs = judge_runs(
+        ours,
+        our_comparisons,
+        measured(points, read),
+        names,
+        judged=judged,
+        seconds=partial(seconds_per_seed, points, read),
+    )
     papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
     experiments = dict.fromkeys(point.experiment for point in points)
     if any(reads_generated(files[one]) for one in experiments if one in files):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
+    return _named(name, ours, runs, papers)
+
+
+def _named(name: str, claim: Claim, runs: Verdict, papers: Verdict) -> dict[str, Any]:
+    """The verdicts on a claim under the names of the table's columns."""
     doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
     return {
         "claim": name,
@@ -73,12 +98,14 @@ def _row(
         "where": claim.where,
         "kind": claim.name,
         "metric": claim.metric,
-        "at": ours.at,
+        "at": claim.at,
         "measured": runs.word,
         "measured_evidence": runs.evidence,
         "n": sum(value.n for value in runs.values),
         "planned": sum(value.planned for value in runs.values),
         "diverged": sum(value.diverged for value in runs.values),
+        "values": runs.statistics,
+        "seeds_to_decide": runs.seeds or "",
         "paper": papers.word,
         "paper_evidence": papers.evidence,
         "doubtful": "; ".join(doubts),

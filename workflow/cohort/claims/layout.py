@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cohort.claims.verdict import CROSS, NO_PAPER
+from cohort.claims.decision import NOT_ENOUGH, NOT_JUDGED
+from cohort.claims.evidence import CROSS, OPEN
+from cohort.claims.verdict import NO_PAPER
 from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+MEASURED = (
+    "Measured: all comparisons of a claim must hold. Held or not held: an interval over the seeds, "
+    "paired, lies on one side of what the claim asks; undecided: it does not. In brackets: by how "
+    "much the closest comparison exceeds what the claim asks, its interval, and the seeds. The "
+    "intervals of a claim are right together in 95 % of cases (Student's t, Holm)."
+)
+PAPER = "The paper's own numbers are compared as they are, without intervals; a tie does not hold."
+TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
+
+
 def lay_out(claims: DataFrame, scale: str) -> Layout:
     """A row per claim: sentence, place, and the verdicts on our runs and on the paper's values."""
-    layout = Layout(["Claim", "Where"], ["Measured", "Paper's own values"], prose=True)
+    layout = Layout(["Claim", "Where"], ["Measured", "The paper's own numbers say"], prose=True)
     rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
     for claim in rows:
         count = f"{claim['n']} of {claim['planned']} runs"
@@ -35,16 +47,20 @@ def lay_out(claims: DataFrame, scale: str) -> Layout:
 
 
 def _notes(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
-    notes = ["Every comparison of a claim must hold, in the mean over seeds, and a tie does not."]
+    notes = [f"{MEASURED} {PAPER}"]
+    words = [claim["measured"] for claim in claims]
+    notes += [TOO_FEW] if NOT_ENOUGH in words else []
     if any(CROSS in claim["measured_evidence"] + claim["paper_evidence"] for claim in claims):
         notes.append(f"{CROSS}: what does not hold.")
+    if any(f"{OPEN} " in claim["measured_evidence"] for claim in claims):
+        notes.append(f"{OPEN}: what is undecided.")
     if any(claim["diverged"] for claim in claims):
         notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
     if any(claim["paper"] == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
     doubts = dict.fromkeys(claim["doubtful"] for claim in claims if claim["doubtful"])
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
-    if scale != "full":
+    if NOT_JUDGED in words:
         notes.append(
             f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
             "nothing about the paper."

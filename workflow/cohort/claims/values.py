@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cohort.claims.claim import FIRST, counts_rounds
 from cohort.claims.matrix import Point
 from cohort.claims.paper import Paper, PaperResult
 from cohort.core.lazy import lazy
+from cohort.metrics.intervals import Sample
 from cohort.metrics.names import METRICS
 from cohort.metrics.summary import cells_of, finite_rows, label_columns, value_per_cell
 
@@ -21,14 +24,16 @@ if TYPE_CHECKING:
 else:
     pd = lazy("pandas")
 
-NOTHING = float("nan")
+NOTHING, NEVER = float("nan"), float("inf")
 
 
 @dataclass(frozen=True)
 class Value:
     """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value.
 
-    `planned` counts the runs at full scale; it is 0 if this scale has none of them.
+    `planned` counts the runs at full scale; it is 0 if this scale has none of them. `seeds` holds
+    the value of each run, NEVER for one that did not reach a threshold within its `rounds`. Such a
+    run enters the mean with `rounds`, unless no run reached it.
     """
 
     value: float
@@ -36,11 +41,42 @@ class Value:
     planned: int = 0
     diverged: int = 0
     doubtful: str = ""
+    seeds: Mapping[str, float] = field(default_factory=dict)
+    rounds: float = NEVER
 
     @property
     def known(self) -> bool:
         """Whether there is a value, and all planned runs are behind it."""
         return self.value == self.value and self.n == self.planned
+
+    @property
+    def censored(self) -> int:
+        """How many runs did not reach the threshold."""
+        return sum(value == NEVER for value in self.seeds.values())
+
+    @property
+    def sample(self) -> Sample:
+        """Mean and deviation over the runs, those that did not reach the threshold cut off."""
+        return Sample.of([cut_off(value, self.rounds) for value in self.seeds.values()])
+
+
+def cut_off(value: float, rounds: float) -> float:
+    """The value of a run; the rounds that it has trained if it did not reach a threshold."""
+    return rounds if value == NEVER else value
+
+
+def by_seed(values: Sequence[Value]) -> np.ndarray:
+    """A row for each of these values, with a column for each seed that they all have.
+
+    If a run did not reach a threshold, all runs are cut off at the round that all have trained.
+    """
+    common = set.intersection(*(set(value.seeds) for value in values))
+    seeds = [seed for seed in values[0].seeds if seed in common]
+    rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
+    found = np.array(rows).reshape(len(values), len(seeds))
+    if (found == NEVER).any():
+        found = np.minimum(found, min(value.rounds for value in values))
+    return found
 
 
 def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
@@ -73,13 +109,34 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
         value=cells["value"].where(finished) * _scale(metric, at),
         diverged=cells["status"].eq("diverged"),
     )
-    found = {}
-    for key, group in counted.groupby(labels, sort=False):
-        n = int(group["value"].count())
-        mean = round(float(group["value"].mean()), 9) if n else NOTHING
-        diverged = int(group["diverged"].sum())
-        found[tuple(sorted(zip(labels, key, strict=True)))] = Value(mean, n, len(group), diverged)
-    return found
+    lasted = metrics.groupby("digest")["round"].max()
+    counted = counted.assign(lasted=counted["digest"].map(lasted))
+    return {
+        tuple(sorted(zip(labels, key, strict=True))): _of_runs(group)
+        for key, group in counted.groupby(labels, sort=False)
+    }
+
+
+def _of_runs(cells: DataFrame) -> Value:
+    """The value of cells that differ in their seed only."""
+    known = cells[cells["value"].notna()]
+    names = known["seed"] if "seed" in known else known["digest"]
+    seeds = dict(zip(map(str, names), known["value"].astype(float), strict=True))
+    rounds = float(known["lasted"].max()) if len(known) else NEVER
+    reached = any(value < NEVER for value in seeds.values())
+    cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
+    mean = round(float(np.mean(cut)), 9) if cut else NOTHING
+    diverged = int(cells["diverged"].sum())
+    return Value(mean, len(known), len(cells), diverged, seeds=seeds, rounds=rounds)
+
+
+def seconds_per_seed(
+    points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
+) -> float:
+    """How long the runs of one seed of these points took; NaN if the metrics do not say."""
+    cells = {(point.experiment, *point.labels.values()): point for point in points}
+    timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
+    return sum(value.value * value.rounds for value in measured(timed, read))
 
 
 def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:

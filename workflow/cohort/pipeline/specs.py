@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cohort.claims.paper import paper_files
 from cohort.core.layout import Layout, experiment_plan_file
 from cohort.metrics.paper import paper_file
 from cohort.plan import Plan, Study
@@ -82,6 +83,7 @@ def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
     return {
         "study": name,
         "scale": plan.scale,
+        "reproduces": any(file.exists() for file in paper_files(name)),
         "claims": study.claims,
         "titles": titles(plan, name, study.strategies(study.claimed())),
         "metrics": {key: layout.metrics(name, key) for key in study.claimed()},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim
+from cohort.claims.claim import Claim, Number, above
 from cohort.claims.kinds.spread import several
 from cohort.claims.matrix import Comparison, Matrix, Point, text
 from cohort.core.components import parameter
@@ -46,15 +46,15 @@ class Best(Claim):
                 )
         return sweeps
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the best value of `among` is better than all others."""
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """For each other value, one of `among` is better."""
         sign = -1 if self.better() == "low" else 1
         among = {text(value) for value in self.among}
-        mine: list[float] = []
-        others: list[float] = []
+        mine: list[Number] = []
+        others: list[Number] = []
         for point, value in zip(comparison.points, values, strict=True):
             (mine if point.labels[self.along] in among else others).append(sign * value)
-        return max(mine) > max(others)
+        return [_ahead(mine, other) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether the points include one with a value in `among` and one with another value."""
@@ -71,3 +71,7 @@ class Best(Claim):
         return "; ".join(
             self.placed(comparison.points[place], values[place], names) for place in order
         )
+
+
+def _ahead(mine: Sequence[Number], other: Number) -> list[Number]:
+    return [above(one, other) for one in mine]

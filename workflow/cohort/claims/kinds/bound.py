@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cohort.claims.claim import Claim, relation
+from cohort.claims.claim import Claim, Number, above, relation
 from cohort.claims.matrix import Comparison, Matrix
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -31,12 +31,11 @@ class Bound(Claim):
         """One comparison per point."""
         return [Comparison([point]) for point in matrix.each(self.experiment, self.given or {})]
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the value is strictly between the bounds."""
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The value is strictly between the bounds."""
         (value,) = values
-        return (self.above is None or value > self.above) and (
-            self.below is None or value < self.below
-        )
+        found = [] if self.above is None else [[above(value, self.above)]]
+        return found if self.below is None else [*found, [above(self.below, value)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The value and its relation to each bound."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cohort.claims.claim import AT_SCHEMA, Claim, counts_rounds, relation
+from cohort.claims.claim import AT_SCHEMA, Claim, Number, above, counts_rounds, relation
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -73,12 +73,10 @@ class Compare(Claim):
             for point in points
         ]
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the first value is above (or below) the second by more than the margin."""
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The first value is above (or below) the second by more than the margin."""
         more, less = values if comparison.way == "above" else reversed(values)
-        if not self.margin or float("inf") in values:  # infinity minus infinity is no number
-            return more > less
-        return round(more - less, 9) > self.margin
+        return [[above(more, less, self.margin)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both values with the sign between them, and the margin."""

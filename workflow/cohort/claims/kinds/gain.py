@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim, relation, short
+from cohort.claims.claim import Claim, Number, above, relation, short
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -67,10 +67,10 @@ class Gain(Claim):
             )
         return [found[value] for value in values]
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the first difference exceeds the second, or the margin."""
-        first, second = self._differences(values)
-        return round(first - second, 9) > self.margin
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The first difference exceeds the second by more than the margin, or the margin."""
+        other = values[2] - values[3] if len(values) > 2 else 0.0
+        return [[above(values[0] - values[1], other, self.margin)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The differences with the values that they come from."""

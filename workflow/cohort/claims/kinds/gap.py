@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim, relation, short
+from cohort.claims.claim import Claim, Number, above, relation, short
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -70,9 +70,9 @@ class Gap(Claim):
             ordered.append(replace(pair, points=[found[value] for value in values]))
         return ordered
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the first difference is larger than the second."""
-        return self._differences(values)[0] > self._differences(values)[1]
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The first difference is larger than the second."""
+        return [[above(values[0] - values[1], values[2] - values[3])]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both differences with the values that they come from."""

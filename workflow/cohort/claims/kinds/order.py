@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from cohort.claims.claim import Claim, called, relation
+from cohort.claims.claim import Claim, Number, above, called, relation
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -47,12 +47,10 @@ class Order(Claim):
             ordered.append(replace(sweep, points=[found[value] for value in values]))
         return ordered
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether each value is below (or above) the one before it."""
-        return all(
-            relation(first, second) == (">" if self.way == "falls" else "<")
-            for first, second in pairwise(values)
-        )
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """Each value is below (or above) the one before it."""
+        sign = 1 if self.way == "falls" else -1
+        return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""

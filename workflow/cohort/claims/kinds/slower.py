@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim
+from cohort.claims.claim import Claim, Number, above
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -67,10 +67,16 @@ class Slower(Claim):
         begins = range(first, max(rounds, last) - length + 2, length)
         return [replace(point, at=f"{begin}-{begin + length - 1}") for begin in begins]
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the other reaches the goal late enough, or never."""
-        reached = self._reached(comparison, values)
-        return reached is None or reached >= self.times * self._last(comparison.points[0])
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The other is behind the goal in all ranges that end too early."""
+        sign = -1 if self.better() == "low" else 1
+        goal, *later = zip(comparison.points, values, strict=True)
+        enough = self.times * self._last(goal[0])
+        return [
+            [above(sign * goal[1], sign * value)]
+            for point, value in later
+            if self._last(point) < enough
+        ]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The goal, and when the other reaches it."""

@@ -1,12 +1,13 @@
-"""Claims that the values along a label are close together."""
+"""Claims that the values along a label are close together, or all lie in a range."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import ClassVar
 
-from cohort.claims.claim import Claim
+from cohort.claims.claim import Claim, Number, at_least
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -15,22 +16,52 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Claim):
-    """The metric varies by at most `within` along a label, and by at least `beyond`, for each
-    combination of the others."""
+    """Along a label the metric varies by at most `within` and at least `beyond`, or all its values
+    lie in the range `between`, for each combination of the other labels."""
 
     name: ClassVar[str] = "spread"
 
     along: str = parameter(help="the label")
-    within: float = parameter(minimum=0, help="how far they may lie apart, in the unit as shown")
-    beyond: float = parameter(0.0, minimum=0, help="how far they must lie apart at least")
+    within: float | None = parameter(
+        None, minimum=0, help="how far they may lie apart, in the unit as shown"
+    )
+    beyond: float | None = parameter(
+        None, minimum=0, help="how far they must lie apart at least, the farthest two"
+    )
+    between: list[float] | None = parameter(
+        None,
+        minItems=2,
+        maxItems=2,
+        help="the lowest and the highest value that the sentence names",
+    )
+
+    def check(self) -> None:
+        """Raise UserError without a range, or for one that runs backwards."""
+        if self.within is None and self.between is None:
+            raise UserError(
+                "it needs the range that the sentence names: between (44 to 45 %), or within (how "
+                "far apart)"
+            )
+        if self.between and self.between[0] >= self.between[1]:
+            raise UserError(f"between is {self.between}, a range that ends before it begins")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
         return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether the highest value minus the lowest is from `beyond` to `within`."""
-        return self.beyond <= round(max(values) - min(values), 9) <= self.within
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """Each two values are close enough, two of them far enough, and each is in the range."""
+        pairs = list(permutations(values, 2))
+        found: list[list[Number]] = []
+        if self.within is not None:
+            found += [[at_least(self.within, one - other)] for one, other in pairs]
+        if self.beyond:
+            found.append([at_least(one, other, self.beyond) for one, other in pairs])
+        if self.between:
+            low, high = self.between
+            found += [[at_least(value, low)] for value in values]
+            found += [[at_least(high, value)] for value in values]
+        return found
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""
@@ -42,7 +73,9 @@ class Spread(Claim):
         ends = " to ".join(
             self.placed(comparison.points[place], values[place], names) for place in (low, high)
         )
-        return f"{self.number(values[high] - values[low])} apart, {ends}"
+        between = self.between or []
+        asked = f", asked for {' to '.join(map(self.number, between))}" if between else ""
+        return f"{self.number(values[high] - values[low])} apart, {ends}{asked}"
 
 
 def several(comparisons: list[Comparison], along: str) -> list[Comparison]:
