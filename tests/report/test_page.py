@@ -16,9 +16,9 @@ from cohort.report.page import write_page
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""
 PNG = b"\x89PNG not really"
 CSV = """\
-partition,strategy,metric,at,mean,sd,n,planned,diverged
-dir-0.1,NA,test_accuracy,last,0.52,0.028284,2,2,0
-dir-0.1,fedentopt,test_accuracy,last,0.6,,1,2,1
+partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best
+dir-0.1,NA,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,0,0
+dir-0.1,fedentopt,test_accuracy,last,0.6,,,,1,2,1,1
 """
 
 
@@ -111,7 +111,7 @@ def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) 
     )
     assert '<th>Partition</th><th class="number">NA</th><th class="number">FedEntOpt</th>' in text
     assert (
-        '<th>dir-0.1</th><td class="number">52.00 ± 2.83 <span class="count">(2)</span></td>'
+        '<th>dir-0.1</th><td class="number">52.00 ± 2.83 [26.60, 77.40] <span class="count">(2)</span></td>'
         in text
     )
     assert (
@@ -163,9 +163,9 @@ def test_a_table_of_sizes_is_rendered_without_metrics(spec: dict[str, Any], tmp_
 
 
 PAPER_CSV = """\
-partition,strategy,metric,at,mean,sd,n,planned,diverged,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
-dir-0.1,NA,test_accuracy,last,0.52,0.028284,2,2,0,0.535,0.01,-0.015,1.5,agrees,<TableI>,printed,shifted
-dir-0.1,fedentopt,test_accuracy,last,,,0,2,0,,,,1.5,no paper value,,,
+partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
+dir-0.1,NA,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,0,0,0.535,0.01,-0.015,1.5,agrees,<TableI>,printed,shifted
+dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,,,,1.5,no paper value,,,
 """
 
 
@@ -179,7 +179,7 @@ def test_a_comparison_with_a_paper_has_a_row_per_result(
     )
     assert f"<tr><th>Partition</th><th>Strategy</th>{head}</tr>" in text
     assert (
-        '<tr><th>dir-0.1</th><th>NA</th><td class="number">53.50 ± 1.00<sup>‡</sup></td><td class="number">52.00 ± 2.83 '
+        '<tr><th>dir-0.1</th><th>NA</th><td class="number">53.50 ± 1.00<sup>‡</sup></td><td class="number">52.00 ± 2.83 [26.60, 77.40] '
         '<span class="count">(2)</span></td><td class="number">-1.50</td><td class="number">agrees</td></tr>'
     ) in text
     assert '<td class="number">–</td><td class="number">no result yet' in text

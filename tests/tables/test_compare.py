@@ -20,10 +20,10 @@ TableI,derived,,dir-0.1,fedent_opt,,test_accuracy,last,,0.61,
 """
 HEAD = "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
 LINES = [
-    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43† (2) | +0.00 | diverged |",
+    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43 [-341.19, 421.19]† (2) | +0.00 | diverged |",
     "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
-    r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 (2) | -1.50 | agrees |",
-    "| dir-0.1 | fedent_opt | 61.00 | **60.00** (n = 1 of 2) | -1.00 | not enough runs |",
+    r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 [26.59, 77.41] (2) | -1.50 | agrees |",
+    "| dir-0.1 | fedent_opt | 61.00 | 60.00 (n = 1 of 2) | -1.00 | not enough runs |",
     r"| roles-5 | Fed\|Avg & co | – | diverged (n = 0 of 1) | – | no paper value |",
 ]
 Spec = dict[str, Any]
@@ -52,7 +52,7 @@ def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
     assert lines[4] == HEAD
     assert lines[6:11] == LINES
     assert lines[12] == (
-        "Test accuracy (%), last evaluation: mean ± standard deviation over seeds (number of runs). Bold: the best mean. "
+        "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
         "†: a run diverged; it counts with what it measured before that. Paper: TableI (printed), TableI (derived). "
         "Difference: measured minus paper. Agrees: at most 1.5 points apart. –: no value. ‡ doubtful: the row is shifted."
     )
@@ -62,7 +62,7 @@ def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
     written(compared, metrics, ".csv")
     numbers = pd.read_csv(metrics.parent / "table.csv")
     assert " ".join(numbers.columns) == (
-        "partition strategy metric at mean sd n planned diverged paper paper_sd difference tolerance verdict item source doubtful"
+        "partition strategy metric at mean sd low high n planned diverged best paper paper_sd difference tolerance verdict item source doubtful"
     )
     assert numbers["paper"].tolist()[:4] == [0.4, 0.8, 0.535, 0.61]
     assert numbers["difference"].tolist()[2:4] == [pytest.approx(-0.015), pytest.approx(-0.01)]
@@ -128,7 +128,10 @@ def test_generated_data_is_never_compared_with_a_paper(
 def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
     text = written(compared, metrics, ".tex")
     assert (
-        r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 (2) & -1.50 & agrees \\"
+        r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & -1.50 & agrees \\"
         in text
     )
-    assert r"40.00 $\pm$ 42.43$^\dagger$ (2)" in text and r"\begin{tabular}{llrrrr}" in text
+    assert (
+        r"40.00 $\pm$ 42.43 [-341.19, 421.19]$^\dagger$ (2)" in text
+        and r"\begin{tabular}{llrrrr}" in text
+    )

@@ -78,23 +78,23 @@ def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
     """
     lines = written(spec, metrics, ".csv")
     assert lines == [
-        "strategy,model,metric,at,mean,sd,n,planned,diverged",
-        "with,small,test_accuracy_gain,last,0.2,0.1414213562,2,2,1",
-        "with,large,test_accuracy_gain,last,-0.05,,1,2,0",
+        "strategy,model,metric,at,mean,sd,low,high,n,planned,diverged,best",
+        "with,small,test_accuracy_gain,last,0.2,0.1414213562,-1.070620474,1.470620474,2,2,1,0",
+        "with,large,test_accuracy_gain,last,-0.05,,,,1,2,0,0",
     ]
 
 
 def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
     lines = written(spec, metrics, ".md")
     assert lines[0] == "| Strategy | LeNet | large |"
-    assert lines[2] == "| with | +20.00 ± 14.14† (2) | -5.00 (n = 1 of 2) |"
+    assert lines[2] == "| with | +20.00 ± 14.14 [-107.06, +147.06]† (2) | -5.00 (n = 1 of 2) |"
     assert "Gain in test accuracy (points), last evaluation" in lines[4]
 
 
 def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
     """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
-    assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14† (2) | +12.33 |"
+    assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14 [-107.06, +147.06]† (2) | +12.33 |"
     assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 |"
 
 
@@ -103,7 +103,7 @@ def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> No
     assert lines[0] == "| Strategy | Paper | Measured | Difference |"
     assert (
         lines[2]
-        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
+        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 [-107.06, +147.06] / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
     )
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
 

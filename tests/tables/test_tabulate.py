@@ -17,15 +17,15 @@ from cohort.tables.tabulate import tabulate
 
 Spec = dict[str, Any]
 CSV = """\
-partition,strategy,metric,at,mean,sd,n,planned,diverged
-iid,fedavg,test_accuracy,last,0.4,0.4242640687,2,2,1
-iid,fedent_opt,test_accuracy,last,,,0,2,0
-dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,2,2,0
-dir-0.1,fedent_opt,test_accuracy,last,0.6,,1,2,0
-roles-5,fedavg,test_accuracy,last,,,0,1,1
+partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best
+iid,fedavg,test_accuracy,last,0.4,0.4242640687,-3.411861421,4.211861421,2,2,1,0
+iid,fedent_opt,test_accuracy,last,,,,,0,2,0,0
+dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,0.2658759053,0.7741240947,2,2,0,0
+dir-0.1,fedent_opt,test_accuracy,last,0.6,,,,1,2,0,0
+roles-5,fedavg,test_accuracy,last,,,,,0,1,1,0
 """
 NOTES = (
-    "Test accuracy (%), last evaluation: mean ± standard deviation over seeds (number of runs). Bold: the best mean. "
+    "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
     "†: a run diverged; it counts with what it measured before that. –: not planned."
 )
 MARKDOWN = rf"""**100% & more**
@@ -34,8 +34,8 @@ As in Table I
 
 | Partition | Fed\|Avg & co | fedent_opt |
 | --- | ---: | ---: |
-| iid | 40.00 ± 42.43† (2) | no result yet (n = 0 of 2) |
-| dir-0.1 | 52.00 ± 2.83 (2) | **60.00** (n = 1 of 2) |
+| iid | 40.00 ± 42.43 [-341.19, 421.19]† (2) | no result yet (n = 0 of 2) |
+| dir-0.1 | 52.00 ± 2.83 [26.59, 77.41] (2) | 60.00 (n = 1 of 2) |
 | roles-5 | diverged (n = 0 of 1) | – |
 
 {NOTES}
@@ -60,8 +60,11 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     text = written(spec, metrics, ".tex")
     assert r"\caption{100\% \& more. As in Table I.}" in text
     assert r"Partition & Fed|Avg \& co & fedent\_opt \\" in text
-    assert r"iid & 40.00 $\pm$ 42.43$^\dagger$ (2) & no result yet (n = 0 of 2) \\" in text
-    assert r"dir-0.1 & 52.00 $\pm$ 2.83 (2) & \textbf{60.00} (n = 1 of 2) \\" in text
+    assert (
+        r"iid & 40.00 $\pm$ 42.43 [-341.19, 421.19]$^\dagger$ (2) & no result yet (n = 0 of 2) \\"
+        in text
+    )
+    assert r"dir-0.1 & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & 60.00 (n = 1 of 2) \\" in text
     assert r"roles-5 & diverged (n = 0 of 1) & -- \\" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
 
@@ -81,25 +84,66 @@ def test_latex_compiles(spec: Spec, metrics: Path) -> None:
     )
 
 
-def test_the_best_is_the_best_strategy_also_when_strategies_are_rows(
-    spec: Spec, metrics: Path
-) -> None:
-    lines = written(
-        spec | {"rows": ["strategy"], "columns": "partition"}, metrics, ".md"
-    ).splitlines()
-    assert (
-        lines[6]
-        == r"| Fed\|Avg & co | 40.00 ± 42.43† (2) | 52.00 ± 2.83 (2) | diverged (n = 0 of 1) |"
+def contest(frame: pd.DataFrame, tmp_path: Path, **values: list[float]) -> Path:
+    """The final values of strategies with a seed each, on one partition."""
+    rows = [
+        (strategy, seed, value)
+        for strategy, found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    cells = pd.DataFrame(rows, columns=["strategy", "seed", "value"]).assign(
+        partition="iid", status="done", round=8, metric="test_accuracy", client=None
     )
-    assert lines[7] == "| fedent_opt | no result yet (n = 0 of 2) | **60.00** (n = 1 of 2) | – |"
+    cells = cells.assign(digest=[f"k{place}" for place in range(len(cells))])
+    cells.astype(frame.dtypes[["metric", "round", "client"]].to_dict()).to_parquet(
+        tmp_path / "contest.parquet"
+    )
+    return tmp_path / "contest.parquet"
+
+
+def test_bold_is_all_that_cannot_be_separated_from_the_best(
+    spec: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Pairs by seed: `b` is 2.43, -0.60 and 0.40 points behind `a` (p = 0.49), `c` is 1.0, 1.1 and
+    1.2 behind (t = 1.1 / 0.1 * 3 ** 0.5 = 19, p = 0.003), although its own spread is wide; `d` has
+    one run."""
+    a = [0.88, 0.86, 0.84]
+    file = contest(
+        frame,
+        tmp_path,
+        a=a,
+        b=[a[0] - 0.0243, a[1] + 0.006, a[2] - 0.004],
+        c=[a[0] - 0.010, a[1] - 0.011, a[2] - 0.012],
+        d=[0.99],
+    )
+    strategies = spec["look"] | {"orders": {"partition": ["iid"], "strategy": list("abcd")}}
+    lines = written(spec | {"look": strategies}, file, ".csv").splitlines()
+    assert [line.split(",")[-1] for line in lines[1:]] == ["1", "1", "0", "0"]
+    rows = spec | {"look": strategies, "rows": ["strategy"], "columns": "partition"}
+    assert [line.count("**") for line in written(rows, file, ".md").splitlines()[6:10]] == [
+        2,
+        2,
+        0,
+        0,
+    ]
+
+
+def test_runs_without_common_seeds_are_compared_unpaired(
+    spec: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64])
+    cells = pd.read_parquet(file)
+    cells["seed"] += 10 * (cells["strategy"] == "b")
+    cells.to_parquet(file)
+    best = [line.split(",")[-1] for line in written(spec, file, ".csv").splitlines()[1:]]
+    assert best == ["1", "0"]
 
 
 def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.assign(metric=frame["metric"].replace("test_accuracy", "test_loss")).to_parquet(
-        tmp_path / "loss.parquet"
-    )
-    line = written(spec | {"metric": "test_loss"}, tmp_path / "loss.parquet", ".md").splitlines()[7]
-    assert line == "| dir-0.1 | **0.520 ± 0.028** (2) | 0.600 (n = 1 of 2) |"
+    file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.63])
+    pd.read_parquet(file).assign(metric="test_loss").to_parquet(file)
+    line = written(spec | {"metric": "test_loss"}, file, ".md").splitlines()[6]
+    assert line.startswith("| iid | 0.820 ±") and "| **0.617 ±" in line
 
 
 def test_an_experiment_without_any_run_has_a_table(

@@ -70,11 +70,7 @@ def lay_out(
         dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
     ]
     measures = dict.fromkeys(_measure(record) for record in records)
-    best = _best(records, labels)
-    entries = [
-        _entry(record, METRICS[record["metric"]], place in best)
-        for place, record in enumerate(records)
-    ]
+    entries = [_entry(record, METRICS[record["metric"]]) for record in records]
     layout = (_long if "paper" in numbers else _wide)(
         records, entries, labels, names, several=len(measures) > 1
     )
@@ -83,7 +79,8 @@ def lay_out(
     if joined and "paper" in numbers:
         layout = _joined(layout, labels.index(labels[-1]))
     layout.notes.append(
-        f"{'; '.join(measures)}: mean ± standard deviation over seeds (number of runs)."
+        f"{'; '.join(measures)}: mean ± standard deviation over seeds [95 % interval of the mean] "
+        "(number of runs)."
     )
     layout.notes.extend(_notes(entries))
     layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
@@ -181,7 +178,7 @@ def _slashed(entries: Sequence[Entry]) -> Entry:
     )
 
 
-def _entry(record: Record, metric: Metric, best: bool) -> Entry:
+def _entry(record: Record, metric: Metric) -> Entry:
     n, planned = record["n"], record["planned"]
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
     if record["diverged"] == planned and not n:
@@ -189,36 +186,20 @@ def _entry(record: Record, metric: Metric, best: bool) -> Entry:
     mark = DAGGER if record["diverged"] else ""
     if not n:
         return Entry(NO_RESULT, count, mark=mark)
-    deviation = f" ± {_rounded(record['sd'], metric).lstrip('+')}" if n > 1 else ""
-    return Entry(_rounded(record["mean"], metric) + deviation, count, best, mark)
-
-
-def _best(records: list[Record], labels: list[str]) -> set[int]:
-    """The records with the best mean among those that differ only in their strategy.
-
-    A table without strategies compares the values of its last label.
-    """
-    rival = "strategy" if "strategy" in labels else labels[-1]
-    contests: dict[tuple[str, ...], dict[int, float]] = {}
-    for place, record in enumerate(records):
-        metric = METRICS[record["metric"]]
-        if record["n"] and metric.better:
-            key = (
-                record["metric"],
-                record["at"],
-                *(record[label] for label in labels if label != rival),
-            )
-            contests.setdefault(key, {})[place] = float(_rounded(record["mean"], metric)) * (
-                1 if metric.better == "high" else -1
-            )
-    winners = [(means, max(means.values())) for means in contests.values() if len(means) > 1]
-    return {place for means, top in winners for place, mean in means.items() if mean == top}
+    value = _rounded(record["mean"], metric)
+    if n > 1:
+        low, high = (_rounded(record[end], metric) for end in ("low", "high"))
+        value += f" ± {_rounded(record['sd'], metric).lstrip('+')} [{low}, {high}]"
+    return Entry(value, count, bool(record["best"]), mark)
 
 
 def _notes(entries: list[Entry]) -> list[str]:
     notes = []
     if any(entry.best for entry in entries):
-        notes.append("Bold: the best mean.")
+        notes.append(
+            "Bold: the best mean, and all that cannot be separated from it (t-tests at 5 % with "
+            "Holm's correction, paired by seed)."
+        )
     if any(entry.mark for entry in entries):
         notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
     return notes

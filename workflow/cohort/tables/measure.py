@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.metrics.names import Names
+from cohort.metrics.intervals import Sample
+from cohort.metrics.names import METRICS, Names
 from cohort.metrics.summary import (
     is_generated,
     label_columns,
@@ -17,6 +18,7 @@ from cohort.metrics.summary import (
     value_per_cell,
     values_by_client,
 )
+from cohort.tables.best import inseparable
 from cohort.tables.compare import compare
 from cohort.tables.spec import CLIENT, Table
 
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
 else:
     pd = lazy("pandas")
 
-NUMBERS = ["metric", "at", "mean", "sd", "n", "planned", "diverged"]
+NUMBERS = ["metric", "at", "mean", "sd", "low", "high", "n", "planned", "diverged", "best"]
 
 
 def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
-    """Mean, SD (with n - 1) and counts of runs for each combination of the table's labels.
+    """Mean, SD (with n - 1), 95 % interval and counts of runs for each combination of the table's
+    labels; `best` is 1 for what cannot be separated from the best.
 
     Values are in the metric's stored unit. `n` counts the values behind a mean: a diverged run
     counts with its value from before it diverged, if any, and `diverged` counts such runs; an
@@ -61,13 +64,21 @@ def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) ->
     numbers = (
         groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "sd", "count": "n"})
     )
+    samples = [
+        Sample(*one) for one in zip(numbers["n"], numbers["mean"], numbers["sd"], strict=True)
+    ]
+    limits = [one.interval() if one.n > 1 else (np.nan, np.nan) for one in samples]
+    best = inseparable(counted, labels, METRICS[table.measured()].better)
     numbers = numbers.assign(
+        low=[low for low, _ in limits],
+        high=[high for _, high in limits],
         planned=groups.size(),
         diverged=groups["diverged"].sum(),
         metric=table.measured(),
         at=table.at,
-    )
-    numbers = numbers.reset_index()[[*labels, *NUMBERS]]
+    ).reset_index()
+    keys = numbers[labels].itertuples(index=False, name=None)
+    numbers = numbers.assign(best=[int(key in best) for key in keys])[[*labels, *NUMBERS]]
     return (
         compare(numbers, table, spec, cells)
         if table.paper and not is_generated(metrics)

@@ -49,7 +49,7 @@ def read_numbers(file: Path, *, sizes: bool) -> pd.DataFrame:
         file,
         dtype={column: str for column in header if column not in numeric},
         keep_default_na=False,
-        na_values={column: [""] for column in ("mean", "sd", *PAPER_NUMBERS)},
+        na_values={column: [""] for column in ("mean", "sd", "low", "high", *PAPER_NUMBERS)},
     )
 
 

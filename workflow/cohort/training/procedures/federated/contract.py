@@ -24,7 +24,7 @@ def answering(strategy: str, round: int) -> Iterator[None]:
 
 
 def check_clients(found: Any, candidates: np.ndarray, method: str) -> np.ndarray:
-    """The clients that a method of the selector returned: at least one, distinct, all candidates."""
+    """The clients that a method of the selector returned: some, distinct, all candidates."""
     clients = _array(found, method)
     if not clients.size:
         raise WrongAnswer(f"{method} returned no client")
@@ -43,7 +43,7 @@ def check_clients(found: Any, candidates: np.ndarray, method: str) -> np.ndarray
 
 
 def check_cohort(found: Any, candidates: np.ndarray, size: int) -> np.ndarray:
-    """The cohort that `select` returned: distinct candidates, and no more than the cohort's size."""
+    """The cohort that `select` returned: distinct candidates, no more than its size."""
     cohort = check_clients(found, candidates, "select")
     if len(cohort) > size:
         raise WrongAnswer(f"select returned {len(cohort)} clients for a cohort of {size}")
