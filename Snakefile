@@ -12,12 +12,13 @@ configfile: "config/config.yaml"
 sys.path.insert(0, f"{workflow.basedir}/workflow")
 
 from cohort.core.errors import UserError
-from cohort.pipeline.driver import Driver
-from cohort.pipeline.stages import Stages
-from cohort.pipeline.targets import targets
-from cohort.plan import load
 
-try:
+try:  # these import the user's own components
+    from cohort.pipeline.driver import Driver
+    from cohort.pipeline.stages import Stages
+    from cohort.pipeline.targets import targets
+    from cohort.plan import load
+
     plan = load(config) if workflow.is_main_process else None
     driver = Driver(plan, workflow)
     stages = Stages(plan, driver.local)

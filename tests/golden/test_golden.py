@@ -140,12 +140,16 @@ def test_a_slightly_changed_component_is_found(key: str, monkeypatch: pytest.Mon
     [key for key in KEYS if key.startswith("selector:") and "observe" in vars(component(key))],
 )
 def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
-    """The same values in another order."""
+    """The same values in another order; a single value, or equal ones, a little larger."""
+
+    def otherwise(array: np.ndarray) -> np.ndarray:
+        return array[::-1] if (array != array[::-1]).any() else array + 1
+
     perturb(
         monkeypatch,
         key,
         "observe",
-        lambda state: {name: array[::-1] for name, array in state.items()},
+        lambda state: {name: otherwise(array) for name, array in state.items()},
     )
     assert complaint(key, read()) == MOVED.format(key)
 

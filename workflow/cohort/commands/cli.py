@@ -23,6 +23,21 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        with explained("this folder"):
+            options = _parser(arguments).parse_args(arguments)
+            options.run(options)
+            sys.stdout.flush()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+    except BrokenPipeError:
+        pass  # whoever read the output has seen enough
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of every command's name, and of the arguments of the one that is asked for."""
     asked = next((word for word in arguments if not word.startswith("-")), None)
     parser = argparse.ArgumentParser(
         prog="cohort",
@@ -36,14 +51,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
             module = importlib.import_module(f"cohort.commands.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
-    options = parser.parse_args(arguments)
-    try:
-        with explained("this folder"):
-            options.run(options)
-            sys.stdout.flush()
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted")
-    except BrokenPipeError:
-        pass  # whoever read the output has seen enough
+    return parser

@@ -13,9 +13,12 @@ import importlib
 import pkgutil
 import types
 import typing
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
+
+from cohort.core import own
+from cohort.core.errors import UserError
 
 JSON_TYPES: dict[Any, str] = {
     int: "integer",
@@ -51,7 +54,8 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The subclasses of `base` that a package's modules define, by name, in alphabetical order.
+    """The subclasses of `base` that a package's modules define, and those of the same place in the
+    user's own folder, by name, in alphabetical order.
 
     Modules are imported when they are needed: a component that has a module of its own name is
     found without the others, anything else takes them all.
@@ -62,11 +66,16 @@ class Catalog(MutableMapping[str, type[C]]):
         self._found: dict[str, type[C]] = {}
 
     def __getitem__(self, name: str) -> type[C]:
-        if name not in self._found:
-            own = name.replace("-", "_")
-            self._import(own if own in self._modules else None)
-        if name not in self._found:
-            self._import(None)
+        file = name.replace("-", "_")
+        steps = (
+            lambda: self._import(self._modules & {file}),
+            lambda: self._import_own(self._own_modules & {file}),
+            lambda: self._import(self._modules),
+            lambda: self._import_own(self._own_modules),
+        )
+        for step in steps:
+            if name not in self._found:
+                step()
         return self._found[name]
 
     def __setitem__(self, name: str, component: type[C]) -> None:
@@ -76,12 +85,12 @@ class Catalog(MutableMapping[str, type[C]]):
         del self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._import(None)
+        self._import(self._modules)
+        self._import_own(self._own_modules)
         return iter(sorted(self._found))
 
     def __len__(self) -> int:
-        self._import(None)
-        return len(self._found)
+        return len(list(iter(self)))
 
     @functools.cached_property
     def _modules(self) -> set[str]:
@@ -91,19 +100,38 @@ class Catalog(MutableMapping[str, type[C]]):
             for info in pkgutil.iter_modules(importlib.import_module(self._package).__path__)
         }
 
-    def _import(self, module: str | None) -> None:
-        """Import one module, or all; each once."""
-        for name in sorted(self._modules) if module is None else [module]:
+    @functools.cached_property
+    def _own_modules(self) -> set[str]:
+        """The names of the user's modules that are not imported yet."""
+        return set(own.module_names(self._package))
+
+    def _import(self, names: Iterable[str]) -> None:
+        """Import modules of the package, each once."""
+        for name in sorted(names):
             self._modules.discard(name)
-            defined = importlib.import_module(f"{self._package}.{name}")
-            for value in vars(defined).values():
-                if (
-                    isinstance(value, type)
-                    and issubclass(value, self._base)
-                    and "name" in vars(value)
-                    and value.__module__ == defined.__name__
-                ):
-                    self._found[value.name] = value
+            self._add(importlib.import_module(f"{self._package}.{name}"))
+
+    def _import_own(self, names: Iterable[str]) -> None:
+        """Import modules of the user, each once."""
+        for name in sorted(names):
+            self._own_modules.discard(name)
+            self._add(own.import_own(self._package, name))
+
+    def _add(self, module: types.ModuleType) -> None:
+        """Add the components that a module defines. Raise UserError for a name that is taken."""
+        for value in vars(module).values():
+            if (
+                isinstance(value, type)
+                and issubclass(value, self._base)
+                and "name" in vars(value)
+                and value.__module__ == module.__name__
+            ):
+                known = self._found.setdefault(value.name, value)
+                if known is not value and own.is_own(module):
+                    raise UserError(
+                        f"{module.__file__}: '{value.name}' is the name of {known.__module__}."
+                        f"{known.__name__} already; give {value.__name__} another name"
+                    )
 
 
 def schema_of(cls: type) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from cohort.core import own
 from cohort.core.errors import explained
 
 CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
@@ -64,13 +65,14 @@ def sha256(path: str | Path) -> str:
 
 
 def code_hash(*folders: str) -> str:
-    """Hash the code and templates of some of Cohort's packages, such as `"figures"`. Stages that
-    are cheap to repeat take it as a param, so that a changed package redoes them."""
-    root = Path(__file__).parents[1]
-    files = (file for folder in folders for file in (root / folder).rglob("*"))
+    """Hash the code and templates of some of Cohort's packages, such as `"figures"`, and of the
+    user's own folders of these names. Stages that are cheap to repeat take it as a param, so that a
+    changed package redoes them."""
     digest = hashlib.sha256()
-    for file in sorted(file for file in files if file.suffix in CODE):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    for root in (Path(__file__).parents[1], own.folder()):
+        files = (file for folder in folders for file in (root / folder).rglob("*"))
+        for file in sorted(file for file in files if file.suffix in CODE):
+            digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
 

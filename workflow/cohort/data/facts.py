@@ -10,6 +10,7 @@ USUAL: dict[str, Any] = {
     "standardized": None,
     "kind": "images",
     "generated": False,
+    "parser": None,
 }
 """All facts, with the defaults of the optional ones."""
 

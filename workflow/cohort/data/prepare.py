@@ -30,7 +30,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     `output`."""
     planned = frozen(plan)
     settings = USUAL | planned.settings
-    parser = PARSERS[settings["dataset"]]()
+    parser = PARSERS[settings["parser"] or settings["dataset"]]()
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:

@@ -12,7 +12,6 @@ from typing import Any
 
 from cohort.claims.paper import paper_files
 from cohort.core.layout import Layout, experiment_plan_file
-from cohort.metrics.paper import paper_file
 from cohort.plan import Plan, Study
 from cohort.tables.sizes import needs_no_runs
 from cohort.training.procedures import parse_procedure
@@ -41,7 +40,7 @@ def experiment_file(content: Spec) -> str:
 def spec_of(plan: Plan, study: str, name: str) -> Spec:
     """The spec of a figure or table: its entry in the study, and how to show its values."""
     spec = plan.study(study).drawn()[name]
-    paper = paper_file(study, spec)
+    paper = plan.study(study).paper_file(spec)
     return {
         **spec,
         "study": study,

@@ -16,7 +16,6 @@ from cohort.cell.planned import Planned, frozen
 from cohort.claims.paper import paper_files
 from cohort.core.files import code_hash
 from cohort.core.layout import plan_file
-from cohort.metrics.paper import paper_file
 from cohort.pipeline.specs import (
     claims_spec,
     experiment_file,
@@ -90,7 +89,7 @@ class Stages:
         """The metrics that a figure or table shows, and the paper's values if it names any."""
         study = self.plan.study(wildcards.study)
         spec = study.drawn()[wildcards.name]
-        paper = paper_file(study.name, spec)
+        paper = study.paper_file(spec)
         metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
         files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
         return [*files, *([str(paper)] if paper else [])]

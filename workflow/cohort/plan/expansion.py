@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from cohort.plan import claims
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_titles, facets
 from cohort.plan.errors import located
+from cohort.plan.extension import Source, inherited, with_strategies
 from cohort.plan.matching import check_overrides, overridden, without
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
@@ -35,11 +36,17 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 @dataclass(frozen=True)
 class FullExperiment:
-    """An experiment at full scale: every cell's values, the values of each label, its scale."""
+    """An experiment at full scale: every cell's values, the values of each label, its scale.
+
+    `earlier` are the experiments before the one that it extends, which decide how a scale changes
+    the cells that they share with it; `added` are the strategies that the extended one has not.
+    """
 
     cells: list[Values]
     axes: dict[str, list[Any]]
     scale: Scale
+    earlier: list[FullExperiment] = field(default_factory=list)
+    added: Sequence[str] = ()
 
 
 def expand_study(
@@ -48,52 +55,95 @@ def expand_study(
     scale: str,
     default: Scale,
     resolver: Resolver,
+    extended: Mapping[str, Source],
     seeds: int = 0,
 ) -> tuple[Study, list[str]]:
     """The study in `file`, whose content is `text`, and notes on cells that the scale leaves out.
 
-    `default` is what the scale means where the study does not say otherwise; `seeds` is how many
-    seeds every experiment has, whatever study and scale say, if it is not 0. Every mistake is a
-    UserError that names the file and the key.
+    `default` is what the scale means where the study does not say otherwise. `extended` says what
+    experiments extend. `seeds` is how many seeds every experiment has, whatever study and scale
+    say, if it is not 0. Every mistake is a UserError that names the file and the key.
     """
     with located(file):
-        return _expanded(file.stem, text, scale, default, resolver, seeds)
+        return _expanded(file.stem, text, scale, default, resolver, extended, seeds)
 
 
 def _expanded(
-    name: str, text: Mapping[str, Any], scale: str, default: Scale, resolver: Resolver, seeds: int
+    name: str,
+    text: Mapping[str, Any],
+    scale: str,
+    default: Scale,
+    resolver: Resolver,
+    extended: Mapping[str, Source],
+    seeds: int,
 ) -> tuple[Study, list[str]]:
-    figures, tables = text.get("figures", {}), text.get("tables", {})
-    _check_drawn(figures, tables, text["experiments"])
+    drawn = {
+        key: inherited(text, extended, key) | text.get(key, {}) for key in ("figures", "tables")
+    }
+    _check_drawn(drawn["figures"], drawn["tables"], text["experiments"])
     full = {
-        key: _full_experiment(key, block, text, scale, default, seeds)
+        key: _extension(key, extended[key], scale, default, seeds)
+        if key in extended
+        else _full_experiment(key, block, text, scale, default, seeds)
         for key, block in text["experiments"].items()
     }
-    every_cell = [cell for experiment in full.values() for cell in experiment.cells]
-    check_overrides(text.get("overrides", []), every_cell)
-    shown: dict[str, list[tuple[str, ...]]] = {key: [] for key in full}
-    for drawn, spec in (figures | tables).items():
-        key = spec["experiment"]
-        with located(drawn):
-            shown[key] += facets(spec, full[key].axes, full[key].cells, name)
+    own_cells = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
+    check_overrides(text.get("overrides", []), own_cells)
+    papers = {key: extended[key].study if key in extended else name for key in full}
+    shown, notes = _shown(name, text, drawn, full, papers)
     tables = {
-        drawn: with_sizes(spec, full[spec["experiment"]].cells, resolver.datasets)
-        for drawn, spec in tables.items()
+        key: with_sizes(spec, full[spec["experiment"]].cells, resolver.datasets)
+        for key, spec in drawn["tables"].items()
     }
-    experiments, notes = _experiments(name, full, shown, scale, resolver)
-    titles = text.get("titles", {})
-    check_titles(titles, [experiment.axes for experiment in full.values()])
+    experiments, scale_notes = _experiments(name, full, shown, scale, resolver)
+    axes = [experiment.axes for experiment in full.values()]
+    check_titles(text.get("titles", {}), axes)
     study = Study(
         name=name,
         title=text["title"],
         description=text.get("description", ""),
         experiments=experiments,
-        figures=figures,
+        figures=drawn["figures"],
         tables=tables,
-        titles=titles,
+        titles=_titles(text, extended),
         claims=_claims(name, text.get("claims", {}), full),
+        papers=papers,
     )
-    return study, notes
+    return study, notes + scale_notes
+
+
+def _shown(
+    study: str,
+    text: Mapping[str, Any],
+    drawn: Mapping[str, dict[str, Values]],
+    full: Mapping[str, FullExperiment],
+    papers: Mapping[str, str],
+) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
+    """The panels and hues of the figures of each experiment, and notes. A figure or table of an
+    extended study in which added strategies have no place is taken out of `drawn`."""
+    shown: dict[str, list[tuple[str, ...]]] = {key: [] for key in full}
+    notes = []
+    for section, specs in drawn.items():
+        for name, spec in list(specs.items()):
+            key = spec["experiment"]
+            try:
+                with located(name):
+                    shown[key] += facets(spec, full[key].axes, full[key].cells, papers[key])
+            except UserError as error:
+                if name in text.get(section, {}):
+                    raise
+                del specs[name]
+                notes.append(f"{study}: left out, as an added strategy has no place in it: {error}")
+    return shown, notes
+
+
+def _titles(text: Mapping[str, Any], extended: Mapping[str, Source]) -> dict[str, dict[str, str]]:
+    """The titles of a study, and of those that it extends."""
+    titles: dict[str, dict[str, str]] = {}
+    for part in (*(source.text for source in extended.values()), text):
+        for label, values in part.get("titles", {}).items():
+            titles[label] = titles.get(label, {}) | values
+    return titles
 
 
 def _check_drawn(
@@ -119,12 +169,17 @@ def _full_experiment(
     scale: str,
     default: Scale,
     seeds: int,
+    added: Sequence[str] = (),
 ) -> FullExperiment:
     axes = axis_values(block)
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
+    of_block = block.get("settings", {})
     with located(f"experiments.{key}"):
-        own = [block.get("settings", {}) | values for values in combinations(block)]
-    cells = [overridden(settings, values, overrides) for values in own]
+        places = list(combinations(block))
+        if added:
+            usual = of_block.get("strategy", settings.get("strategy"))
+            places = with_strategies(places, added, usual)
+    cells = [overridden(settings, of_block | values, overrides) for values in places]
     if seeds:
         with located(f"experiments.{key}"):
             for cell in cells:
@@ -133,11 +188,27 @@ def _full_experiment(
         axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
     for label in LABELS:
         axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
+    if added:  # they are last on the axes
+        for label, values in axes.items():
+            known = (cell[label] for cell in cells if label in cell)
+            axes[label] = list(dict.fromkeys([*values, *known]))
     changed = [part.get("scales", {}).get(scale, {}) for part in (text, block)]
     own_scale = {**default, **changed[0], **changed[1]}
     if seeds:
         own_scale.pop("seeds", None)
-    return FullExperiment(cells, axes, own_scale)
+    return FullExperiment(cells, axes, own_scale, added=added)
+
+
+def _extension(
+    key: str, source: Source, scale: str, default: Scale, seeds: int
+) -> FullExperiment:
+    """The experiment that extends another one, which begins with that one's cells."""
+    blocks = source.text["experiments"]
+    before = list(blocks)[: list(blocks).index(source.experiment)]
+    given = source.text, scale, default, seeds
+    earlier = [_full_experiment(one, blocks[one], *given) for one in before]
+    full = _full_experiment(key, blocks[source.experiment], *given, source.added)
+    return replace(full, earlier=earlier)
 
 
 def _experiments(
@@ -148,8 +219,11 @@ def _experiments(
     resolver: Resolver,
 ) -> tuple[dict[str, Experiment], list[str]]:
     """The experiments at a scale, with notes; `shown` are the panels and hues of their figures."""
-    choices, experiments, notes = ScaleChoices(), {}, []
+    own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
+        choices = ScaleChoices() if experiment.earlier else own_choices
+        for one in experiment.earlier:
+            choices.resolve(one.cells, without(one.cells, one.scale.get("without", [])), one.scale)
         excluded = experiment.scale.get("without", [])
         with located(f"experiments.{key}"):
             with located(f".scales.{scale}.without"):
@@ -157,7 +231,7 @@ def _experiments(
             cells = choices.resolve(experiment.cells, kept, experiment.scale)
             cells = first_seeds(cells, experiment.scale)
             if experiment.scale.get("thin"):
-                cells = thinned(cells, shown[key])
+                cells = thinned(cells, shown[key], experiment.added)
             experiments[key] = _planned(cells, experiment.axes, choices, resolver)
         if len(cells) < len(experiment.cells):
             missing = "".join(f", without {_described(entry)}" for entry in excluded)

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell.planned import Planned
+from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.layout import CLAIMS_TABLE, Layout
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
 from cohort.plan.errors import located
+from cohort.plan.entries import entries
 from cohort.plan.expansion import expand_study
+from cohort.plan.extension import inherited, sources
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
 from cohort.plan.scale import FULL
@@ -40,12 +43,13 @@ class Plan:
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
         self.layout = Layout(self.scale)
         self.datasets, self.strategies = (
-            validator.read(CONFIG / f"{name}.yaml", name) for name in ("datasets", "strategies")
+            entries(name, validator) for name in ("datasets", "strategies")
         )
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
         self.on_note: Callable[[str], None] = lambda note: None
         self._scale = scales[self.scale]
+        self._texts: dict[str, dict[str, Any]] = {}
         names = {
             "dataset": list(self.datasets),
             "strategy": list(self.strategies),
@@ -68,9 +72,13 @@ class Plan:
         """A study, expanded at the config's scale. A mistake in its file is a UserError."""
         if name not in self.studies:
             file = study_file(name)
-            text = self._validator.read(file, "study")
+            text = self._text(name)
+            with located(file):
+                extended = sources(text, self._text, all_studies())
             seeds = self.config.get("seeds", 0)
-            study, notes = expand_study(file, text, self.scale, self._scale, self._resolver, seeds)
+            study, notes = expand_study(
+                file, text, self.scale, self._scale, self._resolver, extended, seeds
+            )
             study, skipped = self._availability.filter(study, self._resolver)
             self.studies[name] = study
             notes += [*skipped, *generated_notes(study, self._resolver)]
@@ -78,6 +86,12 @@ class Plan:
             for note in notes:
                 self.on_note(note)
         return self.studies[name]
+
+    def _text(self, name: str) -> dict[str, Any]:
+        """The validated content of a study's file."""
+        if name not in self._texts:
+            self._texts[name] = self._validator.read(study_file(name), "study")
+        return self._texts[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
         """The cells that the config's `only` allows, by study and experiment, each once.
@@ -107,13 +121,16 @@ class Plan:
 
 def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
-    config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
+    written = read_yaml(CONFIG / "config.yaml")
+    config = written | dict(overrides or {})
     scales = read_yaml(CONFIG / "scales.yaml")
     validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
     with located(CONFIG / "scales.yaml"):
         validator.check(scales, "scales")
     with located(f"{CONFIG / 'config.yaml'} or --config"):
         validator.check(config, "config")
+        if config.get("my") != written.get("my"):
+            raise UserError("my is read by every job, so it can be set in config/config.yaml only")
     plan = Plan(config, scales, validator)
     for name in plan.listed:
         plan.study(name)
@@ -121,13 +138,18 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
 
 
 def study_file(name: str) -> Path:
-    """The file of a study."""
-    return CONFIG / "studies" / f"{name}.yaml"
+    """The file of a study, among the built-in ones or the user's."""
+    file = CONFIG / "studies" / f"{name}.yaml"
+    mine = own.folder() / "studies" / file.name
+    if file.exists() and mine.exists():
+        raise UserError(f"{mine}: {file} has that name already; rename your study")
+    return mine if mine.exists() else file
 
 
 def all_studies() -> list[str]:
     """The names of all studies; files with other names, such as an editor's, are ignored."""
-    names = (file.stem for file in (CONFIG / "studies").glob("*.yaml"))
+    folders = (CONFIG, own.folder())
+    names = {file.stem for folder in folders for file in (folder / "studies").glob("*.yaml")}
     return sorted(name for name in names if re.fullmatch(WORD, name))
 
 
@@ -138,8 +160,13 @@ def drawn_names(study: str) -> list[str]:
     """
     try:
         content = read_yaml(study_file(study))
-        names = [*content.get("figures", {}), *content.get("tables", {})]
+        extended = sources(content, lambda name: read_yaml(study_file(name)), all_studies())
+        names = [
+            name
+            for section in ("figures", "tables")
+            for name in (inherited(content, extended, section) | content.get(section, {}))
+        ]
         names += [CLAIMS_TABLE] if content.get("claims") else []
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
-    except (UserError, AttributeError, TypeError):
+    except (UserError, AttributeError, TypeError, KeyError):
         return []

@@ -149,7 +149,7 @@ class Resolver:
     def _data(self, dataset: str) -> Planned:
         facts = self.datasets[dataset]
         settings = {"dataset": dataset} | non_default(facts)
-        science = {f"dataset:{dataset}": PARSERS[dataset].science}
+        science = {f"dataset:{dataset}": PARSERS[facts.get("parser", dataset)].science}
         checksums = {name: checksum(file) for name, file in facts["files"].items()}
         digest = digest_of(settings | {"files": checksums}, science)
         raw = {name: raw_file(dataset, name) for name in facts["files"]}

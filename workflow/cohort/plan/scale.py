@@ -117,8 +117,11 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     return found
 
 
-def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """Enough cells to show each panel and each hue of every figure once, but not each hue in each.
+def thinned(
+    cells: list[Values], facets: Iterable[tuple[str, ...]], added: Iterable[str] = ()
+) -> list[Values]:
+    """Enough cells to show each panel and each hue of every figure once, but not each hue in each,
+    and each added strategy.
 
     `facets` are the labels that make up the panels, or the hues, of each figure; without any, one
     cell is kept.
@@ -130,6 +133,10 @@ def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Valu
             if _labels(cell, columns) not in seen:
                 seen.add(_labels(cell, columns))
                 kept[position] = None
+    for name in added:
+        own = [position for position, cell in enumerate(cells) if cell.get("strategy") == name]
+        if own and not kept.keys() & set(own):
+            kept[own[0]] = None
     return [cells[position] for position in sorted(kept)]
 
 

@@ -93,6 +93,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
             word: {"type": "string", "enum": words.get(word, [])}
             for word in ("dataset", "strategy", "study", "scale")
         },
+        "added": {"type": "string", "enum": [f"+{name}" for name in words.get("strategy", [])]},
     }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from cohort.metrics.paper import paper_file
 from cohort.plan.axes import Values
 
 
@@ -29,7 +31,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A study at a scale: cells by experiment, and figures, tables and claims as validated."""
+    """A study at a scale: cells by experiment, and figures, tables and claims as validated.
+
+    `papers` names, for each experiment, the study whose paper's values are shown beside it: another
+    one if it extends that one's.
+    """
 
     name: str
     title: str
@@ -39,11 +45,16 @@ class Study:
     tables: dict[str, Values]
     titles: dict[str, dict[str, str]]
     claims: dict[str, Values]
+    papers: dict[str, str]
 
     def strategies(self, experiments: Iterable[str]) -> list[str]:
         """The strategies of these experiments, each once."""
         axes = (self.experiments[experiment].axes for experiment in experiments)
         return list(dict.fromkeys(name for axis in axes for name in axis["strategy"]))
+
+    def paper_file(self, spec: Values) -> Path | None:
+        """The file of the paper's values that a figure or table names, if it names any."""
+        return paper_file(self.papers[spec["experiment"]], spec)
 
     def drawn(self) -> dict[str, Values]:
         """The figures and tables by name."""

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 import cohort
+from cohort.core import own
+from cohort.core.files import sha256
 from cohort.training.device import device_name
 
 
@@ -33,10 +35,12 @@ def provenance(
     """The provenance in a record's header. `package` is what the procedure requires beside what all
     runs need."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
+    mine = {str(file): sha256(file) for file in own.loaded_files()}
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {name: version(name) for name in packages},
         "commit": _commit(),
+        **({"my": mine} if mine else {}),
         "trainer": sessions[-1]["trainer"],
         "devices": list(dict.fromkeys(item["device"] for item in sessions)),
         "sessions": sessions,

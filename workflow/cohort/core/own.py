@@ -1,0 +1,87 @@
+"""The user's own folder, `my`: components, strategies, studies and data sets beside the built-in
+ones.
+
+Its components lie where built-in ones lie in `workflow/cohort`: `my/selection/turns.py` is the
+module `my.selection.turns`. config/config.yaml may name another folder under the key `my`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = lazy("yaml")
+
+PACKAGE = "my"
+CONFIG_FILE = Path("config/config.yaml")
+
+
+def folder() -> Path:
+    """The user's own folder, which need not exist."""
+    try:
+        named = yaml.safe_load(CONFIG_FILE.read_text(encoding="utf-8"))["my"]
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        named = PACKAGE  # if the config is broken, planning says so
+    return Path(str(named)).expanduser()
+
+
+def subfolder(package: str) -> Path:
+    """The user's folder for components of one of Cohort's packages, such as `cohort.selection`."""
+    return folder().joinpath(*package.split(".")[1:])
+
+
+def module_names(package: str) -> list[str]:
+    """The names of the user's modules beside those of one of Cohort's packages."""
+    return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
+
+
+def import_own(package: str, name: str) -> ModuleType:
+    """Import the user's module of this name beside those of one of Cohort's packages."""
+    if PACKAGE not in sys.modules:
+        root = ModuleType(PACKAGE)
+        root.__path__ = [str(folder().resolve())]
+        sys.modules[PACKAGE] = root
+    try:
+        return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
+    except Exception as error:  # whatever the user's code raises
+        file = subfolder(package) / f"{name}.py"
+        raise UserError(f"{file}{_line(error, file)}: {_reason(error)}") from error
+
+
+def is_own(module: ModuleType) -> bool:
+    """Whether a module is one of the user's."""
+    return module.__name__.startswith(f"{PACKAGE}.")
+
+
+def loaded_files() -> list[Path]:
+    """The files of the user's modules that this process has imported."""
+    files = (getattr(module, "__file__", None) for module in filter(is_own, _modules()))
+    return sorted(Path(file) for file in files if file)
+
+
+def _modules() -> list[ModuleType]:
+    return [module for module in sys.modules.values() if isinstance(module, ModuleType)]
+
+
+def _line(error: Exception, file: Path) -> str:
+    """The line of the file at which it failed, as `, line 3`."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}"
+    steps = traceback.extract_tb(error.__traceback__)
+    lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _reason(error: Exception) -> str:
+    return error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"

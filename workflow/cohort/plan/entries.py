@@ -1,0 +1,50 @@
+"""Read the data sets and strategies: built-in ones, and the user's own beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.core import own
+from cohort.core.errors import UserError, suggest
+from cohort.data.parsers import PARSERS
+from cohort.plan.errors import located
+from cohort.plan.validation import Validator
+from cohort.plan.yaml_files import read_yaml
+
+CONFIG = Path("config")
+DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which is a part of paths
+
+
+def entries(name: str, validator: Validator) -> dict[str, Any]:
+    """The entries of config/{name}.yaml, then those of the user's file of that name if it exists.
+
+    Raise a UserError where one of the user's has the name of a built-in one.
+    """
+    file = CONFIG / f"{name}.yaml"
+    found = validator.read(file, name)
+    mine = own.folder() / file.name
+    if not mine.exists():
+        return found
+    content = read_yaml(mine) or {}
+    with located(mine):
+        if name == "datasets":
+            _check_datasets(content)
+            validator = Validator(CONFIG / "schemas", {"dataset": list(content)})
+        if content:
+            validator.check(content, name)
+        for taken in found.keys() & content.keys():
+            raise UserError(f"{taken} is in {file} already; give yours another name")
+    return found | content
+
+
+def _check_datasets(content: Any) -> None:
+    """Raise a UserError for the name of a data set that fits no path, or that nothing can read."""
+    for name, entry in content.items() if isinstance(content, Mapping) else ():
+        if not re.fullmatch(DATASET, name):
+            raise UserError(f"'{name}' must be a name of small letters, digits and -")
+        parser = entry.get("parser", name) if isinstance(entry, Mapping) else name
+        if parser not in PARSERS:
+            raise UserError(f"{name}.parser is '{parser}', which is not known{suggest(parser, PARSERS)}")

@@ -1,0 +1,90 @@
+"""Experiments that extend one of another study: `extends: fedentopt.baselines` has the same cells,
+and those of the strategies that it adds (`strategy: [+mine]`) under the same protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cohort.core.errors import UserError, suggest
+from cohort.metrics.names import SERIES
+from cohort.plan.axes import Values
+
+Text = Mapping[str, Any]
+USUAL = "fedavg"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What an experiment extends: a study, its text, and the name of one of its experiments."""
+
+    study: str
+    text: Text
+    experiment: str
+    added: list[str]
+
+    def shown(self, section: str) -> dict[str, Values]:
+        """The study's figures, or its tables, of this experiment."""
+        drawn = self.text.get(section, {})
+        return {key: spec for key, spec in drawn.items() if spec["experiment"] == self.experiment}
+
+
+def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
+    """What the experiments of a study extend, by their names; `read` gives a study's text."""
+    found = {}
+    for key, block in text["experiments"].items():
+        if "extends" not in block:
+            continue
+        where = f"experiments.{key}.extends is '{block['extends']}'"
+        study, _, experiment = block["extends"].partition(".")
+        known = list(studies)
+        if study not in known:
+            raise UserError(f"{where}, but there is no study '{study}'{suggest(study, known)}")
+        source = read(study)
+        if experiment not in source["experiments"]:
+            choices = suggest(experiment, source["experiments"])
+            raise UserError(f"{where}, but {study} has no experiment '{experiment}'{choices}")
+        if further := source["experiments"][experiment].get("extends"):
+            raise UserError(f"{where}, which extends {further} itself; extend that one")
+        added = [name.removeprefix("+") for name in block.get("strategy", [])]
+        found[key] = Source(study, source, experiment, added)
+    return found
+
+
+def inherited(text: Text, found: Mapping[str, Source], section: str) -> dict[str, Values]:
+    """The figures, or tables, that extended studies have of these experiments and this one has
+    not."""
+    own = {*text.get("figures", {}), *text.get("tables", {})}
+    drawn: dict[str, Values] = {}
+    for key, source in found.items():
+        for name, spec in source.shown(section).items():
+            if name not in own:
+                drawn.setdefault(name, spec | {"experiment": key})
+    return drawn
+
+
+def with_strategies(cells: list[Values], added: Iterable[str], default: str | None) -> list[Values]:
+    """The values of the cells on their axes, and for each strategy added those of the cells that
+    FedAvg has, or else the first strategy, without parameters of that strategy's parts.
+
+    `default` is the strategy of cells that have none among their values. If a series tells
+    strategies apart, an added one is a series of its own.
+    """
+    names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
+    usual = USUAL if USUAL in names else names[0]
+    shared = {cell[SERIES] for cell in cells if SERIES in cell and cell.get("strategy") != usual}
+    found = list(cells)
+    for name in added:
+        if name in names:
+            raise UserError(f".strategy adds '{name}', which the experiment has already")
+        for cell in cells:
+            if cell.get("strategy", default) != usual:
+                continue
+            values = {key: value for key, value in cell.items() if "." not in key}
+            values["strategy"] = name
+            if SERIES in cell and len(names) > 1 and cell[SERIES] not in shared:
+                values[SERIES] = name
+            if values not in found:
+                found.append(values)
+    return found
