@@ -15,13 +15,12 @@ from cohort.core.errors import UserError
 
 try:  # these import the user's own components
     from cohort.pipeline.driver import Driver
-    from cohort.pipeline.stages import Stages
     from cohort.pipeline.targets import targets
     from cohort.plan import load
 
     plan = load(config) if workflow.is_main_process else None
     driver = Driver(plan, workflow)
-    stages = Stages(plan, driver.local)
+    stages = driver.stages
     driver.set_up()
 except UserError as error:
     raise WorkflowError(str(error))

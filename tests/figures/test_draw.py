@@ -195,10 +195,21 @@ def test_a_panel_and_a_hue_without_runs_say_so(spec: Spec, metrics: Metrics) -> 
 
 
 def test_a_strategy_keeps_its_color_and_repeated_colors_get_other_dashes() -> None:
-    style = Style(orders={}, titles={}, palette_index={"a": 1, "b": 1 + len(COLORS)})
+    style = Style(orders={}, titles={}, palette_index={"a": 1, "b": len(COLORS)})
     assert style.colors("strategy", ["b"]) == {"b": COLORS[1]}
     assert style.dash("strategy", "a") != style.dash("strategy", "b")
     assert style.hatch("strategy", "a") != style.hatch("strategy", "b")
+
+
+def test_twelve_strategies_look_different_and_none_has_the_color_of_the_first() -> None:
+    names = [f"strategy {place}" for place in range(12)]
+    style = Style(
+        orders={}, titles={}, palette_index={name: place for place, name in enumerate(names)}
+    )
+    colors = style.colors("strategy", names)
+    assert colors[names[0]] not in [colors[name] for name in names[1:]]
+    assert len({(colors[name], str(style.dash("strategy", name))) for name in names}) == 12
+    assert len({(colors[name], style.hatch("strategy", name)) for name in names}) == 12
 
 
 def test_titles_are_not_parsed_as_math(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:

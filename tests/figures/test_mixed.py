@@ -106,7 +106,7 @@ def test_series_have_colors_in_their_order_and_some_are_dashed(file: Path) -> No
 def test_more_names_than_colors_differ_by_dashes() -> None:
     names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
     style = Style(orders={"schedule": names}, titles={}, palette_index={})
-    assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[0]]
+    assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[1]]
     assert [style.dash("schedule", name) == style.dash("schedule", names[0]) for name in names] == [
         True
     ] * len(COLORS) + [False]

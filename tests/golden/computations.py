@@ -347,7 +347,9 @@ def of_dataset(parser: Parser) -> list[Number]:
     class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder, small_forest():
-        if parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
+        if parser.name == "arrays":
+            _write_arrays(Path(folder))
+        elif parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
             publishers.write(parser.name, Path(folder))
         else:
             _take_bundled(parser.name, Path(folder))
@@ -356,6 +358,15 @@ def of_dataset(parser: Parser) -> list[Number]:
             numbers += [*np.bincount(whole).tolist(), int(values.sum()), _hash(values, whole)]
             numbers += [_hash(split.groups.astype(np.int64))] if split.groups is not None else []
     return numbers
+
+
+def _write_arrays(folder: Path) -> None:
+    """Seven and five rows of three columns, as `cohort data add` stores a table."""
+    rng = np.random.default_rng(16)
+    sizes = {"train": 7, "test": 5}
+    arrays = {f"x_{part}": rng.integers(-99, 99, (size, 3)) for part, size in sizes.items()}
+    arrays |= {f"y_{part}": np.arange(size) % 3 for part, size in sizes.items()}
+    np.savez(folder / "arrays.npz", **arrays)
 
 
 @contextlib.contextmanager

@@ -59,7 +59,15 @@ def test_overrides_of_other_strategies_do_not_reach_an_added_one(mine: None):
     cells = [cell.settings for cell in plan.cells.values() if cell.settings["strategy"] == "mine"]
     assert {cell["procedure"] for cell in cells} == {"federated"}
     assert {cell["selector"]["buffer"] for cell in cells} == {0.3}
-    assert {cell["evaluate_every"] for cell in cells if cell["model"] == "lenet5"} == {"5, last 10"}
+    every = {
+        name: {
+            (cell.settings["model"], cell.settings["evaluate_every"])
+            for cell in plan.cells.values()
+            if cell.settings["strategy"] == name
+        }
+        for name in ("mine", "fedavg")
+    }
+    assert every["mine"] == every["fedavg"] and len(every["mine"]) == 2
 
 
 def test_figures_tables_and_the_papers_values_come_along(mine: None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -11,26 +12,27 @@ import yaml
 
 from cohort.records.record import read
 from tests.conftest import ROOT
+from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 
-def blocks(language: str) -> list[str]:
-    """The code blocks of the page on adding a strategy."""
-    text = (ROOT / "docs/adding-a-strategy.md").read_text()
+def blocks(language: str, page: str = "strategy") -> list[str]:
+    """The code blocks of the page on adding something."""
+    text = (ROOT / f"docs/adding-a-{page}.md").read_text()
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def write(project: Project, file: str, text: str) -> None:
+    path = project.root / "my" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def test_adding_a_strategy_as_documented(fresh: Project):
     turns, power_of_choice, test = blocks("python")
-    (fresh.root / "workflow/cohort/selection/turns.py").write_text(turns)
-    (fresh.root / "workflow/cohort/selection/power_of_choice.py").write_text(power_of_choice)
-    strategies = fresh.root / "config/strategies.yaml"
-    strategies.write_text(
-        strategies.read_text()
-        + "\nturns:\n  title: Turns\n  selector: {name: turns, stride: 2}\n\n"
-        + "power:\n  title: Power-of-choice\n  selector: {name: power-of-choice}\n\n"
-        + blocks("yaml")[0]
-    )
+    write(fresh, "selection/turns.py", turns)
+    write(fresh, "selection/power_of_choice.py", power_of_choice)
+    write(fresh, "strategies.yaml", "\n".join(blocks("yaml")))
     study = fresh.study()
     study["experiments"]["one"]["axes"] |= {
         "partition": ["iid"],
@@ -41,19 +43,50 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     fresh.snakemake("tiny_fig1")
     assert (fresh.root / "results/full/figures/tiny/fig1.png").exists()
     power = next(path for path in fresh.records() if "/power/" in str(path))
-    history = read(power).history
+    record = read(power)
+    history = record.history
     assert min(value for _, value in history.metrics["loss_advantage"]) >= 0
     assert history.traffic["candidate_loss"].tolist() == [4 * 4 * 6, 0, 0]  # rounds, pool, bytes
     assert min(value for _, value in history.cost["selection_samples"]) > 0
+    digest = hashlib.sha256(power_of_choice.encode()).hexdigest()
+    assert record.header["provenance"]["my"] == {"my.selection.power_of_choice": digest}
 
-    (fresh.root / "tests").mkdir()
-    file = fresh.root / "tests/test_power_of_choice.py"
-    file.write_text(test)
-    environment = os.environ | {"PYTHONPATH": str(fresh.root / "workflow")}
-    subprocess.run([sys.executable, "-m", "pytest", "-q", file], env=environment, check=True)
+    write(fresh, "tests/test_power_of_choice.py", test)
+    environment = os.environ | {"PYTHONPATH": f"{fresh.root / 'workflow'}:{fresh.root}"}
+    command = [sys.executable, "-m", "pytest", "-q", "my/tests"]
+    subprocess.run(command, env=environment, cwd=fresh.root, check=True)
 
-    fresh.replace("config/strategies.yaml", "stride: 2", "stride: 0")
+    fresh.replace("my/strategies.yaml", "stride: 2", "stride: 0")
     assert "turns.selector.stride is 0, but must be at least 1" in fresh.snakemake(fails=True)
+
+
+def test_adding_a_study_as_documented(fresh: Project):
+    """On the tiny study in place of the demo, whose figures and tables it has."""
+    study, strategy = blocks("yaml", "study")
+    study = study.replace("demo.main", "tiny.one").replace("    rows: J\n", "")
+    write(fresh, "studies/beside.yaml", study)
+    write(fresh, "strategies.yaml", strategy)
+    assert fresh.planned("beside")["train"] == 4 + 2
+    assert fresh.planned("beside_tab1")["tabulate"] == 1
+    assert fresh.planned("tiny_tab1", "beside_loss")["train"] == 4 + 2
+
+
+def test_adding_a_data_set_as_documented(fresh: Project):
+    rows = [f"{number % 7},{number / 3},{'ab'[number % 2]}" for number in range(100)]
+    (fresh.root / "people.csv").write_text("\n".join(["x,y,kind", *rows]))
+    (command,) = blocks("", "dataset")
+    done = cohort(fresh, *command.split()[1:])
+    assert "80 samples for training and 20 for testing" in done.stdout, done.stderr
+    shards = cohort(fresh, *["shards", "dir-0.5", "--dataset", "people", "--clients", "4"])
+    assert "4 clients, 2 classes" in shards.stdout, shards.stderr
+    study = fresh.study()
+    study["settings"] |= {"dataset": "people", "reserve": 0}
+    study["experiments"]["two"]["axes"] |= {"seed": [0]}
+    fresh.write(study)
+    fresh.narrow()
+    fresh.snakemake("tiny_fig2")
+    assert [path.parts[-6] for path in fresh.records()] == ["people"]
+    assert "there is a data set 'people' already" in cohort(fresh, *command.split()[1:]).stderr
 
 
 def test_the_study_in_the_config_readme(fresh: Project):

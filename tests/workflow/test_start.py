@@ -23,6 +23,8 @@ FOREIGN = (
 BY_HAND = "from cohort.commands.cli import main; main(['run', '{plan}', '--until', '1'])"
 BY_SNAKEMAKE = """
 import runpy, types
+import cohort.core.process
+cohort.core.process.leave = lambda: None  # what was imported is still to be printed
 job = types.SimpleNamespace(log=["log"], output=["{record}"], wildcards=types.SimpleNamespace(digest="{digest}"))
 runpy.run_path("workflow/scripts/train.py", {{"snakemake": job}})
 """

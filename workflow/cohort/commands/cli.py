@@ -16,6 +16,10 @@ COMMANDS = {
     "run": "train one cell without Snakemake",
     "show": "print a record",
     "shards": "show how a partition deals a data set: sizes, classes, groups, entropy, overlap",
+    "try": "run a strategy of yours beside those of a figure or table, and compare",
+    "reproduce": "run what one figure or table shows, and compare it with the paper",
+    "check": "judge a claim by the paper's own values and the records that exist",
+    "data": "add a data set of yours",
     "prune": "list, or delete, the files of cells and shards that no study has at any scale",
 }
 

@@ -45,9 +45,14 @@ def print_cost(plan: Plan) -> None:
         _print_jobs(plan, missing)
     for note in plan.notes:
         print(note)
-    print(
-        f"{_hours(plan, list(every_missing.values())):.3g} core hours are estimated for the "
-        f"{len(every_missing)} cells that are missing, with one CPU core for each"
+    print(total(plan, list(every_missing.values())))
+
+
+def total(plan: Plan, missing: list[Planned]) -> str:
+    """The sentence about what the missing cells take."""
+    return (
+        f"{_hours(plan, missing):.3g} core hours are estimated for the "
+        f"{len(missing)} cells that are missing, with one CPU core for each"
     )
 
 

@@ -69,8 +69,8 @@ class Catalog(MutableMapping[str, type[C]]):
         file = name.replace("-", "_")
         steps = (
             lambda: self._import(self._modules & {file}),
-            lambda: self._import_own(self._own_modules & {file}),
             lambda: self._import(self._modules),
+            lambda: self._import_own(self._own_modules & {file}),
             lambda: self._import_own(self._own_modules),
         )
         for step in steps:

@@ -64,14 +64,14 @@ def is_own(module: ModuleType) -> bool:
     return module.__name__.startswith(f"{PACKAGE}.")
 
 
-def loaded_files() -> list[Path]:
-    """The files of the user's modules that this process has imported."""
-    files = (getattr(module, "__file__", None) for module in filter(is_own, _modules()))
-    return sorted(Path(file) for file in files if file)
-
-
-def _modules() -> list[ModuleType]:
-    return [module for module in sys.modules.values() if isinstance(module, ModuleType)]
+def loaded_files() -> dict[str, Path]:
+    """The files of the user's modules that this process has imported, by module."""
+    files = {
+        name: getattr(module, "__file__", None)  # a folder of modules has none
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(f"{PACKAGE}.")
+    }
+    return {name: Path(file) for name, file in files.items() if file}
 
 
 def _line(error: Exception, file: Path) -> str:

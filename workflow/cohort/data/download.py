@@ -32,13 +32,17 @@ def download(
     paths: Mapping[str, str] | None = None,
 ) -> None:
     """Write one raw file to `target`. `raw` is its entry in config/datasets.yaml, whose source may
-    be a file bundled with an installed Python package, `package:NAME/PATH`.
+    be a file bundled with an installed Python package, `package:NAME/PATH`, or one of this machine,
+    `file:PATH`.
 
     `paths` gives, for data sets behind a login, the user's zip or folder.
     """
     file, target = RawFile(**raw), Path(target)
     if file.source.startswith("package:"):
         _take(file, _bundled(file.source), target, file.source)
+        return
+    if file.source.startswith("file:"):
+        _take_file(file, target)
         return
     if file.login and (given := (paths or {}).get(target.parent.name)):
         _take_given(file, given, target)
@@ -71,6 +75,14 @@ def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
         else:
             shutil.copyfile(path, temporary)
         check_content(file, temporary, called)
+
+
+def _take_file(file: RawFile, target: Path) -> None:
+    """Copy a file of this machine."""
+    path = Path(file.source.removeprefix("file:")).expanduser()
+    if not path.exists():
+        raise UserError(f"{path}, the source of {target.parent.name}, does not exist")
+    _take(file, path, target, str(path))
 
 
 def _take_given(file: RawFile, given: str, target: Path) -> None:

@@ -86,7 +86,8 @@ def apply_theme() -> None:
 class Style(Names):
     """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
 
-    `palette_index` gives each strategy its color, so that it looks alike in every figure.
+    `palette_index` gives each strategy its place in the palette. Place 0 is FedAvg's: its color
+    is no other strategy's, with any dash.
     """
 
     palette_index: dict[str, int]
@@ -107,7 +108,7 @@ class Style(Names):
         if hue in NOMINAL:
             places = self._places(hue)
             return {
-                value: COLORS[places[value] % len(COLORS)] if value in places else UNKNOWN
+                value: COLORS[_lap_and_color(places[value])[1]] if value in places else UNKNOWN
                 for value in values
             }
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
@@ -127,13 +128,22 @@ class Style(Names):
         return HATCHES[self._lap(hue, value) % len(HATCHES)]
 
     def _lap(self, hue: str, value: str) -> int:
-        return self._places(hue).get(value, 0) // len(COLORS)
+        return _lap_and_color(self._places(hue).get(value, 0))[0]
 
     def _places(self, hue: str) -> dict[str, int]:
         if hue == "strategy":
             return self.palette_index
         values = self.orders.get(hue, []) if hue in NOMINAL else []
         return {value: place for place, value in enumerate(values)}
+
+
+def _lap_and_color(place: int) -> tuple[int, int]:
+    """How often the colors have repeated at a place of the palette, and which one it has. The first
+    color, at place 0, does not repeat."""
+    if place == 0:
+        return 0, 0
+    lap, color = divmod(place - 1, len(COLORS) - 1)
+    return lap, 1 + color
 
 
 def pale(color: Any) -> Any:

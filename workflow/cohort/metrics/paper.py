@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cohort.core import own
 from cohort.core.errors import UserError, suggest
 
 FOLDER = Path("resources/paper_values")
@@ -44,7 +45,14 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
     """The file of the paper's values that a figure or table names, if it names any."""
     if not spec.get("paper"):
         return None
-    return FOLDER / (f"{study}_curves.csv" if spec.get("kind") == "curves" else f"{study}.csv")
+    return paper_files(study)[spec.get("kind") == "curves"]
+
+
+def paper_files(study: str) -> tuple[Path, Path]:
+    """The files of a paper's single values and of its curves; either may be missing."""
+    mine = own.folder() / FOLDER.name
+    folder = mine if list(mine.glob(f"{study}*.csv")) else FOLDER
+    return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:

@@ -20,6 +20,7 @@ from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
 from cohort.pipeline.specs import experiment_file, experiment_plan
+from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
 from cohort.plan import Plan
 from cohort.records.record import is_valid
@@ -41,6 +42,7 @@ class Driver:
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
         self.local = plan is not None and workflow.resource_settings.nodes is None
+        self.stages = Stages(plan, self.local)
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:

@@ -39,10 +39,7 @@ def draw_partial(plan: Plan, name: str) -> Path:
     """Draw a study from what exists, unfinished cells included; return the path of its report."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
-        content = experiment_plan(plan, name, experiment)
-        write_text(experiment_file(content), json.dumps(content), sync=False)
-        target = layout.metrics(name, experiment)
-        collecting.collect(experiment_file(content), target, result_of=result_so_far)
+        collect_partial(plan, name, experiment)
     page = page_spec(plan, [name], layout)
     (shown,) = page["studies"]
     for entry in shown["figures"]:
@@ -54,6 +51,28 @@ def draw_partial(plan: Plan, name: str) -> Path:
     report = Path(layout.report(name))
     write_page(page, report)
     return report
+
+
+def draw_item(plan: Plan, study: str, name: str) -> list[str]:
+    """Draw one figure or table of a study from what exists; return its files."""
+    layout, spec = Layout(plan.scale, partial=True), spec_of(plan, study, name)
+    metrics = collect_partial(plan, study, spec["experiment"])
+    if name in plan.study(study).figures:
+        files = layout.figure(study, name)
+        draw(spec, metrics, files)
+    else:
+        files = layout.table(study, name)
+        tabulate(spec, metrics, files)
+    return files
+
+
+def collect_partial(plan: Plan, study: str, experiment: str) -> str:
+    """Collect the metrics of an experiment from what exists; return their file."""
+    content = experiment_plan(plan, study, experiment)
+    write_text(experiment_file(content), json.dumps(content), sync=False)
+    target = Layout(plan.scale, partial=True).metrics(study, experiment)
+    collecting.collect(experiment_file(content), target, result_of=result_so_far)
+    return target
 
 
 def result_so_far(record: str) -> collecting.Result:

@@ -13,6 +13,7 @@ from typing import Any
 from cohort.claims.paper import paper_files
 from cohort.core.layout import Layout, experiment_plan_file
 from cohort.plan import Plan, Study
+from cohort.plan.extension import USUAL
 from cohort.tables.sizes import needs_no_runs
 from cohort.training.procedures import parse_procedure
 
@@ -54,16 +55,16 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 def look(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
 
-    A strategy keeps its place in config/strategies.yaml, and with it its color in every figure.
+    FedAvg has the first color in every figure, the other strategies the next ones in their order.
     """
     found = plan.study(study).experiments[experiment]
-    places = {name: place for place, name in enumerate(plan.strategies)}
     names = found.axes["strategy"]
+    others = [name for name in names if name != USUAL]
     procedures = {plan.cells[row.digest].settings["procedure"] for row in found.rows}
     round_names = {parse_procedure(name).round_name for name in procedures}
     return {
         "orders": found.axes,
-        "styles": {name: places[name] for name in names},
+        "styles": {USUAL: 0} | {name: place for place, name in enumerate(others, start=1)},
         "titles": titles(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }

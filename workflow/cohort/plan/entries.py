@@ -25,6 +25,8 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
     """
     file = CONFIG / f"{name}.yaml"
     found = validator.read(file, name)
+    if name == "datasets":
+        _check_sources(file, found)
     mine = own.folder() / file.name
     if not mine.exists():
         return found
@@ -40,6 +42,17 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
     return found | content
 
 
+def _check_sources(file: Path, content: Mapping[str, Any]) -> None:
+    """Raise a UserError for a built-in data set that names a file of this machine."""
+    for name, entry in content.items():
+        for raw, facts in entry["files"].items():
+            if facts.get("source", "").startswith("file:"):
+                raise UserError(
+                    f"{file}: {name}.files.{raw}.source is '{facts['source']}', but only data sets "
+                    f"in {own.folder() / file.name} may name files of this machine"
+                )
+
+
 def _check_datasets(content: Any) -> None:
     """Raise a UserError for the name of a data set that fits no path, or that nothing can read."""
     for name, entry in content.items() if isinstance(content, Mapping) else ():
@@ -47,4 +60,6 @@ def _check_datasets(content: Any) -> None:
             raise UserError(f"'{name}' must be a name of small letters, digits and -")
         parser = entry.get("parser", name) if isinstance(entry, Mapping) else name
         if parser not in PARSERS:
-            raise UserError(f"{name}.parser is '{parser}', which is not known{suggest(parser, PARSERS)}")
+            raise UserError(
+                f"{name}.parser is '{parser}', which is not known{suggest(parser, PARSERS)}"
+            )

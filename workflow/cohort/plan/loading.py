@@ -17,8 +17,8 @@ from cohort.core.errors import UserError
 from cohort.core.layout import CLAIMS_TABLE, Layout
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.errors import located
 from cohort.plan.entries import entries
+from cohort.plan.errors import located
 from cohort.plan.expansion import expand_study
 from cohort.plan.extension import inherited, sources
 from cohort.plan.only import check_only, is_wanted, parse_only

@@ -36,6 +36,7 @@ HEADER = {
             "properties": {
                 "versions": {"type": "object", "additionalProperties": TEXT},
                 "commit": TEXT,
+                "my": {"type": "object", "additionalProperties": TEXT},
                 "trainer": TEXT,
                 "devices": {"type": "array", "items": TEXT, "minItems": 1},
                 "sessions": {"type": "array", "items": {"type": "object"}, "minItems": 1},

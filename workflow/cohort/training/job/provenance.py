@@ -35,7 +35,7 @@ def provenance(
     """The provenance in a record's header. `package` is what the procedure requires beside what all
     runs need."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
-    mine = {str(file): sha256(file) for file in own.loaded_files()}
+    mine = {name: sha256(file) for name, file in own.loaded_files().items()}
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {name: version(name) for name in packages},

@@ -1,0 +1,98 @@
+"""A strategy of the user in a fresh clone: found by planning and by training processes, compared
+with others, and none of Git's business."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.workflow.commands import cohort, fails
+from tests.workflow.conftest import Project
+from tests.workflow.test_docs import blocks, write
+
+BROKEN = {
+    "turns = (\n": "my/selection/turns.py, line 1: '(' was never closed",
+    "import nothing_of_that_name\n": "turns.py, line 1: ModuleNotFoundError: No module named",
+    "x = 1\nx = x / 0\n": "my/selection/turns.py, line 2: ZeroDivisionError: division by zero",
+}
+
+
+@pytest.fixture
+def mine(fresh: Project) -> Project:
+    """The tiny project as a clone, with the page's selector in `my`."""
+    shutil.copy(ROOT / ".gitignore", fresh.root)
+    write(fresh, "README.md", (ROOT / "my/README.md").read_text())
+    for command in ("init -q", "add -A", "-c user.name=t -c user.email=t@t commit -qm clone"):
+        subprocess.run(["git", *command.split()], cwd=fresh.root, check=True)
+    write(fresh, "selection/turns.py", blocks("python")[0])
+    write(fresh, "strategies.yaml", blocks("yaml")[1])
+    return fresh
+
+
+def test_a_strategy_is_tried_beside_the_others(mine: Project):
+    """Six cells, those of the tiny study among them, once; then a table, a verdict, a figure."""
+    done = cohort(mine, "try", "turns", "--on", "tiny.fig1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of turns are missing" in done.stdout and "2 of fedavg are missing" in done.stdout
+    shown = [line.split()[0] for line in done.stdout.splitlines() if "one seed)" in line]
+    assert shown == ["FedEntOpt", "Turns"] * 2
+    (drawn,) = re.findall(r"^drawn: (\S+),", done.stdout, re.MULTILINE)
+    assert (mine.root / drawn).exists()
+    assert len(mine.records()) == 6
+    assert mine.planned("tiny_fig1").get("train", 0) == 0
+
+    again = cohort(mine, "reproduce", "tiny.tab1", "--dry-run")
+    assert "the 0 cells that are missing" in again.stdout, again.stderr
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=mine.root, capture_output=True, text=True, check=True
+    )
+    assert status.stdout == ""
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_file_is_one_sentence(text: str, mine: Project):
+    write(mine, "selection/turns.py", text)
+    fails(mine, BROKEN[text], "cost")
+
+
+def test_a_component_with_a_built_in_name_is_refused(mine: Project):
+    text = blocks("python")[0].replace('= "turns"', '= "random"')
+    write(mine, "selection/turns.py", text)
+    fails(mine, "'random' is the name of cohort.selection.random.Random already", "cost")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("try turn --on tiny.fig1", "there is no strategy 'turn'; did you mean 'turns'?"),
+        ("try turns --on tiny.fig9", "tiny has no figure or table 'fig9'"),
+        ("try turns --on tin.fig1", "there is no study 'tin'; did you mean 'tiny'?"),
+        ("reproduce tiny", "tiny has no figure or table ''"),
+        ("check nothing_at_all", "there is no claim 'nothing_at_all'"),
+        ("data add digits my", "there is a data set 'digits' already"),
+        ("data add Own my", "'Own' must be a name of small letters, digits and -"),
+        ("data add own nowhere", "nowhere does not exist"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, mine: Project):
+    fails(mine, sentence, *arguments.split())
+
+
+def test_a_claim_is_judged_without_any_run(fresh: Project):
+    """By the numbers that the paper prints. FedEntOpt's Table I, three methods against FedAvg."""
+    done = cohort(fresh, "check", "fedentopt")
+    assert done.returncode == 0, done.stderr
+    assert "the paper's own values: held" in done.stdout
+    runs = re.findall(r"our runs \((\d+) of", done.stdout)
+    assert runs and set(runs) == {"0"}
+    named = set(re.findall(r"do not bear out fedentopt\.(\w+)", done.stdout))
+    refuted = re.findall(
+        r"fedentopt\.(\w+): [^\n]*\n  the paper's own values: not held", done.stdout
+    )
+    assert named == set(refuted)
+    assert not list(Path(fresh.root, "results/cells").glob("*"))

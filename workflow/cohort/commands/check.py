@@ -1,0 +1,80 @@
+"""`cohort check`: claims, judged at once by the paper's own values and the records that exist."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from cohort.claims.judge import judged
+from cohort.claims.verdict import NOT_HELD
+from cohort.core.errors import UserError, suggest
+from cohort.pipeline.preview import collect_partial
+from cohort.pipeline.specs import claims_spec
+from cohort.plan import Plan, all_studies, load
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the claim."""
+    parser.add_argument(
+        "claim",
+        metavar="CLAIM",
+        help="a claim (STUDY.CLAIM where two studies have one of that name), or a whole study",
+    )
+    parser.add_argument("--scale", help="a scale of config/scales.yaml (config.yaml's by default)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print what the paper's values and our runs say of the claim, and contradictions."""
+    plan, study, claims = find_claims(options.claim, options.scale)
+    contradicted = []
+    for row in judged(_spec(plan, study, claims)).to_dict("records"):
+        print(f"{study}.{row['claim']}: {row['says']} ({row['where']})")
+        print(f"  the paper's own values: {row['paper']}. {row['paper_evidence']}")
+        if row["doubtful"]:
+            print(f"  doubtful: {row['doubtful']}")
+        print(
+            f"  our runs ({row['n']} of {row['planned']}, scale {plan.scale}): "
+            f"{row['measured']}. {row['measured_evidence']}"
+        )
+        contradicted += [row["claim"]] if row["paper"] == NOT_HELD else []
+    for claim in contradicted:
+        print(f"the paper contradicts itself: its own values do not bear out {study}.{claim}")
+
+
+def find_claims(text: str, scale: str | None) -> tuple[Plan, str, dict[str, Any]]:
+    """The plan of the study that has a claim of this name, the study, and the claim; all claims
+    where a study is named."""
+    named, _, claim = text.rpartition(".")
+    known = all_studies()
+    overrides = {"scale": scale} if scale else {}
+    studies = [text] if text in known else [named] if named in known else known
+    found = []
+    names: list[str] = []
+    for study in studies:
+        plan = load(overrides | {"studies": study, "only": ""})
+        claims = plan.study(study).claims
+        names += claims
+        if study == text and claims:
+            return plan, study, claims
+        if claim in claims:
+            found.append((plan, study, {claim: claims[claim]}))
+    if len(found) > 1:
+        where = " and ".join(f"{study}.{claim}" for _, study, _ in found)
+        raise UserError(f"'{text}' is the name of several claims; name {where}")
+    if not found:
+        raise UserError(f"there is no claim '{text}'{suggest(claim, names)}")
+    return found[0]
+
+
+def _spec(plan: Plan, study: str, claims: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec to judge these claims by, with metrics collected from what exists."""
+    spec = claims_spec(plan, study) | {"claims": claims}
+    points = [
+        point["experiment"]
+        for claim in claims.values()
+        for one in claim["comparisons"]
+        for point in one["points"]
+    ]
+    used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
+    return spec | {"metrics": {name: collect_partial(plan, study, name) for name in used}}

@@ -1,0 +1,77 @@
+"""`cohort data add`: a data set of yours, checked, stored and declared in my/datasets.yaml."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from cohort.core import own
+from cohort.core.errors import UserError
+from cohort.core.files import replacing, sha256, write_text
+from cohort.data.intake import names_of, take
+from cohort.data.parsers.arrays import FILE
+from cohort.plan import load
+from cohort.plan.entries import DATASET
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the name and the place of the data, and how to read them."""
+    parser.add_argument("action", choices=["add"], help="add a data set")
+    parser.add_argument("name", metavar="NAME", help="the name that studies will use")
+    parser.add_argument(
+        "path",
+        type=Path,
+        metavar="PATH",
+        help="an .npz with x and y (or x_train, y_train, x_test, y_test), a .csv, or a folder with "
+        "a folder of pictures for each class (perhaps below train and test)",
+    )
+    parser.add_argument("--label", default="label", help="the column of a CSV with the classes")
+    parser.add_argument("--side", type=int, help="resize pictures to so many pixels square")
+    parser.add_argument(
+        "--test", type=float, default=0.2, help="the share held out for testing if unsplit (0.2)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of that share (0)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Store the data set in my/data, and write its entry."""
+    plan, name = load(), options.name
+    if name in plan.datasets:
+        raise UserError(f"there is a data set '{name}' already; give yours another name")
+    if not re.fullmatch(DATASET, name):
+        raise UserError(f"'{name}' must be a name of small letters, digits and -")
+    if not options.path.exists():
+        raise UserError(f"{options.path} does not exist")
+    found = take(
+        options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
+    )
+    stored = own.folder() / "data" / f"{name}.npz"
+    with replacing(stored) as temporary:
+        np.savez(temporary, **found.parts)  # type: ignore[arg-type]
+    x_train, x_test = found.parts["x_train"], found.parts["x_test"]
+    file = {"source": f"file:{stored}", "bytes": stored.stat().st_size, "sha256": sha256(stored)}
+    entry = {
+        "title": f"{name} ({names_of(found.classes)})",
+        "citation": f"taken from {options.path}",
+        "licence": "none stated",
+        "parser": "arrays",
+        "files": {FILE: file},
+        "kind": found.kind,
+        "shape": list(x_train.shape[1:]),
+        "classes": len(found.classes),
+        "train": len(x_train),
+        "test": len(x_test),
+        "scale": found.scale,
+    }
+    mine = own.folder() / "datasets.yaml"
+    before = mine.read_text(encoding="utf-8").rstrip() + "\n\n" if mine.exists() else ""
+    write_text(mine, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
+    shape = " x ".join(map(str, x_train.shape[1:]))
+    print(
+        f"{name}: {len(x_train)} samples for training and {len(x_test)} for testing, of "
+        f"{len(found.classes)} classes ({names_of(found.classes)}), each {shape}; see {mine}"
+    )

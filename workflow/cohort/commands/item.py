@@ -1,0 +1,197 @@
+"""What `cohort try` and `cohort reproduce` share: one figure or table, its cost, its run, and its
+strategies side by side."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.commands.cost import total
+from cohort.core.errors import UserError, suggest
+from cohort.core.layout import Layout
+from cohort.metrics.names import METRICS
+from cohort.metrics.paired import Interval
+from cohort.pipeline import preview
+from cohort.pipeline.specs import spec_of
+from cohort.pipeline.stages import output_files
+from cohort.pipeline.status import find_slurm_logs, status_of
+from cohort.plan import Plan, all_studies, load
+from cohort.plan.scale import FULL
+from cohort.tables.beside import Beside, Line, beside
+from cohort.tables.sizes import needs_no_runs
+
+DASH = "\N{EN DASH}"
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the scale, a part of the matrix, and whether to run."""
+    parser.add_argument("--scale", help="a scale of config/scales.yaml (config.yaml's by default)")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="LABEL=VALUE",
+        help="a part of the matrix: strategy=fedavg|loss,seed=0",
+    )
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure or table of a study."""
+
+    plan: Plan
+    study: str
+    name: str
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its entry in the study."""
+        return self.plan.study(self.study).drawn()[self.name]
+
+    @property
+    def target(self) -> str:
+        """Its name for Snakemake."""
+        return f"{self.study}_{self.name}"
+
+
+def find_item(text: str, options: argparse.Namespace, study: str = "") -> Item:
+    """The figure or table `STUDY.NAME` at the scale that was asked for; `study` stands in for the
+    study."""
+    named, _, name = text.partition(".")
+    if named not in (known := all_studies()):
+        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, known)}")
+    overrides = {"studies": study or named, "only": options.only}
+    plan = load(overrides | ({"scale": options.scale} if options.scale else {}))
+    drawn = plan.study(study or named).drawn()
+    shown = [key for key, spec in drawn.items() if not needs_no_runs(spec)]
+    if name not in shown:
+        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, shown)}")
+    return Item(plan, study or named, name)
+
+
+def run_item(item: Item, *, dry_run: bool) -> bool:
+    """Say which cells the item shows and what the missing ones cost, then train them and draw it.
+    Return whether the item can be shown."""
+    plan, experiment = item.plan, item.spec["experiment"]
+    rows = plan.rows([item.study]).get((item.study, experiment), [])
+    found = [status_of(plan.cells[row.digest], find_slurm_logs()) for row in rows]
+    missing = [status.planned for status in found if not status.is_finished]
+    print(f"{item.study}.{item.name} at scale {plan.scale}: {len(found)} cells of {experiment}")
+    for name, count in _strategies(missing):
+        print(f"  {count} of {name} are missing")
+    for note in plan.notes:
+        print(note)
+    print(total(plan, missing))
+    config = [f"scale={plan.scale}"]
+    config += [f"only={plan.config['only']}"] if plan.config.get("only") else []
+    command = ["snakemake", item.target, "--config", *config]
+    print(f"$ {shlex.join(command)}", flush=True)
+    if dry_run:
+        return False
+    done = subprocess.run([sys.executable, "-m", *command], check=False)
+    if done.returncode:
+        print("not all cells were trained; what exists is shown")
+    return True
+
+
+def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for planned in missing:
+        name = planned.settings["strategy"]
+        counts[name] = counts.get(name, 0) + 1
+    return sorted(counts.items())
+
+
+def result_of(item: Item) -> tuple[list[Beside], list[str]]:
+    """The item's strategies side by side, measure by measure, and the files of its drawing: a
+    preview where it was not drawn in full."""
+    plan, study, spec = item.plan, item.plan.study(item.study), item.spec
+    files = output_files(plan, study, item.name)
+    metrics = plan.layout.metrics(item.study, spec["experiment"])
+    if plan.config.get("only") or not all(Path(file).exists() for file in files):
+        files = preview.draw_item(plan, item.study, item.name)
+        metrics = Layout(plan.scale, partial=True).metrics(item.study, spec["experiment"])
+    return beside(spec_of(plan, item.study, item.name), metrics), files
+
+
+def print_result(item: Item, *, against: bool) -> None:
+    """Print the lines of an item, with the verdict against FedAvg or else against the paper, and
+    where it is drawn."""
+    measures, files = result_of(item)
+    for shown in measures:
+        _print_measure(shown, item.plan.scale, against=against)
+    print("drawn: " + ", ".join(files))
+
+
+def _print_measure(shown: Beside, scale: str, *, against: bool) -> None:
+    metric = METRICS[shown.metric]
+    titles = ["", "paper", "ours", "against FedAvg" if against else "difference"]
+    rows: list[tuple[str, list[str]]] = []
+    for line in shown.lines:
+        last = _against(shown, line) if against else _difference(shown, line, scale)
+        texts = [line.strategy, _paper(shown, line), _ours(line, metric.digits), last]
+        rows.append((line.place, texts))
+    print(f"\n{shown.title}" + (" (generated data: no reproduction)" if shown.generated else ""))
+    for text in _aligned(titles, rows):
+        print(text)
+
+
+def _aligned(titles: list[str], rows: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    table = [titles, *(texts for _, texts in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    place = None
+    for named, texts in [("", titles), *rows]:
+        if named != place and named:
+            yield named
+        place = named
+        fields = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
+        yield "  " + "  ".join(fields).rstrip()
+
+
+def _ours(line: Line, digits: int) -> str:
+    if not line.values:
+        return f"{DASH} (0 of {line.planned})"
+    values, ours = list(line.values.values()), line.ours
+    spread = ""
+    if ours.n > 1:
+        half = (ours.high - ours.low) / 2
+        spread = f" \N{PLUS-MINUS SIGN} {half:.{digits}f}"
+    return f"{ours.mean:.{digits}f}{spread} ({len(values)} of {line.planned})"
+
+
+def _paper(shown: Beside, line: Line) -> str:
+    metric = METRICS[shown.metric]
+    return DASH if line.paper is None else f"{line.paper.value * metric.scale:.{metric.digits}f}"
+
+
+def _against(shown: Beside, line: Line) -> str:
+    metric = METRICS[shown.metric]
+    if line.against is None or not line.against.n:
+        return ""
+    return f"{line.against.word(metric.better)} ({_bounds(line.against, metric.digits)})"
+
+
+def _bounds(found: Interval, digits: int) -> str:
+    if found.n < 2:
+        return f"{found.mean:+.{digits}f}, one seed"
+    return f"{found.mean:+.{digits}f}, {found.low:+.{digits}f} to {found.high:+.{digits}f}"
+
+
+def _difference(shown: Beside, line: Line, scale: str) -> str:
+    if line.paper is None or not line.values:
+        return ""
+    metric = METRICS[shown.metric]
+    paper = line.paper.value * metric.scale
+    text = f"{line.ours.mean - paper:+.{metric.digits}f}"
+    if scale != FULL:
+        return f"{text}, no verdict at scale {scale}"
+    if shown.generated or line.ours.n < max(2, line.planned):
+        return f"{text}, not enough runs for a verdict"
+    inside = line.ours.low <= paper <= line.ours.high
+    return f"{text}, {'agrees' if inside else 'differs'}"

@@ -1,0 +1,20 @@
+"""`cohort reproduce`: one figure or table, beside the paper's."""
+
+from __future__ import annotations
+
+import argparse
+
+from cohort.commands.item import add_run, find_item, print_result, run_item
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the figure or table."""
+    parser.add_argument("item", metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1")
+    add_run(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Say what the figure or table costs, run it, and compare it with the paper."""
+    item = find_item(options.item, options)
+    if run_item(item, dry_run=options.dry_run):
+        print_result(item, against=False)
