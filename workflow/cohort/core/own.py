@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
-
-if TYPE_CHECKING:
-    import yaml
-else:
-    yaml = lazy("yaml")
 
 PACKAGE = "my"
 CONFIG_FILE = Path("config/config.yaml")
@@ -29,11 +23,14 @@ CONFIG_FILE = Path("config/config.yaml")
 
 def folder() -> Path:
     """The user's own folder, which need not exist."""
-    try:
-        named = yaml.safe_load(CONFIG_FILE.read_text(encoding="utf-8"))["my"]
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
-        named = PACKAGE  # if the config is broken, planning says so
-    return Path(str(named)).expanduser()
+    return Path(named()).expanduser()
+
+
+def named() -> str:
+    """The key `my` of config/config.yaml. Jobs ask for it, so it takes no import of YAML."""
+    text = CONFIG_FILE.read_text(encoding="utf-8") if CONFIG_FILE.exists() else ""
+    found = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
+    return found[1] if found else PACKAGE
 
 
 def subfolder(package: str) -> Path:

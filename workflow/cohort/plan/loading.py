@@ -121,16 +121,18 @@ class Plan:
 
 def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
-    written = read_yaml(CONFIG / "config.yaml")
-    config = written | dict(overrides or {})
+    config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
     scales = read_yaml(CONFIG / "scales.yaml")
     validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
     with located(CONFIG / "scales.yaml"):
         validator.check(scales, "scales")
     with located(f"{CONFIG / 'config.yaml'} or --config"):
         validator.check(config, "config")
-        if config.get("my") != written.get("my"):
-            raise UserError("my is read by every job, so it can be set in config/config.yaml only")
+        if config.get("my", own.PACKAGE) != own.named():
+            raise UserError(
+                "my is read by every job: set it in config/config.yaml only, as my: FOLDER, "
+                "without quotes and spaces"
+            )
     plan = Plan(config, scales, validator)
     for name in plan.listed:
         plan.study(name)
