@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cohort.claims.matrix import Point
 from cohort.core.errors import UserError, suggest
 from cohort.metrics.paper import (
-    FOLDER,
     PaperValue,
     Rows,
     items_with,
+    paper_files,
     parse_values,
     read_rows,
     split_items,
 )
 from cohort.metrics.paper_match import match_values
 from cohort.metrics.summary import NO_VALUE
-
-
-def paper_files(study: str) -> tuple[Path, Path]:
-    """The files of a paper's single values and of its curves; either may be missing."""
-    return FOLDER / f"{study}.csv", FOLDER / f"{study}_curves.csv"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from cohort.claims.decision import NOT_HELD
 from cohort.claims.judge import judged
-from cohort.claims.verdict import NOT_HELD
 from cohort.core.errors import UserError, suggest
 from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec

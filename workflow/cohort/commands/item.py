@@ -15,8 +15,8 @@ from typing import Any
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
 from cohort.core.layout import Layout
+from cohort.metrics.intervals import Sample
 from cohort.metrics.names import METRICS
-from cohort.metrics.paired import Interval
 from cohort.pipeline import preview
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import output_files
@@ -160,7 +160,7 @@ def _ours(line: Line, digits: int) -> str:
     values, ours = list(line.values.values()), line.ours
     spread = ""
     if ours.n > 1:
-        half = (ours.high - ours.low) / 2
+        half = ours.half_width()
         spread = f" \N{PLUS-MINUS SIGN} {half:.{digits}f}"
     return f"{ours.mean:.{digits}f}{spread} ({len(values)} of {line.planned})"
 
@@ -177,10 +177,11 @@ def _against(shown: Beside, line: Line) -> str:
     return f"{line.against.word(metric.better)} ({_bounds(line.against, metric.digits)})"
 
 
-def _bounds(found: Interval, digits: int) -> str:
+def _bounds(found: Sample, digits: int) -> str:
     if found.n < 2:
         return f"{found.mean:+.{digits}f}, one seed"
-    return f"{found.mean:+.{digits}f}, {found.low:+.{digits}f} to {found.high:+.{digits}f}"
+    low, high = found.interval()
+    return f"{found.mean:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f}"
 
 
 def _difference(shown: Beside, line: Line, scale: str) -> str:
@@ -193,5 +194,5 @@ def _difference(shown: Beside, line: Line, scale: str) -> str:
         return f"{text}, no verdict at scale {scale}"
     if shown.generated or line.ours.n < max(2, line.planned):
         return f"{text}, not enough runs for a verdict"
-    inside = line.ours.low <= paper <= line.ours.high
+    inside = abs(paper - line.ours.mean) <= line.ours.half_width()
     return f"{text}, {'agrees' if inside else 'differs'}"

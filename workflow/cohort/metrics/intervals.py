@@ -6,9 +6,9 @@ Planning imports this module, so scipy is lazy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -50,6 +50,13 @@ class Sample:
         half = self.half_width(level)
         return self.mean - half, self.mean + half
 
+    def word(self, better: Literal["high", "low", ""]) -> str:
+        """Whether a mean difference is `better` or `worse` than none, or `undecided`."""
+        low, high = self.interval()
+        if not better or not (low > 0 or high < 0):
+            return "undecided"
+        return "better" if (self.mean > 0) == (better == "high") else "worse"
+
     def p_value(self) -> float:
         """The two-sided p-value of the hypothesis that the mean is 0."""
         if self.n < 2 or self.mean == 0:
@@ -58,6 +65,11 @@ class Sample:
             return 0.0
         t = abs(self.mean) / self.sd * math.sqrt(self.n)
         return 2 * float(special.stdtr(self.n - 1, -t))
+
+
+def paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
+    """The differences ours - theirs, over the seeds that both have."""
+    return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:

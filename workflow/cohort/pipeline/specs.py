@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.claims.paper import paper_files
 from cohort.core.layout import Layout, experiment_plan_file
+from cohort.metrics.paper import paper_files
 from cohort.plan import Plan, Study
 from cohort.plan.extension import USUAL
 from cohort.tables.sizes import needs_no_runs

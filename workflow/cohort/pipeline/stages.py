@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cohort.cell.planned import Planned, frozen
-from cohort.claims.paper import paper_files
 from cohort.core.files import code_hash
 from cohort.core.layout import plan_file
+from cohort.metrics.paper import paper_files
 from cohort.pipeline.specs import (
     claims_spec,
     experiment_file,

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.claims.paper import Paper, paper_files
+from cohort.claims.paper import Paper
 from cohort.core.errors import UserError
 from cohort.metrics.at import check_at
+from cohort.metrics.paper import paper_files
 from cohort.plan.axes import Values
 from cohort.plan.errors import located
 

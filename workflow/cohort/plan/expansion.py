@@ -199,9 +199,7 @@ def _full_experiment(
     return FullExperiment(cells, axes, own_scale, added=added)
 
 
-def _extension(
-    key: str, source: Source, scale: str, default: Scale, seeds: int
-) -> FullExperiment:
+def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int) -> FullExperiment:
     """The experiment that extends another one, which begins with that one's cells."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]

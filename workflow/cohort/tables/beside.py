@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cohort.core.lazy import lazy
 from cohort.metrics.at import rounds_of
+from cohort.metrics.intervals import Sample, paired
 from cohort.metrics.names import METRICS, Names
-from cohort.metrics.paired import Interval, interval, paired
 from cohort.metrics.paper import PaperValue
 from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import (
@@ -42,12 +40,12 @@ class Line:
     values: dict[str, float]
     planned: int
     paper: PaperValue | None
-    against: Interval | None
+    against: Sample | None
 
     @property
-    def ours(self) -> Interval:
-        """The mean of our runs."""
-        return interval(np.array(list(self.values.values())))
+    def ours(self) -> Sample:
+        """Our runs."""
+        return Sample.of(list(self.values.values()))
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-from cohort.metrics.paired import Interval, interval, paired
+from cohort.metrics.intervals import Sample, paired
 
 
 def test_the_interval_of_three_values():
     """t of 0.975 with two degrees of freedom is 4.3027; the deviation of 1, 2, 3 is 1."""
-    found = interval(np.array([1.0, 2.0, 3.0]))
+    found = Sample.of([1.0, 2.0, 3.0])
+    low, high = found.interval()
     assert (found.mean, found.n) == (2, 3)
-    assert found.high - 2 == 2 - found.low == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
+    assert high - 2 == 2 - low == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
 
 
 def test_only_seeds_that_both_have_are_compared():
@@ -34,9 +34,10 @@ def test_only_seeds_that_both_have_are_compared():
     ],
 )
 def test_a_word_needs_an_interval_without_zero(low: float, high: float, better: str, word: str):
-    assert Interval((low + high) / 2, low, high, 3).word(better) == word  # type: ignore[arg-type]
+    sd = (high - low) / 2 * math.sqrt(3) / 4.30265
+    assert Sample(3, (low + high) / 2, sd * 0.999).word(better) == word  # type: ignore[arg-type]
 
 
 def test_one_seed_decides_nothing():
-    assert interval(np.array([5.0])).word("high") == "undecided"
-    assert interval(np.array([])).word("high") == "undecided"
+    assert Sample.of([5.0]).word("high") == "undecided"
+    assert Sample.of([]).word("high") == "undecided"
