@@ -209,7 +209,7 @@ FILES = {
     "within": 5,
     "paper": "Fig1",
 }
-MARKDOWN = rf"""**Claims of the paper**
+MARKDOWN = rf"""**Claims**
 
 | Claim | Where | Measured | The paper's own numbers say |
 | --- | --- | --- | --- |

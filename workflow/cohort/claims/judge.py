@@ -23,7 +23,7 @@ from cohort.metrics.names import Names
 from cohort.metrics.summary import read_metric, reads_generated
 from cohort.tables.forms import latex, markdown
 
-TITLE = "Claims of the paper"
+TITLE = "Claims"
 NO_VERDICT = "no verdict"
 GENERATED_EVIDENCE = "generated stand-in data"
 

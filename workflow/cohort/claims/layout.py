@@ -25,9 +25,12 @@ TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fe
 
 
 def lay_out(claims: DataFrame, scale: str) -> Layout:
-    """A row per claim: sentence, place, and the verdicts on our runs and on the paper's values."""
-    layout = Layout(["Claim", "Where"], ["Measured", "The paper's own numbers say"], prose=True)
+    """A row per claim: sentence, place, and the verdicts on our runs and, if there are any, on the
+    paper's values."""
     rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
+    has_paper = any(claim["paper"] != NO_PAPER for claim in rows)
+    columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
+    layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in rows:
         count = f"{claim['n']} of {claim['planned']} runs"
         runs = Entry(
@@ -41,13 +44,14 @@ def lay_out(claims: DataFrame, scale: str) -> Layout:
             mark=DOUBLE_DAGGER if claim["doubtful"] else "",
             more=claim["paper_evidence"],
         )
-        layout.lines.append(([claim["says"], claim["where"]], [runs, paper]))
-    layout.notes.extend(_notes(rows, scale))
+        entries = [runs, paper] if has_paper else [runs]
+        layout.lines.append(([claim["says"], claim["where"]], entries))
+    layout.notes.extend(_notes(rows, scale, has_paper))
     return layout
 
 
-def _notes(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
-    notes = [f"{MEASURED} {PAPER}"]
+def _notes(claims: Sequence[Mapping[str, Any]], scale: str, has_paper: bool) -> list[str]:
+    notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
     words = [claim["measured"] for claim in claims]
     notes += [TOO_FEW] if NOT_ENOUGH in words else []
     if any(CROSS in claim["measured_evidence"] + claim["paper_evidence"] for claim in claims):
@@ -56,7 +60,7 @@ def _notes(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
         notes.append(f"{OPEN}: what is undecided.")
     if any(claim["diverged"] for claim in claims):
         notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
-    if any(claim["paper"] == NO_PAPER for claim in claims):
+    if has_paper and any(claim["paper"] == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
     doubts = dict.fromkeys(claim["doubtful"] for claim in claims if claim["doubtful"])
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
