@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import cohort
 from cohort.commands.cli import COMMANDS, main
+from cohort.commands.cost import rounded
 from tests.house import ROOT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
@@ -62,3 +64,23 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2 and "usage: cohort" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rounds", ["-3", "0", "1.5", "ten"])
+def test_a_cell_trains_until_a_round(rounds: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["run", "k123", f"--until={rounds}"])
+    assert f"'{rounds}' is no round: rounds are 1, 2, 3, ..." in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"cohort {cohort.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"), [(0.2789, "0.279"), (45.84, "45.8"), (8529.4, "8,530"), (0.0, "0")]
+)
+def test_hours_without_powers_of_ten(hours: float, text: str):
+    assert rounded(hours) == text

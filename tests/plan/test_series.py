@@ -272,6 +272,7 @@ def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
             "fig1.pooled names 'series', but keeps it apart as a panel, hue or x",
         ),
         ({"pooled": []}, "figures.fig1.pooled is empty"),
+        ({"limits": [100, 0]}, "fig1.limits is [100, 0]: the lowest value comes first"),
     ],
 )
 def test_values_that_a_figure_names(

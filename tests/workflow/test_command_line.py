@@ -173,6 +173,12 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     shown = cohort(finished, "show", str(record))
     assert "test_accuracy" in shown
     assert re.search(r"^model +sent in MB: 0\.\d+ up, 0\.\d+ down, 0 between", shown, re.MULTILINE)
+    digest = record.stem.rpartition("-")[2]
+    assert cohort(finished, "show", digest[:9]) == shown
+    assert "there is no record of a cell 'kxyz'" in cohort(finished, "show", "kxyz", fails=True)
+    assert "is the beginning of" in cohort(finished, "show", "k", fails=True)
+    gone = cohort(finished, "show", "results/cells/gone.h5", fails=True)
+    assert "there is no record results/cells/gone.h5" in gone and "delete" not in gone
     record.write_bytes(record.read_bytes()[:500])
     assert "is not a valid record" in cohort(finished, "show", str(record), fails=True)
     assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1

@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+import cohort
 from cohort.core.errors import UserError, explained
 
 COMMANDS = {
@@ -48,6 +49,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Which clients should train next? Inspect, preview and clean up the results of "
         "the workflow; train with snakemake.",
     )
+    parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")

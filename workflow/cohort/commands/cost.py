@@ -39,7 +39,7 @@ def print_cost(plan: Plan) -> None:
             len(found),
             len(missing),
             sum(planned.settings["rounds"] for planned in missing),
-            f"{_hours(plan, missing):.3g}",
+            rounded(_hours(plan, missing)),
             _measured_share(plan, [status for status in found if status.seconds]),
         )
         _print_jobs(plan, missing)
@@ -51,9 +51,15 @@ def print_cost(plan: Plan) -> None:
 def total(plan: Plan, missing: list[Planned]) -> str:
     """The sentence about what the missing cells take."""
     return (
-        f"{_hours(plan, missing):.3g} core hours are estimated for the "
+        f"{rounded(_hours(plan, missing))} core hours are estimated for the "
         f"{len(missing)} cells that are missing, with one CPU core for each"
     )
+
+
+def rounded(value: float) -> str:
+    """A value to three digits, as people write it: 0.279, 45.8, 8,530."""
+    digits = f"{value:.3g}"
+    return f"{float(digits):,.0f}" if value >= 100 else digits
 
 
 def _print_jobs(plan: Plan, cells: Iterable[Planned]) -> None:

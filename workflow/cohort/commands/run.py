@@ -41,11 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--until",
-        type=int,
+        type=_round,
         metavar="R",
         help="stop after round R and save a checkpoint, from which the next start resumes",
     )
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
+
+
+def _round(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no round: rounds are 1, 2, 3, ...")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ The rules repeat these paths as patterns, since Snakemake must see them; a test 
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,11 @@ def record_file(settings: Mapping[str, Any], digest: str) -> str:
     """The record of a cell."""
     folder = "/".join(settings[key] for key in CELL_FOLDERS)
     return f"{CELLS}/{folder}/seed{settings['seed']}-{digest}.h5"
+
+
+def records_of(beginning: str) -> list[Path]:
+    """The records of the cells whose digest begins so."""
+    return sorted(Path(CELLS).rglob(f"seed*-{glob.escape(beginning)}*.h5"))
 
 
 def state_folder(record: str | Path) -> Path:

@@ -36,7 +36,7 @@ class Kind(Component):
         items={"enum": BY_ROUND},
         minItems=1,
         uniqueItems=True,
-        help="further metrics, whose panels are to the right of the first one's",
+        help="further metrics, whose panels are to the right of the first one's, or below",
     )
     columns: str | None = parameter(None, help="the label whose values are panels side by side")
     rows: str | None = parameter(None, help="the label whose values are panels one below the other")

@@ -86,7 +86,9 @@ def write(path: str | Path, record: Record) -> None:
 
 
 def read(path: str | Path) -> Record:
-    """Read and validate a record; raise UserError if it is damaged or incomplete."""
+    """Read and validate a record; raise UserError if it is missing, damaged or incomplete."""
+    if not Path(path).is_file():
+        raise UserError(f"there is no record {path}")
     try:
         with sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
