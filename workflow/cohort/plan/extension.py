@@ -33,7 +33,7 @@ class Source:
 def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
     """What the experiments of a study extend, by their names; `read` gives a study's text."""
     found = {}
-    for key, block in text["experiments"].items():
+    for key, block in text.get("experiments", {}).items():
         if "extends" not in block:
             continue
         where = f"experiments.{key}.extends is '{block['extends']}'"
