@@ -12,7 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import endurance, estimates, evaluation, growth, page, profile, start, training
+from benchmarks import (
+    endurance,
+    estimates,
+    evaluation,
+    growth,
+    page,
+    profile,
+    readme,
+    start,
+    training,
+)
 from benchmarks.gpu import results
 from benchmarks.gpu.pieces import RESULTS
 from benchmarks.gpu.section import section as gpu_section
@@ -93,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failures += section.failures
     if RESULTS.exists() and not options.tiny:
         page.write(PAGE, GPU, gpu_section(results.read(RESULTS)).markdown())
+    if not options.tiny:
+        readme.write()
     print(*failures, sep="\n", end="\n" if failures else "", file=sys.stderr)
     return int(bool(failures))
 

@@ -1,21 +1,19 @@
-"""docs/performance.md: replace a part's section between its two markers; keep everything else."""
+"""Replace a section of a page between its two markers; keep everything else."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def put(text: str, name: str, section: str) -> str:
+def put(text: str, name: str, section: str, command: str = "make bench") -> str:
     """Return the page with this section between its markers, which are appended if missing."""
-    begin, end = f"<!-- {name}: made by `make bench` -->", f"<!-- end of {name} -->"
+    begin, end = f"<!-- {name}: made by `{command}` -->", f"<!-- end of {name} -->"
     if begin not in text:
         text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
     before, _, rest = text.partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(
-            f"docs/performance.md lacks the marker '{end}'; put it after section {name}"
-        )
+        raise ValueError(f"the page lacks the marker '{end}'; put it after section {name}")
     return f"{before}{begin}\n{section.strip()}\n{end}{after}"
 
 

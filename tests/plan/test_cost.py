@@ -11,10 +11,11 @@ import pytest
 
 from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
+from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
-from cohort.plan.requests import COST_KEYS, resource_request
+from cohort.plan.requests import COST_KEYS, jobs_needed, resource_request
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
@@ -135,7 +136,7 @@ def test_cells_took_between_a_quarter_and_all_of_the_estimated_memory(
 def test_steps_and_attempts():
     """AML's cell is estimated at about 1.6 GB: 1.5 times that and 350 are in the step of 4,000.
     Time: 4 epochs of 4 batches, 10 clients, 10 rounds: 1,600 steps of 125 images, each about 2 x 24
-    million operations at 1e11 a second; three times the 100 seconds are 5 minutes."""
+    million operations at 9e10 a second; three times the 126 seconds are 7 minutes."""
     megabytes = 1.5 * memory_mb(AML, CIFAR) + 350
     assert 2000 < megabytes < 4000
     assert resource_request(AML, CIFAR) == (4000, 30)
@@ -148,9 +149,29 @@ def test_steps_and_attempts():
         16000,
         120,
     )  # no more after that: nodes have an end
-    assert resource_request(AML | {"rounds": 100}, CIFAR) == (4000, 60)
+    assert resource_request(AML | {"rounds": 90}, CIFAR) == (4000, 60)
     assert resource_request(AML | {"rounds": 1_000_000}, CIFAR, attempt=3) == (16000, 1440)
     assert resource_request(DEMO, DIGITS) == (2000, 30)
+
+
+@pytest.mark.parametrize(
+    ("longest", "minutes"), [(90, 90), (1440, 1440), (4320, 4320), (20_000, 5760)]
+)
+def test_no_job_requests_more_than_the_partition_allows(longest: int, minutes: int):
+    """1,600 steps take 126 seconds (above): 43,200 rounds take 6 days, requested thrice. The step of
+    4 days is enough for a third of a cell that takes 1.3 days."""
+    rounds = {"rounds": 9_000} if longest == 20_000 else {"rounds": 43_200}
+    assert resource_request(AML | rounds, CIFAR, 1, longest)[1] == minutes
+    assert resource_request(AML | rounds, CIFAR, 4, longest)[1] <= longest
+    assert resource_request(AML, CIFAR, 1, longest)[1] == 30
+
+
+def test_jobs_that_a_long_cell_needs():
+    """A second for each round of 160 local steps: a day and a half are two jobs of a day."""
+    second = round_seconds(AML | {"rounds": 1000, "evaluate_every": 1000}, CIFAR) / 1000
+    rounds = {"rounds": round(1.5 * 86_400 / second), "evaluate_every": 100}
+    assert [jobs_needed(AML | rounds, CIFAR, longest) for longest in (1440, 2880, 480)] == [2, 1, 5]
+    assert jobs_needed(AML, CIFAR) == 1
 
 
 class Noted(dict[str, Any]):
@@ -228,6 +249,15 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
     }
 
 
+def test_a_job_knows_the_longest_time_from_its_driver(plan_of: PlanOf):
+    """It would request 120 minutes."""
+    plan = plan_of({"axes": {"J": ["J400000"]}}, config={"max_runtime": 45})
+    freeze_plan(plan)
+    (digest,) = plan.cells
+    for stages in (Stages(plan), Stages(None)):
+        assert stages.requests.minutes(SimpleNamespace(digest=digest), 1) == 45
+
+
 def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):
     print_cost(
         plan_of(
@@ -272,25 +302,25 @@ def test_steps_by_hand():
 def test_native_seconds_by_hand():
     """Ten rounds of four clients take four steps each on 14.4 of their 71.9 samples; a batch of 16
     fills the lanes. The first layer needs no gradient of its inputs."""
-    trained = 2 * (3 * SMALL - 64 * 64) / 1e11
+    trained = 2 * (3 * SMALL - 64 * 64) / 9e10
     steps = 160 * (1e-5 + 1437 / 20 / 5 * trained)
     around = 10 * (2e-3 + 4 * (5e-4 + (SMALL + 74) * 5e-9))
-    tested = 360 * 2 * SMALL / 1e11
+    tested = 360 * 2 * SMALL / 9e10
     assert round_seconds(DEMO, DIGITS) == pytest.approx(steps + around + tested)
     halved = round_seconds(DEMO | {"batch": 8}, DIGITS)  # half of the lanes are empty
     steps = 160 * (1e-5 + 1437 / 20 / 9 * 2 * trained)
     assert halved == pytest.approx(steps + around + tested)
     single = round_seconds(DEMO | {"batch": 1}, DIGITS)
-    assert single == pytest.approx(160 * (1e-5 + 71.85 / 72 * 2.5 * trained) + around + tested)
+    assert single == pytest.approx(160 * (1e-5 + 71.85 / 72 * 2.25 * trained) + around + tested)
 
 
 def test_seconds_of_pytorch_by_hand():
     """A centralized epoch with Adam: 90 steps on 16 samples, through four layers that put out
     128 numbers. The evaluation is native."""
     alone = {"clients": 1, "cohort": 1, "J": "J1e", "rounds": 1, "optimizer": "adam"}
-    trained = 6 * SMALL / 1e11 + 128 * 4.5e-9
-    expected = 90 * (4 * 2e-4 + 1437 / 90 * trained) + 2e-3 + 5e-4 + (SMALL + 74) * 5e-9
-    expected += 360 * 2 * SMALL / 1e11
+    trained = 6 * SMALL / 9e10 + 128 * 6e-9
+    expected = 90 * (4 * 2.5e-4 + 1437 / 90 * trained) + 2e-3 + 5e-4 + (SMALL + 74) * 5e-9
+    expected += 360 * 2 * SMALL / 9e10
     assert round_seconds(DEMO | alone, DIGITS) == pytest.approx(expected)
 
 
@@ -304,17 +334,17 @@ def test_augmentation_takes_time_and_is_slower_in_pytorch():
 
 
 def test_concat_by_hand():
-    """20 rounds: 16 with three clients of two steps, then 4 in which they pass three batches
-    through three networks forward. A client holds 143.7 samples, nine batches. Each of 20 tests asks
-    three networks."""
+    """20 rounds: 16 with three clients of two steps in native code, then 4 in which they pass three
+    batches through three networks forward. A client holds 143.7 samples, nine batches. Each of 20
+    tests asks three networks. PyTorch passes and tests."""
     alone = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     joined = alone | {"procedure": "concat-3"}
     assert client_steps(joined, DIGITS) == 16 * 3 * 2
-    tested, weights = 2 * SMALL / 1e11 + 128 * 1e-9, SMALL + 74
-    trained = 6 * SMALL / 1e11 + 128 * 4.5e-9
+    tested, weights = 2 * SMALL / 9e10 + 128 * 1.7e-9, SMALL + 74
+    trained = 2 * (3 * SMALL - 64 * 64) / 9e10
     expected = (
-        16 * 3 * 2 * (4 * 2e-4 + 143.7 / 9 * trained)
-        + 4 * 3 * 3 * 3 * (4 * 2e-4 / 3 + 143.7 / 9 * tested)
+        16 * 3 * 2 * (1e-5 + 143.7 / 9 * trained)
+        + 4 * 3 * 3 * 3 * 143.7 / 9 * tested
         + 20 * 360 * 3 * tested
         + 20 * (2e-3 + 3 * (5e-4 + weights * 5e-9))
     )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.specs import look, page_spec, spec_of
+from cohort.pipeline.pages import page_spec
+from cohort.pipeline.specs import look, spec_of
 from cohort.pipeline.stages import records
 from cohort.plan import Plan, load
 from tests.conftest import ROOT
@@ -294,7 +295,7 @@ def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
     assert found == titles | {
         "strategy": {"fedavg": "Chance", "fedentopt": plan.strategies["fedentopt"]["title"]}
     }
-    (shown,) = page_spec(plan, ["study"])["studies"]
+    shown = page_spec(plan, "study")
     assert (
         shown["titles"]["partition"] == {"classes-2": "Two classes"}
         and shown["titles"]["strategy"]["fedavg"] == "Chance"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.specs import page_spec, spec_of
+from cohort.pipeline.pages import page_spec
+from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan
@@ -71,7 +72,7 @@ def test_no_run_is_requested(planned: Callable[..., Plan]):
     assert dict(targets(plan))["study_tab5"](None) == [
         f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex")
     ]
-    (table,) = page_spec(plan, ["study"])["studies"][0]["tables"]
+    (table,) = page_spec(plan, "study")["tables"]
     assert (table["metrics"], table["kind"]) == ("", "sizes")
 
 

@@ -1,6 +1,23 @@
 """Plan what to run: config files are loaded, validated, expanded into cells and resolved."""
 
-from cohort.plan.loading import Plan, all_studies, drawn_names, load
+from cohort.plan.loading import (
+    Plan,
+    all_studies,
+    drawn_names,
+    load,
+    misnamed,
+    misnamed_studies,
+)
 from cohort.plan.study import Experiment, Row, Study
 
-__all__ = ["Experiment", "Plan", "Row", "Study", "all_studies", "drawn_names", "load"]
+__all__ = [
+    "Experiment",
+    "Plan",
+    "Row",
+    "Study",
+    "all_studies",
+    "drawn_names",
+    "load",
+    "misnamed",
+    "misnamed_studies",
+]

@@ -12,7 +12,7 @@ from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.data.places import check_given, in_mirror
 from cohort.plan.resolution import Resolver
-from cohort.plan.study import Experiment, Study
+from cohort.plan.study import Experiment, Row, Study
 from cohort.training.procedures import parse_procedure
 
 
@@ -56,12 +56,15 @@ class Availability:
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
         experiments, notes = {}, []
+        skipped: dict[str, list[tuple[Row, str]]] = {}
         for name, experiment in study.experiments.items():
             missing = self._missing(experiment, resolver)
             kept = [row for row in experiment.rows if row.digest not in missing]
             if kept:
                 experiments[name] = replace(experiment, rows=kept)
             if missing:
+                gone = [row for row in experiment.rows if row.digest in missing]
+                skipped[name] = [(row, self._reasons([missing[row.digest]])) for row in gone]
                 lost = [
                     drawn
                     for drawn, spec in study.drawn().items()
@@ -78,6 +81,7 @@ class Availability:
                 experiments=experiments,
                 figures=_drawn_from(experiments, study.figures),
                 tables=_drawn_from(experiments, study.tables),
+                skipped=skipped,
             ),
             notes,
         )

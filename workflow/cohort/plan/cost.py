@@ -31,14 +31,14 @@ START_SECONDS = 2.0  # imports and loading, before the first round
 ROUND_SECONDS = 2e-3  # a round without its local steps
 CLIENT_SECONDS = 5e-4  # what each client of a cohort adds to that
 COPY_SECONDS = 5e-9  # and each weight of its model
-OPERATIONS_PER_SECOND = 1e11  # of convolutions and matrix products
+OPERATIONS_PER_SECOND = 9e10  # of convolutions and matrix products
 SINGLE_OPERATIONS_PER_SECOND = 4e10  # of native code for batches of one sample
 WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
 CACHED_WEIGHTS = 250_000
 NATIVE_STEP_SECONDS = 1e-5
-LAYER_SECONDS = 2e-4  # of PyTorch for each layer, in a step
-TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
-TESTED_SECONDS = 1e-9  # the same in evaluation
+LAYER_SECONDS = 2.5e-4  # of PyTorch for each layer, in a step
+TRAINED_SECONDS = 6e-9  # of PyTorch for each number that a layer puts out, in a step
+TESTED_SECONDS = 1.7e-9  # the same in evaluation
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
 SLOWDOWN = 8  # of augmentation by PyTorch
 LANES = 16  # samples that native code works on together
@@ -91,12 +91,42 @@ def _round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> flo
     size = _client_size(settings, facts)
     batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
     steps = _client_steps(settings, facts) * (rates.step + batch * rates.trained)
-    passes = load.passes * settings["cohort"] * (rates.step / 3 + batch * rates.tested)
+    passes = load.passes * settings["cohort"] * batch * rates.tested
     tested = _evaluated(settings, facts) * rates.tested * load.networks
     copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
     each = ROUND_SECONDS + settings["cohort"] * copied
     overhead = _overhead(settings, facts).seconds
     return steps + passes + tested + overhead + settings["rounds"] * each
+
+
+def operations(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    """Count the floating-point operations of convolutions and matrix products in all rounds: two
+    for a multiplication and its addition, three times as many in training as in evaluation."""
+    return sum(_operations(part, facts) for part in _parts(settings))
+
+
+def _operations(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    load, size = _load(settings), _client_size(settings, facts)
+    batch = size / math.ceil(size / settings["batch"])
+    trained = 3 * _client_steps(settings, facts) * batch
+    passed = load.passes * settings["cohort"] * batch
+    tested = load.networks * _evaluated(settings, facts)
+    return 2 * _counts(settings, facts).multiply_adds * (trained + passed + tested)
+
+
+def serial_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
+    trainer takes step together."""
+    steps = 0.0
+    for part in _parts(settings):
+        together = "batched" in parse_procedure(part["procedure"]).takes()
+        steps += _client_steps(part, facts) / (part["cohort"] if together else 1)
+    return steps
+
+
+def layers(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+    """Count the layers of a cell's network."""
+    return _counts(settings, facts).layers
 
 
 def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
@@ -137,20 +167,21 @@ def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
     )
     if native is None:
         return found
-    tested = 2 * native.forward / OPERATIONS_PER_SECOND
+    if _load(settings).networks == 1:
+        found = found._replace(tested=2 * native.forward / OPERATIONS_PER_SECOND)
     if not _trains_natively(settings):
-        return found._replace(tested=tested)
+        return found
     padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
     trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
     if settings["batch"] == 1:
         trained = 2 * native.training / SINGLE_OPERATIONS_PER_SECOND
     step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
-    return Rates(step, trained + augmented, tested)
+    return found._replace(step=step, trained=trained + augmented)
 
 
 def _native_counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> NativeCounts | None:
-    """What native code takes for the model; None where there is none, as for several networks."""
-    if settings["precision"] == "bfloat16" or _load(settings).networks > 1:
+    """What native code takes for the model; None where there is none."""
+    if settings["precision"] == "bfloat16":
         return None
     return native_counts(MODELS[settings["model"]](), tuple(facts["shape"]), facts["classes"])
 

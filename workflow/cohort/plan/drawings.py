@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from cohort.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
 Labels = tuple[str, ...]
+Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
+"""The axes of an experiment and its cells."""
 
 
 def facets(
@@ -58,18 +61,34 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def check_titles(
-    titles: Mapping[str, Mapping[str, str]],
-    experiments: Sequence[Mapping[str, list[Any]]],
-) -> None:
+def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Matrix]) -> None:
     """Reject a title for a label value that no experiment has."""
     for label, values in titles.items():
-        known = {label_text(value) for axes in experiments for value in axes.get(label, [])}
+        known = {label_text(value) for axes, _ in experiments for value in axes.get(label, [])}
         for value in values:
             if value not in known:
                 raise UserError(
                     f"titles.{label} names '{value}', which no cell has"
                     f"{suggest(value, sorted(known))}"
+                )
+
+
+def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[Matrix]) -> None:
+    """Reject one title for two values of a label in the same place of an experiment, where a reader
+    could not tell them apart."""
+    for axes, cells in experiments:
+        values = [label_text(value) for value in axes.get(label, [])]
+        counts = Counter(titles.get(value, value) for value in values)
+        others = [other for other in axes if other != label]
+        seen: dict[tuple[Any, ...], str] = {}
+        for cell in cells if counts.total() > len(counts) else ():
+            value = label_text(cell.get(label))
+            title = titles.get(value, value)
+            place = (title, *(label_text(cell.get(other)) for other in others))
+            if seen.setdefault(place, value) != value:
+                raise UserError(
+                    f"{label} '{seen[place]}' and '{value}' have one title, '{title}'; "
+                    f"give one of them another under titles.{label}"
                 )
 
 

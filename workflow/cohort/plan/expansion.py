@@ -13,7 +13,7 @@ from cohort.core.layout import CLAIMS_TABLE
 from cohort.metrics.names import PANEL, SERIES
 from cohort.plan import claims
 from cohort.plan.axes import Values, axis_values, combinations
-from cohort.plan.drawings import check_titles, facets
+from cohort.plan.drawings import check_distinct, check_titles, facets
 from cohort.plan.errors import located
 from cohort.plan.extension import Source, inherited, with_strategies
 from cohort.plan.matching import check_overrides, overridden, without
@@ -96,16 +96,15 @@ def _expanded(
         for key, spec in drawn["tables"].items()
     }
     experiments, scale_notes = _experiments(name, full, shown, scale, resolver)
-    axes = [experiment.axes for experiment in full.values()]
-    check_titles(text.get("titles", {}), axes)
     study = Study(
         name=name,
         title=text["title"],
         description=text.get("description", ""),
+        source=text.get("source", {}),
         experiments=experiments,
         figures=drawn["figures"],
         tables=tables,
-        titles=_titles(text, extended),
+        titles=_titles(text, extended, full, resolver.strategies),
         claims=_claims(name, text.get("claims", {}), full),
         papers=papers,
     )
@@ -137,12 +136,23 @@ def _shown(
     return shown, notes
 
 
-def _titles(text: Mapping[str, Any], extended: Mapping[str, Source]) -> dict[str, dict[str, str]]:
+def _titles(
+    text: Mapping[str, Any],
+    extended: Mapping[str, Source],
+    full: Mapping[str, FullExperiment],
+    strategies: Mapping[str, Any],
+) -> dict[str, dict[str, str]]:
     """The titles of a study, and of those that it extends."""
+    matrices = [(experiment.axes, experiment.cells) for experiment in full.values()]
+    check_titles(text.get("titles", {}), matrices)
     titles: dict[str, dict[str, str]] = {}
     for part in (*(source.text for source in extended.values()), text):
         for label, values in part.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
+    usual = {name: entry["title"] for name, entry in strategies.items()}
+    for label in {"strategy", *titles}:
+        known = usual if label == "strategy" else {}
+        check_distinct(label, known | titles.get(label, {}), matrices)
     return titles
 
 

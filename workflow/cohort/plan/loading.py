@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ from cohort.plan.yaml_files import read_yaml
 
 CONFIG = Path("config")
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
+RULES = (
+    *("all", "collect", "deal", "download", "draw", "index", "judge", "prepare", "report"),
+    *("tabulate", "train"),
+)
+"""Targets and rules of the pipeline: no study can have their names."""
 
 
 class Plan:
@@ -65,8 +71,7 @@ class Plan:
     @property
     def listed(self) -> list[str]:
         """The studies that the config lists."""
-        listed = self.config["studies"]
-        return [listed] if isinstance(listed, str) else listed
+        return _as_list(self.config["studies"])
 
     def study(self, name: str) -> Study:
         """A study, expanded at the config's scale. A mistake in its file is a UserError."""
@@ -80,8 +85,8 @@ class Plan:
                 file, text, self.scale, self._scale, self._resolver, extended, seeds
             )
             study, skipped = self._availability.filter(study, self._resolver)
-            self.studies[name] = study
             notes += [*skipped, *generated_notes(study, self._resolver)]
+            self.studies[name] = replace(study, notes=notes)
             self.notes += notes
             for note in notes:
                 self.on_note(note)
@@ -108,6 +113,12 @@ class Plan:
                 found[study.name, name] = list({row.digest: row for row in wanted}.values())
         return {key: rows for key, rows in found.items() if rows or not self._only}
 
+    def skipped(self, study: str, experiment: str) -> list[tuple[Row, str]]:
+        """The cells that cannot be run here, of those that `only` allows, each with the reason."""
+        found = self.study(study).skipped.get(experiment, [])
+        wanted = {row.digest: (row, why) for row, why in found if is_wanted(row, self._only)}
+        return list(wanted.values())
+
     def digests(self, *names: str) -> list[str]:
         """The digests of the cells that `rows` finds, each once."""
         found = (row.digest for rows in self.rows(names).values() for row in rows)
@@ -127,6 +138,9 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     with located(CONFIG / "scales.yaml"):
         validator.check(scales, "scales")
     with located(f"{CONFIG / 'config.yaml'} or --config"):
+        for file in misnamed_studies():
+            if file.stem in _as_list(config.get("studies")):
+                raise UserError(misnamed(file))
         validator.check(config, "config")
         if config.get("my", own.PACKAGE) != own.named():
             raise UserError(
@@ -137,6 +151,11 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     for name in plan.listed:
         plan.study(name)
     return plan
+
+
+def _as_list(names: Any) -> list[Any]:
+    """A list of names, of which one may stand alone."""
+    return names if isinstance(names, list) else [names]
 
 
 def study_file(name: str) -> Path:
@@ -152,7 +171,28 @@ def all_studies() -> list[str]:
     """The names of all studies; files with other names, such as an editor's, are ignored."""
     folders = (CONFIG, own.folder())
     names = {file.stem for folder in folders for file in (folder / "studies").glob("*.yaml")}
-    return sorted(name for name in names if re.fullmatch(WORD, name))
+    return sorted(filter(_can_be_a_study, names))
+
+
+def _can_be_a_study(name: str) -> bool:
+    return name not in RULES and re.fullmatch(WORD, name) is not None
+
+
+def misnamed_studies() -> list[Path]:
+    """The user's files that are called as no study can be; hidden ones and backups do not count."""
+    files = sorted((own.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
+    return [file for file in files if not _can_be_a_study(file.stem)]
+
+
+def misnamed(file: Path) -> str:
+    """The sentence about such a file."""
+    if file.stem in RULES:
+        return f"{file}: no study is called '{file.stem}': a rule of the pipeline is; rename it"
+    right = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")
+    return (
+        f"{file}: no study is called '{file.stem}': names are of small letters, digits and _, "
+        f"and begin with a letter; rename it, e.g. to {right or 'mine'}.yaml"
+    )
 
 
 def drawn_names(study: str) -> list[str]:

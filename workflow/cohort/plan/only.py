@@ -30,10 +30,11 @@ def is_wanted(row: Row, wanted: Wanted) -> bool:
 def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     """Raise a UserError for a label or value that none of these studies has, or if no cell matches.
 
-    Studies without any cell, whose data are not available, pass.
+    Cells whose data are not available count: a note says why they are not trained.
     """
     experiments = [one for study in studies for one in study.experiments.values()]
     rows = [row for experiment in experiments for row in experiment.rows]
+    rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
     known = _values_by_label(rows)
     for label, values in wanted.items() if rows else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
 MOST_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
 SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
-MINUTES = (30, 60, 120, 240, 480, 1440)
+MINUTES = (30, 60, 120, 240, 480, 1440, 2880, 5760, 10080)
+MAX_RUNTIME = 1440  # minutes, where the config does not say
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 
 COST_KEYS = (
@@ -24,22 +26,34 @@ COST_KEYS = (
 
 
 def resource_request(
-    settings: Mapping[str, Any], facts: Mapping[str, Any], attempt: int = 1
+    settings: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    attempt: int = 1,
+    longest: int = MAX_RUNTIME,
 ) -> tuple[int, int]:
     """The megabytes and minutes that a job requests at this attempt.
 
-    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs.
+    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs. No job
+    requests more than the `longest` time: a cell that takes longer goes on in further jobs.
     """
     times = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
-    return _step(times * _step(megabytes, MEGABYTES), MEGABYTES), _step(
-        times * _step(minutes, MINUTES), MINUTES
+    return (
+        _step(times * _step(megabytes, MEGABYTES), MEGABYTES),
+        min(_step(times * _step(minutes, MINUTES), MINUTES), longest),
     )
 
 
+def jobs_needed(
+    settings: Mapping[str, Any], facts: Mapping[str, Any], longest: int = MAX_RUNTIME
+) -> int:
+    """Estimate how many jobs of the `longest` time a cell takes, one after another."""
+    return math.ceil((START_SECONDS + round_seconds(settings, facts)) / (60 * longest))
+
+
 def _step(amount: float, steps: tuple[int, ...]) -> int:
-    """The first step that is enough, or the last: a job that runs out of time can be resumed."""
+    """The first step that is enough, or the last."""
     return next((step for step in steps if step >= amount), steps[-1])
 
 
@@ -48,13 +62,18 @@ class Requests:
 
     `planned` finds a planned thing by its digest. `datasets` is config/datasets.yaml, or None in a
     job, which reads the plan file of its data instead. With `local`, cells share this machine's
-    memory, and each requests its estimate alone.
+    memory, and each requests its estimate alone. `longest` is the most minutes of a job.
     """
 
     def __init__(
-        self, planned: Callable[[str], Planned], datasets: Mapping[str, Any] | None, local: bool
+        self,
+        planned: Callable[[str], Planned],
+        datasets: Mapping[str, Any] | None,
+        local: bool,
+        longest: int,
     ):
         self._planned, self._datasets, self._local = planned, datasets, local
+        self._longest = longest
         self._known: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
         self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
 
@@ -83,7 +102,7 @@ class Requests:
         )
         if key not in self._known:
             facts = self._facts(planned)
-            megabytes, minutes = resource_request(settings, facts, attempt)
+            megabytes, minutes = resource_request(settings, facts, attempt, self._longest)
             if self._local:
                 megabytes = round(memory_mb(settings, facts))
             self._known[key] = megabytes, minutes

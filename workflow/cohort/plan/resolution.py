@@ -22,8 +22,8 @@ from cohort.partition.scheme import Scheme
 from cohort.plan.axes import Values
 from cohort.plan.checks import check_cohort, check_partition, check_procedure, check_shape
 from cohort.plan.errors import located
-from cohort.plan.schemas import PARTS
 from cohort.training.participation import parse_participation
+from cohort.training.parts import PARTS
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 

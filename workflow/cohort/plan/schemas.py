@@ -17,20 +17,11 @@ from cohort.data.parsers import PARSERS
 from cohort.figures import KINDS
 from cohort.metrics.names import FREE
 from cohort.models import MODELS
-from cohort.selection import SELECTORS
 from cohort.tables.sizes import Sizes
 from cohort.tables.spec import Table
-from cohort.training.objectives import OBJECTIVES
-from cohort.training.servers import SERVERS
+from cohort.training.parts import PARTS
 
 Schema = dict[str, Any]
-
-PARTS: dict[str, Mapping[str, type[Component]]] = {
-    "selector": SELECTORS,
-    "objective": OBJECTIVES,
-    "server": SERVERS,
-}
-"""The parts of a strategy, each with the components that it may name."""
 
 SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 CHEAPER = {

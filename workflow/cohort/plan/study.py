@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,9 @@ class Study:
     """A study at a scale: cells by experiment, and figures, tables and claims as validated.
 
     `papers` names, for each experiment, the study whose paper's values are shown beside it: another
-    one if it extends that one's.
+    one if it extends that one's. `source` cites the study's own paper. `skipped` holds the cells of
+    each experiment that cannot be run here, each with the reason. `notes` say which cells were left
+    out and why.
     """
 
     name: str
@@ -46,6 +48,9 @@ class Study:
     titles: dict[str, dict[str, str]]
     claims: dict[str, Values]
     papers: dict[str, str]
+    source: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+    skipped: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
 
     def strategies(self, experiments: Iterable[str]) -> list[str]:
         """The strategies of these experiments, each once."""

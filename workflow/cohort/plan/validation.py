@@ -105,7 +105,18 @@ def _key(error: ValidationError) -> str:
 def _unknown_key(error: Any) -> str:
     known = list(error.schema.get("properties", {}))
     key = next(key for key in error.instance if key not in known)
-    return f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], known)}"
+    return (
+        f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], known, _described(key, error))}"
+    )
+
+
+def _described(key: str, error: Any) -> str:
+    """The allowed key whose description has the words of an unknown one: lr for learning_rate."""
+    words = re.escape(key.replace("_", " "))
+    for name, schema in error.schema.get("properties", {}).items():
+        if re.search(rf"\b{words}\b", schema.get("description", "")):
+            return str(name)
+    return ""
 
 
 def _missing_key(error: Any) -> str:
@@ -122,7 +133,9 @@ def _unknown_value(error: Any) -> str:
 def _wrong_type(error: Any) -> str:
     limit, found = error.validator_value, error.instance
     expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
-    return f" is {_shown(found)}, but must be {expected}{_number_hint(found, limit)}"
+    about = error.schema.get("description", "") if limit == "string" else ""
+    hint = f" ({about})" if about else _number_hint(found, limit)
+    return f" is {_shown(found)}, but must be {expected}{hint}"
 
 
 def _too_short(error: Any) -> str:

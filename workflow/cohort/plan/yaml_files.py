@@ -71,5 +71,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     """The key and value of `key=value` on the command line; the value is read as YAML."""
     key, separator, value = text.partition("=")
     if not separator:
-        raise UserError(f"--config {text}: must be KEY=VALUE")
+        raise UserError(
+            f"--config {text}: must be KEY=VALUE; "
+            "what is no setting, such as a study, goes before --config"
+        )
     return key, yaml.load(value, StrictLoader)

@@ -19,6 +19,7 @@ import torch
 from cohort.core.errors import UserError, explained
 from cohort.core.files import replacing
 from cohort.records.history import History
+from cohort.training.job.facts import facts_of
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
@@ -142,12 +143,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
     try:
         tensors = safetensors.torch.load(content)
-        head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+        header = content[8 : 8 + int.from_bytes(content[:8], "little")]
+        head = json.loads(header)["__metadata__"]
         if (
             "cohort" not in head and _sum(head["facts"], tensors) != head["sha256"]
         ):  # the first versions wrote no checksum
             raise Unusable("its checksum does not fit: it was damaged after it was written")
-        facts = json.loads(head["cohort"] if "cohort" in head else head["facts"])
+        facts = facts_of(header)
         found = {key: facts[key] for key in ("digest", "round", "diverged", "sessions")}
         for key, tensor in tensors.items():
             kind, _, name = key.partition("/")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cohort.core.lazy import lazy
+from cohort.core.log import clock
 from cohort.training.state import RunState
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ EVERY_SECONDS = 10.0
 
 
 class LogLines:
-    """Prints a line at most every ten seconds, and one after the last round."""
+    """Prints a line at most every ten seconds, and one after the last round. Each begins with the
+    name of the cell."""
 
-    def __init__(self, rounds: int):
-        self.rounds = rounds
+    def __init__(self, rounds: int, name: str):
+        self.rounds, self.name = rounds, name
         self.started = self.printed = time.monotonic()
         self.first: int | None = None
 
@@ -35,14 +37,15 @@ class LogLines:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
             left = clock((self.rounds - state.round) / speed)
-            print(f"{describe(state, self.rounds)}  {speed:.3g} rounds/s  {left} left", flush=True)
+            where = f"{self.name}  {describe(state, self.rounds)}"
+            print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
 
 
 @contextmanager
 def watching(rounds: int, title: str) -> Iterator[Watch]:
     """Show a live bar if the output is a terminal, else print lines."""
     if not sys.stdout.isatty():
-        yield LogLines(rounds)
+        yield LogLines(rounds, title)
         return
     with live_bar(rounds, title) as watch:
         yield watch
@@ -83,12 +86,3 @@ def found(state: RunState) -> str:
         return "not evaluated yet"
     accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))
     return f"test accuracy {accuracy:.4f}  loss {loss:.4f}"
-
-
-def clock(seconds: float) -> str:
-    """A duration for people: `1 h 05 min`, `5 min 07 s` or `7 s`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

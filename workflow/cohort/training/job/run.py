@@ -71,9 +71,8 @@ def train(
             finished.unlink(missing_ok=True)
             with acquire_device(device, jobs_per_gpu) as where:
                 run = Run.begin(planned, folder / CHECKPOINT, where, trainer)
-                run.train(
-                    checkpoint_seconds, until or run.last_round, watch or LogLines(run.last_round)
-                )
+                watch = watch or LogLines(run.last_round, planned.digest)
+                run.train(checkpoint_seconds, until or run.last_round, watch)
                 if not run.is_over:
                     return
                 write(finished, run.record())

@@ -20,6 +20,9 @@ else:
     spectra, stages = (lazy(f"cohort.training.native.{name}") for name in ("spectra", "stages"))
 
 
+SPECTRAL = 1.5  # time of a multiply-add of spectra, in multiply-adds of a direct convolution
+
+
 class NativeCounts(NamedTuple):
     """Multiply-adds: of a sample's forward pass, of a sample in a step of training, and of a step
     whatever its samples."""
@@ -62,9 +65,9 @@ def _counts(number: int, stage: stages.Stage) -> NativeCounts:
         )
         kernels = pairs * _transform(slots, stage.kernel, stage.kernel)
         # weights, their spectra again for the backward pass, and their gradient
-        return NativeCounts(
-            products + inputs + outputs, 3 * products + 3 * inputs + 2 * outputs, 3 * kernels
-        )
+        forward = products + inputs + outputs
+        training = 3 * products + 3 * inputs + 2 * outputs
+        return NativeCounts(SPECTRAL * forward, SPECTRAL * training, SPECTRAL * 3 * kernels)
     products = height * width * stage.taps * pairs
     # the first stage needs no gradient of its inputs
     return NativeCounts(products, (3 if number else 2) * products, 0)

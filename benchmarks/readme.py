@@ -1,0 +1,186 @@
+"""`python -m benchmarks.readme`: the tables of README.md whose numbers were measured.
+
+Each is worked out from committed results (`docs/curves`, `resources/paper_values`,
+`docs/performance.md`, `docs/claims.md`) and written between its two markers.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import yaml
+
+from benchmarks.page import put
+from benchmarks.peers import ROOT
+from benchmarks.tables import NOTHING, table
+
+README = ROOT / "README.md"
+PERFORMANCE = ROOT / "docs" / "performance.md"
+PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
+NEAR, SHARE = 2.0, 0.1  # a result is near within so many points and such a share of the value
+FRAMEWORKS = {
+    "ours": "Cohort, a process on each core",
+    "ours, one process": "Cohort, one process",
+    "plain loop": "plain PyTorch loop",
+    "Flower": "Flower",
+    "pfl": "pfl-research",
+    "FedLab": "FedLab",
+}
+Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A published value beside ours, both in percent."""
+
+    item: str
+    what: str
+    runs: str
+    paper: float
+    ours: float
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        difference = self.ours - self.paper
+        near = "yes" if abs(difference) <= min(NEAR, SHARE * self.paper) else "**no**"
+        numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{difference:+.2f}"]
+        return [self.item, self.what, self.runs, *numbers, near]
+
+
+def curve(name: str, **labels: str) -> Rows:
+    """The rows of a file of `docs/curves` with these labels."""
+    return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
+
+
+def published(study: str, item: str, at: str, **labels: str) -> float:
+    """The one value of a paper's item with these labels, in percent."""
+    wanted = {"item": item, "at": at, **labels}
+    (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
+    return 100 * float(row["value"])
+
+
+def _read(file: Path, wanted: Mapping[str, str]) -> Rows:
+    with file.open(newline="", encoding="utf-8") as lines:
+        return [row for row in csv.DictReader(lines) if wanted.items() <= row.items()]
+
+
+def percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
+    """The mean of a column over the rounds from `first` to `last`, in percent."""
+    return 100 * mean(float(row[column]) for row in rows if first <= int(row["round"]) <= last)
+
+
+def results() -> Iterator[Result]:
+    """Every result that was trained as its paper describes it."""
+    yield from _aml()
+    for strategy, title in (
+        ("fedavg", "FedAvg"),
+        ("fedentopt", "FedEntOpt"),
+        ("fedentopt-dp", "FedEntOpt with differential privacy"),
+    ):
+        labels = {"dataset": "cifar10", "model": "lenet5", "partition": "dir-0.1"}
+        paper = published("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
+        rows = curve(f"fedentopt_dir-0.1_{strategy}_seed0")
+        what = f"{title}, CIFAR-10, LeNet-5, Dir(0.1)"
+        yield Result("FedEntOpt, Table I", what, "1", paper, percent(rows, "test_accuracy", 491))
+    for data, title in (("cifar10-unit", "CIFAR-10"), ("fashion-mnist", "Fashion-MNIST")):
+        labels = {"dataset": data, "model": "lenet5", "strategy": "peco"}
+        paper = published("peco", "TableII", "21-30", **labels)
+        rows = curve("peco_workloads_test_accuracy_seed0", dataset=data)
+        what = f"PECO, {title}, CNN, rounds 21 to 30"
+        yield Result("PECO, Table II", what, "1", paper, percent(rows, "peco", 21, 30))
+    for strategy, title in (("ucb", "UCB"), ("fedavg", "random")):
+        for at in (10, 20):
+            paper = published("ucb", "Table:results", str(at), strategy=strategy)
+            ours = percent(curve("ucb_own_samples_accuracy"), strategy, at, at)
+            yield Result("UCB, results", f"{title}, round {at}, own samples", "5", paper, ours)
+
+
+def _aml() -> Iterator[Result]:
+    begun = "CIFAR-100, FedAvg, rounds 20 to 100 of 2,000"
+    for item, what, name, first in (
+        ("AML, Fig. 3 (log)", f"{begun}, IID", "iid_J4e", 20),
+        ("AML, Fig. 5 (log)", f"{begun}, Nc = 50", "sampled-50-51_J4e", 20),
+        ("AML, Fig. 5 (log)", f"{begun}, Nc = 1", "sampled-1-2_J4e", 20),
+        (
+            "AML, Fig. 8 (log)",
+            "Shakespeare, FedAvg, IID, round 500 of 500",
+            "shakespeare_iid_J4",
+            500,
+        ),
+        ("AML, Fig. 1 (log)", "CIFAR-100, centralized, OneCycle, epoch 5 of 500", "onecycle", 5),
+    ):
+        rows = curve(f"aml_{name}_seed0")
+        logged = percent(
+            [row for row in rows if row["authors_test_accuracy"]], "authors_test_accuracy", first
+        )
+        yield Result(item, what, "1", logged, percent(rows, "test_accuracy", first))
+
+
+def measured() -> str:
+    """The table of published values beside ours, and the claims that contradict themselves."""
+    titles = ["source", "what", "runs", "published %", "ours %", "difference", "near"]
+    rows = table(titles, [result.cells() for result in results()])
+    listed = re.findall(r"^- \*\*`", (ROOT / "docs" / "claims.md").read_text(), re.MULTILINE)
+    claims = sum(len(_study(name).get("claims", {})) for name in PAPERS)
+    return (
+        f"{rows}\n\nAML: means over the rounds that are named. FedEntOpt: means of the last ten of 500 "
+        "rounds. The differences are in points. `python -m benchmarks.readme` works the table out from "
+        f"docs/curves and resources/paper_values.\n\nOf the {claims} claims of the five papers that "
+        f"Cohort judges, {len(listed)} are contradicted by their own paper's numbers, as `cohort check "
+        "STUDY` says: [docs/claims.md](docs/claims.md) quotes each."
+    )
+
+
+def _study(name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load((ROOT / "config" / "studies" / f"{name}.yaml").read_text()))
+
+
+def speed() -> str:
+    """Seconds per round and memory of each framework, as docs/performance.md has them."""
+    page = PERFORMANCE.read_text()
+    columns = [_sweep(page, part) for part in ("W1", "W2")]
+    versions = re.findall(r"^Measured (\S+) .*Peers: (.*)\.$", page, re.MULTILINE)
+    rows = [
+        [title, *(cell for column in columns for cell in column.get(name, [NOTHING, NOTHING]))]
+        for name, title in FRAMEWORKS.items()
+    ]
+    titles = ["", "W1, s/round", "W1, MB", "W2, s/round", "W2, MB"]
+    day, peers = versions[0]
+    return f"{table(titles, rows)}\n\nMeasured {day}: {peers}."
+
+
+def _sweep(page: str, part: str) -> dict[str, list[str]]:
+    """Median seconds per round and memory by the beginnings of variants; the first one counts."""
+    section = page.partition(f"<!-- {part}: ")[2].partition(f"<!-- end of {part} ")[0]
+    lines = [line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| ")]
+    titles = [cell.strip() for cell in lines[0]]
+    seconds, memory = titles.index("median s/round"), titles.index("memory, MB")
+    found: dict[str, list[str]] = {}
+    for line in lines[1:]:
+        if len(line) == len(titles):
+            title = line[0].strip()
+            for name in (title, title.partition(", ")[0]):
+                found.setdefault(name, [line[seconds].strip(), line[memory].strip()])
+    return found
+
+
+def update(text: str) -> str:
+    """The README with today's tables between their markers."""
+    for name, made in (("results", measured()), ("speed", speed())):
+        text = put(text, name, made, "python -m benchmarks.readme")
+    return text
+
+
+def write() -> None:
+    """Bring README.md up to date."""
+    README.write_text(update(README.read_text()))
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,63 @@
+"""README.md's measured tables are those of the committed results."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks import readme
+from tests.conftest import ROOT
+
+TEXT = readme.README.read_text()
+
+
+def test_the_readme_is_current():
+    assert readme.update(TEXT) == TEXT, "run `python -m benchmarks.readme`"
+
+
+def test_results_are_those_of_the_reproduction_page():
+    """Its tables were written from the pipeline's own metrics, not from the curves."""
+    page = (ROOT / "docs/reproduction.md").read_text()
+    ours = {(found.item, found.what): f"{found.ours:.2f}" for found in readme.results()}
+    start = "CIFAR-100, FedAvg, rounds 20 to 100 of 2,000"
+    for item, what, line in (
+        (
+            "FedEntOpt, Table I",
+            "FedAvg, CIFAR-10, LeNet-5, Dir(0.1)",
+            "| FedAvg | 46.61 ± 0.17 | {} |",
+        ),
+        ("AML, Fig. 8 (log)", "Shakespeare, FedAvg, IID, round 500 of 500", "| 500 | {} | 37.93 |"),
+        (
+            "AML, Fig. 1 (log)",
+            "CIFAR-100, centralized, OneCycle, epoch 5 of 500",
+            "| 5 | {} | 27.20 |",
+        ),
+        ("PECO, Table II", "PECO, CIFAR-10, CNN, rounds 21 to 30", "| 21-30 | {} |"),
+    ):
+        expected = line.format(ours[item, what])
+        assert expected in page, expected
+    excess = {found.what: found.ours - found.paper for found in readme.results()}
+    assert f"averages {excess[f'{start}, IID']:.2f} points above the authors'" in page
+    assert f"averages {excess[f'{start}, Nc = 50']:.2f} points above the authors'" in page
+
+
+def test_near_is_little_in_points_and_as_a_share():
+    def near(paper: float, ours: float) -> str:
+        return readme.Result("", "", "", paper, ours).cells()[-1]
+
+    assert near(50, 52) == near(10, 9) == "yes"
+    assert near(50, 52.1) == near(10, 8.9) == near(1, 2) == "**no**"
+
+
+def test_speed_is_that_of_the_performance_page():
+    rows = dict(re.findall(r"^\| ([A-Z].*?) +\| (.*) \|$", readme.speed(), re.MULTILINE))
+    for part, column in (("W1", 0), ("W2", 2)):
+        section = readme.PERFORMANCE.read_text().split(f"<!-- {part}: ")[1]
+        flower = re.search(r"^\| Flower +\| ([\d.]+)", section, re.MULTILINE)
+        assert flower and rows["Flower"].split("|")[column].strip() == flower[1]
+
+
+def test_a_missing_marker_is_named():
+    with pytest.raises(ValueError, match="lacks the marker '<!-- end of speed -->'"):
+        readme.update(TEXT.replace("<!-- end of speed -->", ""))

@@ -1,0 +1,114 @@
+"""GPU hours: assumed rates by hand, and rates measured by records made on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.cell.planned import Planned
+from cohort.commands.cost import print_cost
+from cohort.core.errors import UserError
+from cohort.pipeline import status
+from cohort.plan import Plan
+from cohort.plan.cost import operations, round_seconds, serial_steps
+from cohort.plan.gpus import Gpu, find_gpu
+from tests.plan.test_cost import AML, CIFAR, DEMO, DIGITS, SMALL
+
+PlanOf = Callable[..., Plan]
+
+
+def test_operations_by_hand():
+    """10 rounds: four clients take four steps of 71.85 / 5 samples, each forward and backward (three
+    passes), and 360 samples are tested once. A product is two operations."""
+    trained = 10 * 4 * 4 * 71.85 / 5
+    assert operations(DEMO, DIGITS) == pytest.approx(2 * SMALL * (3 * trained + 360))
+
+
+def test_operations_of_networks_that_answer_together():
+    """Of 20 rounds, 16 train three clients for two steps; in four of them, three batches of theirs
+    pass through three networks forward. Each of 20 tests asks three networks."""
+    settings = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
+    batch = 143.7 / 9
+    samples = 3 * 16 * 3 * 2 * batch + 4 * 3 * 3 * 3 * batch + 20 * 360 * 3
+    found = operations(settings | {"procedure": "concat-3"}, DIGITS)
+    assert found == pytest.approx(2 * SMALL * samples)
+
+
+def test_clients_step_together_where_the_batched_trainer_takes_them():
+    assert serial_steps(DEMO, DIGITS) == 10 * 4
+    assert serial_steps(DEMO | {"procedure": "stratified-batch", "J": "J1e"}, DIGITS) == 10 * 4 * 5
+
+
+def test_seconds_by_hand():
+    """The small MLP has four layers (flatten, linear, ReLU, linear)."""
+    gpu = Gpu("X", 1e9, 5e-5)
+    expected = operations(DEMO, DIGITS) / 1e9 + 10 * 4 * 4 * 5e-5
+    assert gpu.seconds(DEMO, DIGITS) == pytest.approx(expected)
+
+
+def test_rates_are_those_of_records_where_there_are_any():
+    """Two cells of the small MLP took thrice the assumed time together; nobody timed LeNet."""
+    gpu = Gpu("X", 1e9, 5e-5)
+    assumed = gpu.seconds(DEMO, DIGITS), gpu.seconds(AML, CIFAR)
+    longer = DEMO | {"rounds": 30}
+    taken = 2 * assumed[0], 3 * (assumed[0] + gpu.seconds(longer, DIGITS)) - 2 * assumed[0]
+    gpu.learn([(DEMO, DIGITS, taken[0]), (longer, DIGITS, taken[1])])
+    assert gpu.seconds(DEMO, DIGITS) == pytest.approx(3 * assumed[0])
+    assert gpu.seconds(AML, CIFAR) == assumed[1]
+
+
+def test_the_file_of_assumptions(project: Path):
+    """A tenth of 19.5 TFLOPS."""
+    gpu = find_gpu()
+    assert (gpu.name, gpu.operations_per_second) == ("A100", pytest.approx(1.95e12))
+    assert gpu.is_cpu("Intel(R) Xeon(R) Processor") and not gpu.is_cpu("NVIDIA H100 80GB HBM3")
+    with pytest.raises(
+        UserError, match=r"config/gpus.yaml has no GPU 'H10'; did you mean 'H100'\?"
+    ):
+        find_gpu("H10")
+    Path("config/gpus.yaml").write_text("utilization: 10\nlayer_seconds: 0\ngpus: {}\n")
+    with pytest.raises(UserError, match=r"config/gpus.yaml: "):
+        find_gpu()
+
+
+LONG = "an_experiment_whose_name_has_as_many_letters_as_are_allowed"
+
+
+def test_the_page_of_costs(
+    plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """One of three cells was trained on a CPU in twice its estimated time, one on an A100. The third
+    is missing: its hours are those of the A100's cell."""
+    plan = plan_of({"axes": {"seed": [0, 1, 2]}})
+    plan.study("study").experiments[LONG] = plan.study("study").experiments["main"]
+    cells = {cell.settings["seed"]: cell for cell in plan.cells.values()}
+    seconds = round_seconds(cells[0].settings, plan.datasets["digits"])
+    made = {
+        cells[0].digest: ("done", 2 * seconds, "Intel(R) Xeon(R) Processor"),
+        cells[1].digest: ("done", 7200.0, "NVIDIA A100-SXM4-40GB"),
+        cells[2].digest: ("missing", 0.0, ""),
+    }
+
+    def status_of(planned: Planned, logs: object) -> status.CellStatus:
+        return status.CellStatus(planned, *made[planned.digest])
+
+    monkeypatch.setattr("cohort.commands.cost.status_of", status_of)
+    print_cost(plan)
+    lines = capsys.readouterr().out.splitlines()
+    *table, _, last = lines
+    assert max(map(len, table)) <= 80
+    first = lines[1].split()
+    assert first[:4] == ["study.main", "3", "1", "100"] and first[5:] == ["2", "2.00"]
+    assert float(first[4]) == pytest.approx((2 + seconds) / 3600, rel=0.01)
+    assert last == "or 2 hours of one A100, by rates measured there for small-mlp"
+
+
+def test_cells_longer_than_a_job(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):
+    """Three clients of 100 rounds take 400,000 steps each, of 10 microseconds and 2.9 more for 14
+    samples: 1.2e8 steps are 26 minutes, or three jobs of ten."""
+    steps = {"axes": {"J": ["J4", "J400000"]}}
+    print_cost(plan_of(steps, config={"max_runtime": 10}))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "  2 jobs of 2000 MB and 10 minutes; 1 cell resumes in up to 2 more jobs"

@@ -1,0 +1,27 @@
+"""The paper that a study cites is the one that the README lists beside it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cohort.plan.loading import all_studies, study_file
+from cohort.plan.yaml_files import read_yaml
+from tests.house import ROOT
+
+TABLE = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## The papers\n")[2]
+ROWS = [re.sub(r"[*\[]", "", line) for line in TABLE.splitlines() if line.startswith("|")]
+SOURCES = {name: read_yaml(study_file(name)).get("source", {}) for name in all_studies()}
+
+
+@pytest.mark.parametrize("study", [name for name, source in SOURCES.items() if source])
+def test_the_readme_cites_the_paper_of_each_study(study: str):
+    (row,) = [row for row in ROWS if f"`{study}`" in row.split("|")[1]]
+    for text in SOURCES[study].values():
+        assert text.lower() in row.lower()
+
+
+def test_every_study_that_the_readme_lists_cites_its_paper():
+    named = {name for row in ROWS for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert {name for name in named if name in SOURCES and not SOURCES[name]} == set()
