@@ -2,7 +2,14 @@ rule draw:
     input:
         stages.metrics,
     output:
-        multiext("results/{scale}/figures/{study}/{name}", ".png", ".pdf", ".svg"),
+        report(
+            "results/{scale}/figures/{study}/{name}.png",
+            caption="captions/item.rst",
+            category="{study}",
+            subcategory="figures",
+            labels={"figure": "{name}"},
+        ),
+        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg"),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",
     localrule: True
@@ -12,6 +19,7 @@ rule draw:
         mem_mb=2000,
     params:
         spec=stages.spec,
+        caption=stages.caption,
         code=stages.code("figures", "metrics", "records"),
     script:
         "../workflow/scripts/draw.py"
@@ -21,7 +29,14 @@ rule tabulate:
     input:
         stages.metrics,
     output:
-        multiext("results/{scale}/tables/{study}/{name}", ".csv", ".md", ".tex"),
+        report(
+            "results/{scale}/tables/{study}/{name}.csv",
+            caption="captions/item.rst",
+            category="{study}",
+            subcategory="tables",
+            labels={"table": "{name}"},
+        ),
+        multiext("results/{scale}/tables/{study}/{name}", ".md", ".tex"),
     log:
         "results/logs/{scale}/tables/{study}/{name}.log",
     wildcard_constraints:
@@ -33,6 +48,7 @@ rule tabulate:
         mem_mb=1000,
     params:
         spec=stages.spec,
+        caption=stages.caption,
         code=stages.code("tables", "metrics", "records"),
     script:
         "../workflow/scripts/tabulate.py"
@@ -42,7 +58,13 @@ rule judge:
     input:
         stages.claim_inputs,
     output:
-        multiext("results/{scale}/tables/{study}/claims", ".csv", ".md", ".tex"),
+        report(
+            "results/{scale}/tables/{study}/claims.csv",
+            caption="captions/claims.rst",
+            category="{study}",
+            labels={"what": "verdicts on all claims"},
+        ),
+        multiext("results/{scale}/tables/{study}/claims", ".md", ".tex", ".json"),
     log:
         "results/logs/{scale}/tables/{study}/claims.log",
     localrule: True

@@ -2,7 +2,7 @@ rule collect:
     input:
         stages.collect_inputs,
     output:
-        "results/{scale}/metrics/{study}/{experiment}.parquet",
+        multiext("results/{scale}/metrics/{study}/{experiment}", ".parquet", ".json"),
     log:
         "results/logs/{scale}/collect/{study}/{experiment}.log",
     localrule: True

@@ -2,9 +2,17 @@ rule report:
     input:
         stages.page_inputs,
     output:
-        "results/{scale}/report/index.html",
+        report(
+            "results/{scale}/report/{study}.html",
+            caption="captions/page.rst",
+            category="{study}",
+            labels={"what": "the whole page"},
+        ),
+        "results/{scale}/report/{study}.json",
     log:
-        "results/logs/{scale}/report.log",
+        "results/logs/{scale}/report/{study}.log",
+    wildcard_constraints:
+        study=r"(?!index\.)[a-z][a-z0-9_]*",
     localrule: True
     conda:
         "../environment.yml"
@@ -15,3 +23,21 @@ rule report:
         code=stages.code("report", "claims", "tables", "metrics", "records"),
     script:
         "../workflow/scripts/report.py"
+
+
+rule index:
+    input:
+        stages.cards,
+    output:
+        "results/{scale}/report/index.html",
+    log:
+        "results/logs/{scale}/report/index.log",
+    localrule: True
+    conda:
+        "../environment.yml"
+    resources:
+        mem_mb=500,
+    params:
+        code=stages.code("report"),
+    script:
+        "../workflow/scripts/index.py"

@@ -35,9 +35,12 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
     assert block is not None, rule
     lines = re.search(rf"^    {part}:\n((?:        .*\n)+)", block[1], re.MULTILINE)
     assert lines is not None, (rule, part)
-    found = re.findall(r'"([^"]*)"', lines[1])
-    if "multiext" in lines[1]:
-        found = [found[0] + suffix for suffix in found[1:]]
+    told = r"^ +(?:caption|category|subcategory|labels)=.*\n"
+    paths = re.sub(told, "", lines[1], flags=re.MULTILINE)
+    found = []
+    for expression in re.findall(r'(?:multiext|report)\([^)]*\)|"[^"]*"', paths):
+        first, *suffixes = re.findall(r'"([^"]*)"', expression)
+        found += [first + suffix for suffix in suffixes or [""]]
     return [re.compile(re.sub(r"\\{(\w+)\\}", "(.+)", re.escape(text))) for text in found]
 
 
@@ -51,11 +54,12 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
         ("deal", "params", [str(plan_file(DIGEST))]),
         ("train", "output", [record_file(SETTINGS, DIGEST)]),
         ("train", "log", [str(train_log(record_file(SETTINGS, DIGEST)))]),
-        ("collect", "output", [LAYOUT.metrics("aml", "main")]),
+        ("collect", "output", [LAYOUT.metrics("aml", "main"), LAYOUT.runs("aml", "main")]),
         ("draw", "output", LAYOUT.figure("aml", "fig1")),
         ("tabulate", "output", LAYOUT.table("aml", "tab1")),
         ("judge", "output", LAYOUT.claims("aml")),
-        ("report", "output", [LAYOUT.report()]),
+        ("report", "output", LAYOUT.page("aml")),
+        ("index", "output", [LAYOUT.index()]),
     ],
 )
 def test_rules_and_layout_agree(rule: str, part: str, paths: list[str]):
@@ -84,7 +88,7 @@ def test_a_preview_has_a_folder_of_its_own():
         (preview.figure("aml", "fig1"), Layout("smoke").figure("aml", "fig1")),
         (preview.claims("aml"), Layout("smoke").claims("aml")),
         ([preview.metrics("aml", "main")], [Layout("smoke").metrics("aml", "main")]),
-        ([preview.report("aml")], [Layout("smoke").report("aml")]),
+        (preview.page("aml"), Layout("smoke").page("aml")),
     ):
         assert ours == [
             path.replace("results/smoke/", "results/smoke/partial/", 1) for path in declared

@@ -1,8 +1,12 @@
+"""The page of a study and the index, as HTML."""
+
 from __future__ import annotations
 
 import base64
+import json
 import re
 import tomllib
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,26 +15,28 @@ import pandas as pd
 import pytest
 
 import cohort.report
-from cohort.report.page import write_page
+from cohort.report.index import write_index
+from cohort.report.render import hours
+from tests.report.conftest import CLAIM, CSV, PNG, Spec
 
+Write = Callable[[Spec], str]
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""
-PNG = b"\x89PNG not really"
-CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best
-dir-0.1,NA,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,0,0
-dir-0.1,fedentopt,test_accuracy,last,0.6,,,,1,2,1,1
-"""
 
 
 class Tags(HTMLParser):
-    """Every tag with its attributes, and whether each is closed in its order."""
+    """Every tag with its attributes, the text outside of scripts and styles, and that each tag is closed in its order."""
 
-    def __init__(self) -> None:
+    def __init__(self, html: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.opened: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.opened == []
+        self.text = re.sub(r"\s+", " ", self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text += " "
         self.found.append((tag, dict(attrs)))
         if tag not in ("meta", "img"):
             self.opened.append(tag)
@@ -38,92 +44,243 @@ class Tags(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.opened.pop() == tag
 
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self.opened and self.opened[-1] in ("script", "style") else data
 
-@pytest.fixture
-def spec(tmp_path: Path) -> dict[str, Any]:
-    """A study with one figure and one table, each with its files."""
-    metrics = tmp_path / "metrics.parquet"
-    pd.DataFrame({"digest": ["a", "a", "b"], "status": ["done", "done", "missing"]}).to_parquet(
-        metrics
+    def all(self, tag: str, attribute: str) -> list[str]:
+        return [
+            str(attributes[attribute])
+            for name, attributes in self.found
+            if name == tag and attribute in attributes
+        ]
+
+
+def test_the_page_is_self_contained(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    tags = Tags(html)
+    names = {name for name, _ in tags.found}
+    assert not {"link", "iframe", "object", "video"} & names
+    assert tags.all("img", "src") == ["data:image/png;base64," + base64.b64encode(PNG).decode()]
+    assert not re.search(r"https?://|url\(|@import", html) and tags.all("script", "src") == []
+
+
+def test_every_link_leads_somewhere(spec: Spec, page: Write, tmp_path: Path) -> None:
+    tags = Tags(page(spec))
+    ids = [str(attributes["id"]) for _, attributes in tags.found if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    anchors = [url[1:] for url in tags.all("a", "href") if url.startswith("#")]
+    assert set(anchors) <= {*ids, "figures", "tables", "claims", "method", "runs"}
+    assert "../drawn/tab1.csv" in tags.all("a", "href") and "../drawn/fig1.svg" in tags.all(
+        "a", "href"
     )
-    files = {
-        suffix: tmp_path / "figures" / f"a figure.{suffix}"
-        for suffix in ("png", "pdf", "svg", "csv", "md", "tex")
-    }
-    files["png"].parent.mkdir()
-    files["png"].write_bytes(PNG)
-    files["csv"].write_text(CSV)
-    item = {"title": HOSTILE, "caption": HOSTILE, "metrics": str(metrics)}
-    figure = item | {
-        "name": "fig1",
-        "files": [str(files[suffix]) for suffix in ("png", "pdf", "svg")],
-    }
-    table = item | {
-        "name": "tab1",
-        "files": [str(files[suffix]) for suffix in ("csv", "md", "tex")],
-    }
-    study = {
-        "name": "demo",
-        "title": HOSTILE,
-        "description": HOSTILE,
-        "figures": [figure],
-        "tables": [table],
-    }
-    return {"scale": "full", "notes": [HOSTILE], "studies": [study]}
 
 
-def page(spec: dict[str, Any], tmp_path: Path) -> str:
-    write_page(spec, tmp_path / "report" / "index.html")
-    return (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
+    """FedAvg's two seeds on dir-0.1 are one group, under the digest of the first; what has no run has no link."""
+    html = page(spec)
+    assert html.count('<a href="#kda0000000000">52.00</a>') == 2  # in the table, and in the claim
+    assert 'id="kda0000000000"' in html and "kda1000000000" in html
+    row = re.search(r'<th scope="row">iid</th>.*?</tr>', html, re.DOTALL)
+    assert row is not None and "href" not in row[0]
 
 
-def test_the_page_is_self_contained(spec: dict[str, Any], tmp_path: Path) -> None:
-    tags = Tags()
-    tags.feed(text := page(spec, tmp_path))
-    assert tags.opened == []
-    names = [name for name, _ in tags.found]
-    assert not {"script", "link", "iframe", "object"} & set(names)
-    images = [attributes["src"] for name, attributes in tags.found if name == "img"]
-    assert images == ["data:image/png;base64," + base64.b64encode(PNG).decode()]
-    assert not re.search(r"https?://|url\(|@import", text)
-    links = [attributes["href"] for name, attributes in tags.found if name == "a"]
-    assert links == [
-        f"../figures/a%20figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv", "md", "tex")
+def test_claims_come_first_and_the_method_last(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    places = [
+        html.index(f'<section id="{name}">')
+        for name in ("claims", "tables", "figures", "method", "runs")
+    ]
+    assert places == sorted(places)
+
+
+def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None:
+    text = Tags(page(spec)).text
+    assert "paper's numbers: held" in text and "our runs: undecided" in text
+    assert "nine seeds would do" in text
+    assert "dir-0.1 paper 61.00 47.00 ✓ held" in text
+    assert "ours 60.00 n = 1 of 2 52.00 [26.60, 77.40] n = 2 +8.00 [-1.00, +17.00] n = 2" in text
+
+
+def test_points_with_other_names_in_each_comparison_are_shown_by_place(
+    spec: Spec, page: Write
+) -> None:
+    (one,) = CLAIM["comparisons"]
+    other = one | {"points": [one["points"][0] | {"name": "FedProx"}, one["points"][1]]}
+    file = Path(spec["claims"][-1])
+    file.write_text(json.dumps([CLAIM | {"comparisons": [one, other]}]))
+    text = Tags(page(spec)).text
+    assert "First Second" in text and "61.00 FedProx" in text
+
+
+def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
+    file = Path(spec["claims"][-1])
+    file.write_text(
+        json.dumps([CLAIM | {"measured": "not enough runs", "n": 0, "comparisons": []}])
+    )
+    text = Tags(page(spec)).text
+    assert (
+        "our runs: " not in text.replace("By our runs: ", "")
+        and "By our runs: – 1 no runs yet" in text
+    )
+
+
+def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None:
+    (alt,) = Tags(page(spec)).all("img", "alt")
+    assert alt == (
+        "Title of fig1. Curves of Test accuracy (%) against Round. Strategy: FedAvg, FedEntOpt. Means: FedAvg 52.00; FedEntOpt 60.00."
+    )
+
+
+def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
+    spec: Spec, page: Write
+) -> None:
+    text = Tags(page(spec)).text
+    assert "1 figure without any run" in text
+    assert "Title of fig2 snakemake demo_fig2 4 runs, about 4 hours of one CPU core to go" in text
+    assert "Caption of fig2" not in text
+
+
+def test_each_item_has_its_command_files_runs_and_cost(spec: Spec, page: Write) -> None:
+    text = Tags(page(spec)).text
+    expected = (
+        "n = 3 of 4 runs (1 missing) 30 seconds of training, about 60 minutes of one CPU core to go"
+    )
+    assert f"snakemake demo_tab1 CSV Markdown LaTeX {expected}" in text
+    assert f"snakemake demo_fig1 PNG PDF SVG {expected}" in text
+
+
+def test_tables_are_laid_out_from_the_csv(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    text = Tags(html).text
+    assert "Partition FedAvg FedEntOpt" in text
+    assert (
+        "52.00 ± 2.83 (2) [26.60, 77.40]" in text
+        and "<strong>60.00</strong><sup>†</sup></a>" in html
+    )
+    assert text.count("no result yet") == 0 and 'title="no result yet n = 0 of 2">–</td>' in html
+    assert html.count('scope="col"') > 5 and "<caption" in html
+
+
+PAPER_CSV = """\
+partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
+dir-0.1,fedavg,test_accuracy,last,{},0,2,0,0,0.535,0.01,,,,<TableI>,printed,shifted
+dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,,,,,,,,
+"""
+
+
+def test_without_runs_a_table_shows_the_papers_numbers_only(spec: Spec, page: Write) -> None:
+    file = Path(spec["tables"][0]["files"][0])
+    file.write_text(PAPER_CSV.format(",,,"))
+    text = Tags(page(spec)).text.partition("Title of tab1")[2]
+    assert text.startswith(
+        " Title of tab1 Partition Strategy Paper dir-0.1 FedAvg 53.50 ± 1.00 ‡ Caption"
+    )
+    assert "‡ doubtful: shifted." in text and "Rows without any number are left out (1)." in text
+
+
+def test_text_is_escaped(spec: Spec, page: Write) -> None:
+    for entry in (spec, *spec["figures"], *spec["tables"]):
+        entry["title"] = HOSTILE
+        entry["caption"] = entry["description"] = HOSTILE
+    spec["notes"] = [HOSTILE]
+    spec["source"] = {"authors": HOSTILE, "title": HOSTILE}
+    Path(spec["claims"][-1]).write_text(json.dumps([CLAIM | {"says": HOSTILE, "gap": HOSTILE}]))
+    file = Path(spec["tables"][0]["files"][0])
+    file.write_text(CSV.replace("dir-0.1", "<i>&"))
+    html = page(spec)
+    assert (
+        html.count("<script") == 1
+        and "alert(" in html
+        and "<i>" not in html
+        and "&lt;i&gt;&amp;" in html
+    )
+
+
+def test_the_card_counts_and_adds_up(spec: Spec, page: Write, tmp_path: Path) -> None:
+    page(spec)
+    card = json.loads((tmp_path / "report/demo.json").read_text())
+    assert card["runs"] == {"planned": 8, "done": 3, "diverged": 0, "unfinished": 0, "missing": 5}
+    assert (card["spent"], card["to_go"], card["date"]) == (30.0, 5 * 3600.0, "2026-02-15")
+    assert card["commits"] == ["abc0", "abc1"]
+    assert card["verdicts"] == [
+        ["the paper's own numbers", [["held", 1]]],
+        ["our runs", [["undecided", 1]]],
     ]
 
 
-def test_text_is_escaped(spec: dict[str, Any], tmp_path: Path) -> None:
-    text = page(spec, tmp_path)
-    assert "<script" not in text
+def test_the_index_has_a_card_for_each_page(spec: Spec, page: Write, tmp_path: Path) -> None:
+    page(spec)
+    for name in ("gone", "other"):
+        (tmp_path / f"report/{name}.json").write_text(
+            (tmp_path / "report/demo.json").read_text().replace('"demo"', f'"{name}"')
+        )
+    (tmp_path / "report/other.html").touch()
+    index = tmp_path / "report/index.html"
+    write_index(index)
+    tags = Tags(index.read_text())
+    assert tags.all("a", "href")[1:] == ["demo.html", "other.html"]
     assert (
-        text.count("&lt;script&gt;") == 8
-    )  # title, heading, study, its description, a note, and title (image) and caption of each item
-
-
-def test_each_item_states_its_runs(spec: dict[str, Any], tmp_path: Path) -> None:
-    assert page(spec, tmp_path).count("n = 1 of 2 runs (1 missing)") == 2
-
-
-def test_tables_are_rendered_from_the_csv(spec: dict[str, Any], tmp_path: Path) -> None:
-    (study,) = spec["studies"]
-    text = page(
-        spec | {"studies": [study | {"titles": {"strategy": {"fedentopt": "FedEntOpt"}}}]}, tmp_path
+        "5 missing" in tags.text and "5 hours of one CPU core" in tags.text and "held" in tags.text
     )
-    assert '<th>Partition</th><th class="number">NA</th><th class="number">FedEntOpt</th>' in text
+    before = index.stat().st_mtime_ns
+    write_index(index)
+    assert index.stat().st_mtime_ns == before
+
+
+def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    shared, group = (
+        re.search(rf"{begin}.*?</dl>", html, re.DOTALL)
+        for begin in ("Settings that all", 'id="kda0')
+    )
+    assert shared is not None and group is not None
     assert (
-        '<th>dir-0.1</th><td class="number">52.00 ± 2.83 [26.60, 77.40] <span class="count">(2)</span></td>'
-        in text
+        "selector.name</dt><dd>random" in shared[0]
+        and "rounds" in shared[0]
+        and "rounds" not in group[0]
     )
     assert (
-        '<td class="number"><strong>60.00</strong><sup>†</sup> <span class="count">(n = 1 of 2)</span></td>'
-        in text
+        "Xeon &lt;1&gt; (3 runs)" in html and "abc0" in group[0] and "2026-02-15 10:00" in group[0]
     )
 
 
-def test_table_cells_are_escaped(spec: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "figures" / "a figure.csv").write_text(CSV.replace("dir-0.1", "<i>&"))
-    text = page(spec, tmp_path)
-    assert text.count("<th>&lt;i&gt;&amp;</th>") == 1 and "<i>" not in text
+def test_notes_and_warnings(spec: Spec, page: Write) -> None:
+    assert "reproduction of any paper" not in page(spec)
+    assert "no reproduction" in page(spec | {"scale": "smoke"})
+    assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
+    file = Path(spec["experiments"]["main"]["runs"])
+    file.write_text(file.read_text().replace('"status"', '"generated": true, "status"'))
+    assert "Some runs used generated stand-in data" in page(spec)
+
+
+SIZES_CSV = """\
+dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_label_bytes,paper_model_bytes,paper_bytes_ratio
+7,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75
+"""
+
+
+def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
+    (table,) = spec["tables"]
+    Path(table["files"][0]).write_text(SIZES_CSV)
+    text = Tags(
+        page(spec | {"tables": [table | {"kind": "sizes", "metrics": "", "experiment": ""}]})
+    ).text
+    assert "7 lenet5 10 100 0.004 0.004 0.247 0.248 61.75 62.01" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 seconds"),
+        (89, "89 seconds"),
+        (90, "2 minutes"),
+        (5399, "90 minutes"),
+        (5400, "1.5 hours"),
+        (7.21e6, "2,000 hours"),
+    ],
+)
+def test_times_are_told_as_people_do(seconds: float, text: str) -> None:
+    assert hours(seconds) == text
 
 
 def test_every_template_is_installed_with_the_package() -> None:
@@ -137,94 +294,30 @@ def test_every_template_is_installed_with_the_package() -> None:
     assert installed == others != set()
 
 
-SIZES_CSV = """\
-dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_label_bytes,paper_model_bytes,paper_bytes_ratio
-7,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75
-7,<other>,10,100,500,4000,2000,0.5,,,
-"""
-
-
-def test_a_table_of_sizes_is_rendered_without_metrics(spec: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "figures" / "a figure.csv").write_text(SIZES_CSV)
-    spec["studies"][0]["tables"][0] |= {"kind": "sizes", "metrics": ""}
-    text = page(
-        spec
-        | {
-            "studies": [spec["studies"][0] | {"figures": [], "titles": {"dataset": {"7": "Seven"}}}]
-        },
-        tmp_path,
-    )
-    cells = "".join(
-        f'<td class="number">{value}</td>'
-        for value in ("0.004", "0.004", "0.247", "0.248", "61.75", "62.01")
-    )
-    assert f"<tr><th>Seven</th><th>lenet5</th><th>10</th><th>100</th>{cells}</tr>" in text
-    assert "<th>&lt;other&gt;</th>" in text and '<p class="runs"><a href=' in text
-
-
-PAPER_CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
-dir-0.1,NA,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,0,0,0.535,0.01,-0.015,1.5,agrees,<TableI>,printed,shifted
-dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,,,,1.5,no paper value,,,
-"""
-
-
-def test_a_comparison_with_a_paper_has_a_row_per_result(
-    spec: dict[str, Any], tmp_path: Path
-) -> None:
-    (tmp_path / "figures" / "a figure.csv").write_text(PAPER_CSV)
-    text = page(spec, tmp_path)
-    head = "".join(
-        f'<th class="number">{word}</th>' for word in ("Paper", "Measured", "Difference", "Verdict")
-    )
-    assert f"<tr><th>Partition</th><th>Strategy</th>{head}</tr>" in text
+def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:
+    """A study that nobody has trained: claims by the paper's own numbers, no picture, no row of dashes."""
+    for name, entry in spec["experiments"].items():
+        file = Path(entry["runs"])
+        content: dict[str, Any] = json.loads(file.read_text())
+        content["cells"] = [
+            {key: one[key] for key in ("digest", "path", "labels")} | {"status": "missing"}
+            for one in content["cells"]
+        ]
+        file.write_text(json.dumps(content))
+        frame = pd.read_parquet(file.with_suffix(".parquet")).assign(
+            status="missing", metric=None, value=None
+        )
+        frame.to_parquet(file.with_suffix(".parquet"))
+        assert name in ("main", "later")
+    Path(spec["tables"][0]["files"][0]).write_text(re.sub(r"last,.*", "last,,,,,0,2,0,0", CSV))
+    tags = Tags(page(spec))
     assert (
-        '<tr><th>dir-0.1</th><th>NA</th><td class="number">53.50 ± 1.00<sup>‡</sup></td><td class="number">52.00 ± 2.83 [26.60, 77.40] '
-        '<span class="count">(2)</span></td><td class="number">-1.50</td><td class="number">agrees</td></tr>'
-    ) in text
-    assert '<td class="number">–</td><td class="number">no result yet' in text
-    assert "Paper: &lt;TableI&gt; (printed)." in text and "‡ doubtful: shifted." in text
-
-
-def test_claims_are_rendered_from_their_csv(spec: dict[str, Any], tmp_path: Path) -> None:
-    files = [str(tmp_path / "figures" / f"claims.{ending}") for ending in ("csv", "md", "tex")]
-    row = {
-        "claim": "one", "says": HOSTILE, "where": "Section 1", "kind": "order", "metric": "test_loss", "at": "last",
-        "measured": "held", "measured_evidence": "1.000 < 2.000", "n": 3, "planned": 4, "diverged": 1,
-        "paper": "not held", "paper_evidence": "✗ 2.000 > 1.000", "doubtful": "shifted",
-    }  # fmt: skip
-    pd.DataFrame([row]).to_csv(files[0], index=False)
-    text = page(spec | {"studies": [spec["studies"][0] | {"claims": files}]}, tmp_path)
-    assert '<th>Claim</th><th>Where</th><th class="prose">Measured</th>' in text
-    assert (
-        '<td class="prose">held<sup>†</sup> <span class="count">(3 of 4 runs)</span><div class="key">1.000 &lt; 2.000</div></td>'
-        '<td class="prose">not held<sup>‡</sup><div class="key">✗ 2.000 &gt; 1.000</div></td>'
-    ) in text
-    assert (
-        "‡ doubtful: shifted." in text and "<script" not in text and "../figures/claims.tex" in text
+        tags.all("img", "src") == []
+        and "2 figures without any run" in tags.text
+        and "1 table without any run" in tags.text
     )
-
-
-def test_a_table_of_generated_data_says_so(spec: dict[str, Any], tmp_path: Path) -> None:
-    metrics = Path(spec["studies"][0]["tables"][0]["metrics"])
-    assert "stand-in" not in page(spec, tmp_path)
-    pd.read_parquet(metrics).assign(generated=[True, True, None]).to_parquet(metrics)
-    assert page(spec, tmp_path).count("Generated stand-in data: no reproduction of any paper.") == 1
-
-
-@pytest.mark.parametrize(("scale", "warned"), [("full", False), ("smoke", True)])
-def test_a_cheaper_scale_is_warned_of(
-    spec: dict[str, Any], tmp_path: Path, scale: str, warned: bool
-) -> None:
-    text = page(spec | {"scale": scale}, tmp_path)
-    assert ("no reproduction" in text) is warned
-
-
-def test_several_studies_have_a_table_of_contents(spec: dict[str, Any], tmp_path: Path) -> None:
-    text = page(
-        spec
-        | {"studies": [spec["studies"][0], spec["studies"][0] | {"name": "two", "title": "Two"}]},
-        tmp_path,
+    assert (
+        "n = 0 of 8 runs (8 missing)" in tags.text
+        and "paper's numbers: held" in tags.text
+        and "61.00" in tags.text
     )
-    assert '<a href="#two">Two</a>' in text
-    assert '<section id="two">' in text

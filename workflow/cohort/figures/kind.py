@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cohort.core.components import Component, parameter
+from cohort.figures.style import HEIGHT, TALLEST
 from cohort.metrics.names import BY_ROUND, METRICS
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Kind(Component):
 
     # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
+    # The height of a panel: a share of its width, and at most so many inches.
+    height: ClassVar[tuple[float, float]] = (HEIGHT, TALLEST)
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
@@ -112,8 +115,12 @@ class Kind(Component):
         """The legend's handle for a value of the hue."""
         raise NotImplementedError
 
-    def remarks(self, statuses: set[str]) -> list[str]:
-        """What the note must explain about runs of these statuses (diverged, unfinished, ...)."""
+    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
+        """The values of the hue as the legend lists them: in the study's order."""
+        return hues
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        """What the note must explain about the measured rows (diverged or unfinished runs, ...)."""
         raise NotImplementedError
 
     def mark(self) -> str:

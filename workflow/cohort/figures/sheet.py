@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
-from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from pandas import DataFrame
 
 from cohort.figures import style as sizes
 from cohort.figures.kind import Kind
-from cohort.figures.style import LABEL_SIZE, LETTER, NOTE, Style, panel_width
+from cohort.figures.style import LABEL_SIZE, LETTER, NOTE, Style, panel_height, panel_width
 from cohort.metrics.names import listed, word
 from cohort.metrics.paper_match import PaperMatch
 from cohort.metrics.summary import cells_of, runs_behind
@@ -58,20 +57,23 @@ class Panel:
 def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
     """Draw a whole figure, its parts side by side; `remarks` are added to the note."""
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
-    panels = arrange(kind, cells, style)
+    panels = arrange(kind, _in_begun_panels(kind, cells), style)
     measured = [part.kind.measure(part.metrics) for part in parts]
     same_x = len({part.kind.x_title(style) for part in parts}) == 1
-    figure, grids = _make_grids(panels, len(parts), kind.shared_y, share_x=same_x)
+    figure, grids = _make_grids(panels, len(parts), kind, share_x=same_x)
     for part, rows, grid in zip(parts, measured, grids, strict=True):
-        titles = _titles(panels, style, panel_width(grid[0, 0]))
+        first = next(iter(grid.values()))
+        titles = _titles(panels, style, panel_width(first))
         for panel, title in zip(panels, titles, strict=True):
             axes = grid[panel.row, panel.column]
             _draw_panel(part, axes, panel, rows, cells, style)
             axes.set_title(title)
         if not len(rows):
-            grid[0, 0].set(xticks=[], yticks=[])  # the panels share their axes
+            first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes([part.kind for part in parts], figure, grids, style)
-    text = "; ".join([note(kind, measured[0], cells), *remarks])
+    fewer = len(panels) < len(arrange(kind, cells, style))
+    left_out = ["rows and columns without runs are left out"] if fewer else []
+    text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.85)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
@@ -79,15 +81,28 @@ def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> F
     return figure
 
 
+def _in_begun_panels(kind: Kind, cells: DataFrame) -> DataFrame:
+    """The cells in rows and columns of panels that have runs; all if there are none."""
+    begun = cells[cells["status"] != "missing"]
+    if begun.empty:
+        return cells
+    for label in filter(None, (kind.rows, kind.columns)):
+        cells = cells[cells[label].isin(begun[label])]
+    return cells
+
+
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
-    """Place the panels by the values of `rows` and `columns`; columns alone wrap to a grid."""
+    """Place the panels by the values of `rows` and `columns`, except those without planned cells;
+    columns alone wrap to a grid."""
     rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
     columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
     if rows and columns and kind.rows and kind.columns:
+        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
         return [
             Panel(y, x, {kind.rows: row, kind.columns: column})
             for y, row in enumerate(rows)
             for x, column in enumerate(columns)
+            if (row, column) in planned
         ]
     if kind.rows and rows:
         return [Panel(y, 0, {kind.rows: row}) for y, row in enumerate(rows)]
@@ -113,11 +128,11 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     if kind.averaged():
         labels = listed([word(label) for label in kind.averaged()])
         parts.append(f"runs that differ in {labels} are averaged")
-    return "; ".join([*parts, *kind.remarks(set(measured["status"]))])
+    return "; ".join([*parts, *kind.remarks(measured)])
 
 
 def _make_grids(
-    panels: list[Panel], parts: int, shared_y: bool | Literal["row"], *, share_x: bool
+    panels: list[Panel], parts: int, kind: Kind, *, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
     """An empty figure with the panels of each part, side by side, or one below the other if several
     columns would make them too narrow.
@@ -129,7 +144,8 @@ def _make_grids(
     stacked = rows == 1 < columns and columns * parts > sizes.MOST_COLUMNS
     down, across = (rows * parts, columns) if stacked else (rows, columns * parts)
     width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / across))
-    height = min(sizes.TALLEST, max(sizes.SHORTEST, width * sizes.HEIGHT))
+    share, tallest = kind.height
+    height = min(tallest, max(sizes.SHORTEST, width * share))
     size = (width * across, height * down + sizes.FRAME)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
@@ -137,9 +153,11 @@ def _make_grids(
         down,
         across,
         sharex="all" if share_x else "col",
-        sharey=shared_y if parts == 1 else False,
+        sharey=kind.shared_y if parts == 1 else False,
         squeeze=False,
     )
+    for axes in places.flat:
+        axes.locator_params(axis="both", min_n_ticks=sizes.FEWEST_TICKS)
     grids: list[Grid] = [{} for _ in range(parts)]
     for part, grid in enumerate(grids):
         for panel in panels:
@@ -151,10 +169,9 @@ def _make_grids(
         if axes not in used:
             axes.remove()
     for grid in grids if parts > 1 else []:
-        for (row, column), axes in grid.items():
-            if (row, column) != (0, 0):
-                axes.sharey(grid[0, 0])
-            axes.tick_params(labelleft=column == 0)
+        first, *others = grid.values()
+        for axes in others:
+            axes.sharey(first)
     return figure, grids
 
 
@@ -168,7 +185,7 @@ def _draw_panel(
             part.kind.draw_paper(axes, matches, cells, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
-        reason = _why_empty(panel.select(cells), cells)
+        reason = _why_empty(panel.select(cells))
         axes.annotate(
             reason,
             (0.5, 0.5),
@@ -183,11 +200,9 @@ def _draw_panel(
         axes.set_ylim(*part.kind.limits)
 
 
-def _why_empty(planned: DataFrame, cells: DataFrame) -> str:
+def _why_empty(planned: DataFrame) -> str:
     statuses = set(planned["status"])
-    if not statuses:
-        return "not planned" if len(cells) else NO_RUNS
-    if statuses == {"missing"}:
+    if statuses <= {"missing"}:
         return NO_RUNS
     return "diverged" if statuses == {"diverged"} else "no values yet"
 
@@ -204,18 +219,21 @@ def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
 
 def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
     """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
-    last = max(row for row, _ in grids[0])
-    if last and len(kinds) == 1:
+    rows = dict.fromkeys(row for row, _ in grids[0])
+    together = len(rows) > 1 and len(kinds) == 1
+    if together:
         figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
-    else:
-        for kind, grid in zip(kinds, grids, strict=True):
-            for row in range(last + 1):
-                grid[row, 0].set_ylabel(kind.y_title(), visible=True)
     for kind, grid in zip(kinds, grids, strict=True):
         for (row, column), axes in grid.items():
-            if (row + 1, column) not in grid:
+            is_first = column == min(other for at, other in grid if at == row)
+            axes.tick_params(axis="y", labelleft=is_first)
+            if is_first and not together:
+                room = int((panel_height(axes) - sizes.ENDS / 2) / LETTER)
+                axes.set_ylabel(fill(kind.y_title(), room), visible=True)
+            is_last = (row + 1, column) not in grid
+            axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
+            if is_last:
                 axes.set_xlabel(kind.x_title(style), visible=True)
-                axes.tick_params(axis="x", labelbottom=True)
 
 
 def _entries(
@@ -226,7 +244,7 @@ def _entries(
     if kind.has_legend():
         hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
         colors = style.colors(kind.hue, hues)
-        for hue in hues:
+        for hue in kind.legend_order(hues, measured):
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
             entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
     for axes in (axes for grid in grids for axes in grid.values()):
@@ -244,7 +262,7 @@ def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
             list(entries),
             loc="outside upper center",
             ncols=even,
-            handlelength=2.2,
+            handlelength=2.8,
         )
         box = legend.get_window_extent()
         if columns == 1 or box.width < figure.bbox.width * 0.98:

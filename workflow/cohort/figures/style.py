@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.metrics.names import FREE, Names, text_orders
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     import seaborn
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+    from pandas import Series
 else:
     mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
     mpl_colors, mpl_lines = lazy("matplotlib.colors"), lazy("matplotlib.lines")
@@ -24,9 +28,11 @@ PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
 NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
 SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
+SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
 MOST_COLUMNS = 4  # of a grid that may wrap
+FEWEST_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
 LABEL_SIZE = 8
@@ -59,6 +65,7 @@ RC: dict[str, Any] = {
 
 NOTE = {"fontsize": 6.5, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
+STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
 PALE = 0.5  # the share of white in the color of unfinished runs
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
@@ -116,8 +123,12 @@ class Style(Names):
         return {value: shades[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
-        """The line style: solid until the colors repeat."""
-        return DASHES[self._lap(hue, value) % len(DASHES)]
+        """The line style: solid for all, or one after another if there are more names than colors,
+        so that curves differ by more than a repeated color."""
+        places = self._places(hue)
+        many = len(places) > len(COLORS)
+        place = places.get(value, 0) if many else self._lap(hue, value)
+        return DASHES[place % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
         """The marker of a line: round until the colors repeat."""
@@ -151,6 +162,25 @@ def pale(color: Any) -> Any:
     return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
 
 
+def one_deviation(points: Any, unit: str) -> tuple[Any, Any]:
+    """One standard deviation to either side of a mean, but not below 0 or above 100 % where no
+    value lies there. `points` are the `STATISTICS` of one point, or a table of several points'."""
+    mean, sd, least, most = (points[name] for name in STATISTICS)
+    low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
+    is_share = (unit == "%") & (most <= 100)
+    return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
+
+
+def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
+    """The error bar of `one_deviation`, as seaborn asks for it."""
+
+    def limits(values: Series[float]) -> tuple[float, float]:
+        low, high = one_deviation(values.agg(STATISTICS), unit)
+        return float(low), float(high)
+
+    return limits
+
+
 def legend_line(**properties: Any) -> Line2D:
     """A line without points, as a legend's handle."""
     return mpl_lines.Line2D([], [], **properties)
@@ -166,3 +196,27 @@ def panel_width(axes: Axes) -> float:
     figure, grid = axes.get_figure(), axes.get_gridspec()
     assert figure is not None and grid is not None
     return float(figure.bbox.width / figure.dpi / grid.ncols)
+
+
+def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
+    """Put the ticks of an axis at whole numbers, of which it has this many."""
+    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(FEWEST_TICKS, count))
+
+
+def name_places(axes: Axes, names: list[str]) -> None:
+    """Name the places 0, 1, 2, ... of the x axis, on several lines or slanted where there is little
+    room."""
+    room = int((panel_width(axes) - SIDES) / len(names) / LETTER) - 1
+    wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
+    if max(len(line) for name in wrapped for line in name.splitlines()) > room:
+        slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(names)), names, **slanted)
+    else:
+        axes.set_xticks(range(len(names)), wrapped)
+
+
+def panel_height(axes: Axes) -> float:
+    """The height in inches of the grid cell that holds these axes, before there is a legend."""
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None and grid is not None
+    return float((figure.bbox.height / figure.dpi - FRAME) / grid.nrows)

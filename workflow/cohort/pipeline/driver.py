@@ -22,8 +22,9 @@ from cohort.core.locks import try_lock
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
-from cohort.plan import Plan
+from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
+from cohort.report.index import write_index
 from cohort.training.job.lease import FINISHED, publish
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Driver:
         check_writable(RESULTS)  # Snakemake's own message would say less
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in self.plan.notes:
+            for note in [*map(misnamed, misnamed_studies()), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
 
@@ -91,11 +92,15 @@ class Driver:
             remove_finished_states(self.plan)
 
     def on_success(self) -> None:
-        """Clean up state folders and delete previews, which are out of date now."""
+        """Clean up state folders, delete previews, which are out of date now, name the pages."""
         if self.plan is None:
             return
         remove_finished_states(self.plan)
         shutil.rmtree(Layout(self.plan.scale, partial=True).folder, ignore_errors=True)
+        if self.stages.reported:
+            write_index(self.plan.layout.index())
+        for study in self.stages.reported:
+            print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
         """Restore records that Snakemake deleted, report failed cells, draw what exists."""

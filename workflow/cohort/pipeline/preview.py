@@ -1,4 +1,4 @@
-"""Draw a study's figures, tables and report from the records and checkpoints that exist.
+"""Draw a study's figures, tables and page from the records and checkpoints that exist.
 
 Previews have a folder of their own, results/{scale}/partial, see `Layout`.
 """
@@ -15,14 +15,15 @@ from cohort.core.files import write_text
 from cohort.core.layout import Layout, state_folder
 from cohort.core.lazy import lazy
 from cohort.figures.draw import draw
+from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     claims_spec,
     experiment_file,
     experiment_plan,
-    page_spec,
     spec_of,
 )
 from cohort.plan import Plan
+from cohort.report.index import write_index
 from cohort.report.page import write_page
 from cohort.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
@@ -36,21 +37,20 @@ else:
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its report."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
-    page = page_spec(plan, [name], layout)
-    (shown,) = page["studies"]
-    for entry in shown["figures"]:
+    page = page_spec(plan, name, layout)
+    for entry in page["figures"]:
         draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
-    for entry in shown["tables"]:
+    for entry in page["tables"]:
         tabulate(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     if study.claims:
-        judge(claims_spec(plan, name, layout), shown["claims"])
-    report = Path(layout.report(name))
-    write_page(page, report)
-    return report
+        judge(claims_spec(plan, name, layout), page["claims"])
+    write_page(page, layout.page(name))
+    write_index(layout.index())
+    return Path(layout.page(name)[0])
 
 
 def draw_item(plan: Plan, study: str, name: str) -> list[str]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from cohort.core.layout import Layout, experiment_plan_file
 from cohort.metrics.paper import paper_files
-from cohort.plan import Plan, Study
+from cohort.plan import Plan
 from cohort.plan.extension import USUAL
-from cohort.tables.sizes import needs_no_runs
 from cohort.training.procedures import parse_procedure
 
 Spec = dict[str, Any]
@@ -88,47 +87,3 @@ def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "titles": titles(plan, name, study.strategies(study.claimed())),
         "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
     }
-
-
-def page_spec(plan: Plan, names: list[str], layout: Layout | None = None) -> Spec:
-    """The spec of the report on these studies."""
-    layout = layout or plan.layout
-    studies = [_study_spec(plan, plan.study(name), layout) for name in names]
-    return {"scale": plan.scale, "notes": plan.notes, "studies": studies}
-
-
-def _study_spec(plan: Plan, study: Study, layout: Layout) -> Spec:
-    figures = [
-        _entry(study, name, spec, layout) | {"files": layout.figure(study.name, name)}
-        for name, spec in study.figures.items()
-    ]
-    tables = [
-        _entry(study, name, spec, layout)
-        | {"files": layout.table(study.name, name)}
-        | _present(spec, "kind", "joined")
-        for name, spec in study.tables.items()
-    ]
-    return {
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
-        "figures": figures,
-        "tables": tables,
-        "titles": titles(plan, study.name, study.strategies(study.experiments)),
-        "claims": layout.claims(study.name) if study.claims else [],
-    }
-
-
-def _entry(study: Study, name: str, spec: Spec, layout: Layout) -> Spec:
-    needs_runs = not needs_no_runs(spec)
-    return {
-        "name": name,
-        "title": spec.get("title", name),
-        "caption": spec.get("caption", ""),
-        "metrics": layout.metrics(study.name, spec["experiment"]) if needs_runs else "",
-    }
-
-
-def _present(spec: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The entries of a spec under these keys, without keys that it lacks."""
-    return {key: spec[key] for key in keys if key in spec}

@@ -12,19 +12,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from cohort.cell.planned import Planned, frozen
+from cohort.cell.planned import Planned, frozen, options_of, run_options
 from cohort.core.files import code_hash
 from cohort.core.layout import plan_file
 from cohort.metrics.paper import paper_files
+from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     claims_spec,
     experiment_file,
     experiment_plan,
-    page_spec,
     spec_of,
 )
 from cohort.plan import Plan, Study
-from cohort.plan.requests import Requests
+from cohort.plan.requests import MAX_RUNTIME, Requests
 from cohort.tables.sizes import needs_no_runs
 
 Wildcards = Any
@@ -40,7 +40,11 @@ class Stages:
     def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
         self._hashes: dict[str, str] = {}
-        self.requests = Requests(self.planned, plan.datasets if plan else None, local)
+        self.reported: dict[str, None] = {}  # the studies whose pages were asked for
+        options = options_of(plan.config)["request"] if plan else run_options("request")
+        longest = options.get("max_runtime", MAX_RUNTIME)
+        datasets = plan.datasets if plan else None
+        self.requests = Requests(self.planned, datasets, local, longest)
 
     @property
     def plan(self) -> Plan:
@@ -109,18 +113,26 @@ class Stages:
         return json.dumps(claims_spec(self.plan, wildcards.study))
 
     def page_inputs(self, wildcards: Wildcards) -> Files:
-        """The metrics, figures, tables and claims of all listed studies."""
-        studies = [self.plan.study(name) for name in self.plan.listed]
-        metrics = [
-            self.plan.layout.metrics(study.name, key)
-            for study in studies
-            for key in study.experiments
-        ]
-        return [*metrics, *(file for study in studies for file in all_drawn(self.plan, study))]
+        """What a study's runs say about themselves, its metrics, figures, tables and claims."""
+        study, layout = self.plan.study(wildcards.study), self.plan.layout
+        self.reported[study.name] = None
+        files = [layout.runs(study.name, key) for key in study.experiments]
+        files += [layout.metrics(study.name, key) for key in study.experiments]
+        return [*files, *all_drawn(self.plan, study)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
-        """The spec of the report as JSON."""
-        return json.dumps(page_spec(self.plan, self.plan.listed))
+        """The spec of a study's page as JSON."""
+        return json.dumps(page_spec(self.plan, wildcards.study))
+
+    def cards(self, wildcards: Wildcards) -> Files:
+        """The cards of the listed studies."""
+        return [self.plan.layout.page(name)[1] for name in self.plan.listed]
+
+    def caption(self, wildcards: Wildcards) -> str:
+        """What Snakemake's own report says about a figure or table."""
+        spec = self.plan.study(wildcards.study).drawn()[wildcards.name]
+        parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
+        return ". ".join(part.removesuffix(".") for part in parts if part) + "."
 
     def code(self, *packages: str) -> Callable[[Wildcards], str]:
         """A param that changes with the code of these packages."""

@@ -55,17 +55,18 @@ class _Targets:
         self.plan, self.only = plan, bool(plan.config.get("only"))
 
     def everything(self) -> Files:
-        """The report on the listed studies, and all that is behind it."""
-        report = [] if self.only else [self.plan.layout.report()]
-        return [*report, *self.studies(self.plan.listed)]
+        """The index and the pages of the listed studies, and all that is behind them."""
+        index = [] if self.only else [self.plan.layout.index()]
+        return [*index, *self.studies(self.plan.listed)]
 
     def studies(self, names: list[str]) -> Files:
-        """The metrics, figures, tables and claims of these studies, and missing records."""
+        """The pages, metrics, figures, tables and claims of these studies, and missing records."""
         if self.only:
             return [self.plan.cells[digest].path for digest in self.plan.digests(*names)]
         files = []
         for study in map(self.plan.study, names):
             files += self._measured(study.name, study.experiments) + all_drawn(self.plan, study)
+            files += self.plan.layout.page(study.name)
         return files
 
     def drawn(self, study_name: str, name: str) -> Files:

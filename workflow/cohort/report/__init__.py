@@ -1,1 +1,1 @@
-"""The HTML report: every figure, table and claim of the listed studies on one page."""
+"""The HTML report: a page per study, and an index with a card for each."""

@@ -1,139 +1,158 @@
-"""Writes the report: one self-contained HTML file that links to the files of each figure and table.
+"""Writes a study's page, one self-contained HTML file, and its card for the index.
 
-The HTML is in `templates/`; this module gathers what the templates show.
+The HTML is in `templates/`; this package gathers what the templates show.
 """
 
 from __future__ import annotations
 
-import base64
-import os
-from collections.abc import Iterable, Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from cohort.claims.judge import TITLE as CLAIMS_TITLE
-from cohort.claims.layout import lay_out as lay_out_claims
 from cohort.core.files import write_text
 from cohort.metrics.names import Names
-from cohort.metrics.summary import read_runs
-from cohort.tables.layout import Layout
-from cohort.tables.sizes import needs_no_runs
-from cohort.tables.tabulate import lay_out_table, read_numbers
+from cohort.metrics.summary import GENERATED
+from cohort.report.claims import Claims, read_claims
+from cohort.report.figures import alternative, data_url
+from cohort.report.render import FILTERS, links, render, together, with_suffix
+from cohort.report.runs import Cell, Coverage, StudyRuns
+from cohort.report.tables import Table, read_table
 
-TITLE = "Cohort: which clients should train next?"
-FORMATS = {
-    ".png": "PNG",
-    ".pdf": "PDF",
-    ".svg": "SVG",
-    ".csv": "CSV",
-    ".md": "Markdown",
-    ".tex": "LaTeX",
-}
+Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Item:
-    """A figure, a table or a study's claims: a picture as a data URL, or a laid-out table.
-
-    `links` are pairs of a relative URL and a format's name; `runs` says how many runs it shows.
-    """
+    """A figure or a table: a picture with what is seen in it, or a laid-out table, or neither if
+    there is nothing to show yet. `links` are pairs of a relative URL and a format's name."""
 
     id: str
     title: str
+    caption: str
+    command: str
     links: list[tuple[str, str]]
+    coverage: Coverage | None
+    labels: dict[str, list[str]]
     image: str = ""
-    table: Layout | None = None
-    caption: str = ""
-    runs: str = ""
+    seen: str = ""
+    table: Table | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.image or self.table)
 
 
-def write_page(spec: Mapping[str, Any], output: str | Path) -> None:
-    """Write the report of `spec` (scale, notes, studies with their figures, tables and claims)."""
-    folder = Path(output).parent
-    environment = Environment(
-        loader=PackageLoader("cohort.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
+    """Write the page of a study to the first output, and its card as JSON to the second."""
+    page, card_file = map(Path, outputs)
+    names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
+    runs = StudyRuns(spec["experiments"], names)
+    claims = read_claims(with_suffix(spec["claims"], ".json"), runs) if spec["claims"] else None
+    tables = [_table(spec, item, runs, page.parent) for item in spec["tables"]]
+    figures = [_figure(spec, item, runs, names, page.parent) for item in spec["figures"]]
+    card = _card(spec, runs, claims)
+    html = render(
+        "page.html.j2",
+        spec=spec,
+        card=card,
+        coverage=runs.coverage(),
+        claims=claims,
+        claims_links=links(spec["claims"], page.parent),
+        sections=[("tables", "Tables", tables), ("figures", "Figures", figures)],
+        runs=runs,
+        experiments=[(name, runs.coverage(name)) for name in runs.experiments],
+        made=_made(runs.finished()),
+        choices=_choices(runs, names),
+        generated=GENERATED if _is_generated(runs) else "",
     )
-    html = environment.get_template("page.html.j2").render(
-        title=TITLE,
-        scale=spec["scale"],
-        notes=spec["notes"],
-        studies=[
-            {
-                "name": study["name"],
-                "title": study["title"],
-                "description": study.get("description", ""),
-                "items": _items(study, spec["scale"], folder),
-            }
-            for study in spec["studies"]
-        ],
-    )
-    write_text(output, html)
+    write_text(page, html)
+    write_text(card_file, json.dumps(card))
 
 
-def _items(study: Mapping[str, Any], scale: str, folder: Path) -> list[Item]:
-    """The study's figures, then its tables, then its claims."""
-    titles = study.get("titles", {})
-    items = [
-        _item(study["name"], figure, folder, image=_data_url(_with_suffix(figure["files"], ".png")))
-        for figure in study["figures"]
-    ]
-    items += [
-        _item(study["name"], table, folder, table=_table(table, scale, titles))
-        for table in study["tables"]
-    ]
-    return items + ([_claims(study, scale, folder)] if study.get("claims") else [])
-
-
-def _item(study: str, entry: Mapping[str, Any], folder: Path, **content: Any) -> Item:
-    return Item(
-        id=f"{study}-{entry['name']}",
-        title=str(entry.get("title") or entry["name"]),
-        links=_links(entry["files"], folder),
-        caption=entry.get("caption", ""),
-        runs=read_runs(entry["metrics"]).phrase if entry["metrics"] else "",
-        **content,
+def _item(spec: Spec, item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
+    """A figure or table without its content."""
+    experiment = item["experiment"]
+    return partial(
+        Item,
+        id=item["name"],
+        title=str(item["title"]),
+        caption=item["caption"],
+        command=item["command"],
+        links=links(item["files"], folder),
+        coverage=runs.coverage(experiment) if experiment else None,
+        labels=together(cell["labels"] for cell in runs.experiments.get(experiment, [])),
     )
 
 
-def _claims(study: Mapping[str, Any], scale: str, folder: Path) -> Item:
-    files = study["claims"]
-    claims = pd.read_csv(_with_suffix(files, ".csv"), keep_default_na=False)
-    return Item(
-        id=f"{study['name']}-claims",
-        title=CLAIMS_TITLE,
-        links=_links(files, folder),
-        table=lay_out_claims(claims, scale),
-    )
+def _figure(spec: Spec, item: Spec, runs: StudyRuns, names: Names, folder: Path) -> Item:
+    made = _item(spec, item, runs, folder)
+    if not _has_runs(runs, item["experiment"]):
+        return made()
+    picture = with_suffix(item["files"], ".png")
+    return made(image=data_url(picture), seen=alternative(item, names))
 
 
-def _table(table: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]]) -> Layout:
-    numbers = read_numbers(_with_suffix(table["files"], ".csv"), sizes=needs_no_runs(table))
-    names = Names(
-        orders={column: list(dict.fromkeys(numbers[column])) for column in numbers.columns},
-        titles={label: dict(values) for label, values in titles.items()},
-    )
-    return lay_out_table(numbers, {**table, "scale": scale}, names, table["metrics"])
+def _table(spec: Spec, item: Spec, runs: StudyRuns, folder: Path) -> Item:
+    table = read_table(item, spec["scale"], spec["titles"], runs)
+    return _item(spec, item, runs, folder)(table=table if table.columns else None)
 
 
-def _data_url(picture: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
+def _has_runs(runs: StudyRuns, experiment: str) -> bool:
+    found = runs.coverage(experiment).runs
+    return found.missing < found.planned
 
 
-def _links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
+def _is_generated(runs: StudyRuns) -> bool:
+    return any(cell.get("generated") for cell in runs.cells.values())
+
+
+def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """The values to filter by: for each label its name, its title, and its values with titles."""
+    cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
+    found = together(cells)
     return [
-        (quote(Path(os.path.relpath(file, folder)).as_posix()), FORMATS[Path(file).suffix])
-        for file in files
+        (label.lower(), title, _titled(label, found[label], names))
+        for label, title in FILTERS.items()
+        if len(found.get(label, [])) > 1
     ]
 
 
-def _with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
-    return next(Path(file) for file in files if Path(file).suffix == suffix)
+def _titled(label: str, values: Sequence[str], names: Names) -> list[tuple[str, str]]:
+    return [(value, names.value(label, value)) for value in values]
+
+
+def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """With what the runs were made, and how many with each."""
+    kinds: dict[str, list[str]] = {
+        "Device": [", ".join(cell["devices"]) for cell in cells],
+        "Trainer": [cell["trainer"] for cell in cells],
+        "Commit": [cell["commit"] for cell in cells],
+        "Versions": [_versions(cell["versions"]) for cell in cells],
+    }
+    return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _card(spec: Spec, runs: StudyRuns, claims: Claims | None) -> dict[str, Any]:
+    """What the index shows of a study."""
+    coverage, finished = runs.coverage(), runs.finished()
+    statuses = ("planned", "done", "diverged", "unfinished", "missing")
+    return {
+        **{key: spec[key] for key in ("name", "title", "source", "scale", "command")},
+        "runs": {status: getattr(coverage.runs, status) for status in statuses},
+        "phrase": coverage.runs.phrase,
+        "spent": coverage.spent,
+        "to_go": coverage.to_go,
+        "verdicts": claims.totals if claims else [],
+        "date": max((cell["started"][:10] for cell in finished), default=""),
+        "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
+        "generated": _is_generated(runs),
+    }

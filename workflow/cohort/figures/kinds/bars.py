@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import parameter
@@ -14,11 +13,12 @@ from cohort.figures.kind import Averaging, Kind
 from cohort.figures.kinds.profile import MANY, PROFILES, draw_profile, placed
 from cohort.figures.style import (
     CROSS,
-    LETTER,
     PAPER_LINE,
+    deviation_bar,
     legend_line,
+    name_places,
+    number_places,
     pale,
-    panel_width,
     paper_name,
 )
 from cohort.metrics.at import AT_HELP, AT_SCHEMA
@@ -130,9 +130,10 @@ class Bars(Averaging):
         colors, filled = style.colors(self.hue, hues), self._is_filled(style)
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
-            draw_profile(axes, runs, colors[hue], style.dash(self.hue, hue), filled=filled)
+            unit, dash = METRICS[self.metric].unit, style.dash(self.hue, hue)
+            draw_profile(axes, runs, unit, colors[hue], dash, filled=filled)
         axes.margins(x=0)
-        axes.locator_params(axis="x", integer=True)
+        number_places(axes, "x", panel["place"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
 
     def _draw_groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
@@ -147,7 +148,7 @@ class Bars(Averaging):
             hue_order=hues,
             palette=style.colors(self.hue, hues),
             saturation=1,
-            errorbar="sd",
+            errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws={"color": "#333333", "linewidth": 0.8},
             capsize=0.12,
             width=GROUP,
@@ -164,7 +165,9 @@ class Bars(Averaging):
             for group, bar in zip(drawn, bars, strict=True):
                 bar.set_hatch(style.hatch(self.hue, hue))
                 _mark_incomplete(axes, bar, group)
-        self._ticks(axes, [style.value(self.x, x) for x in xs])
+        name_places(axes, [style.value(self.x, x) for x in xs])
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.5, len(xs) - 0.5)
 
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
@@ -184,18 +187,6 @@ class Bars(Averaging):
                 **PAPER_LINE,
             )
 
-    def _ticks(self, axes: Axes, names: list[str]) -> None:
-        """Name the places, on several lines or slanted where there is little room."""
-        room = int(panel_width(axes) / len(names) / LETTER)
-        wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
-        if max(len(line) for name in wrapped for line in name.splitlines()) > room:
-            slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
-            axes.set_xticks(range(len(names)), names, **slanted)
-        else:
-            axes.set_xticks(range(len(names)), wrapped)
-        axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.5, len(names) - 0.5)
-
     def x_title(self, style: Style) -> str:
         if self.x == SERIES:
             return ""  # the names need no title
@@ -211,7 +202,8 @@ class Bars(Averaging):
             return mpl_patches.Patch(facecolor=color)
         return legend_line(color=color, linestyle=style.dash(self.hue, value))
 
-    def remarks(self, statuses: set[str]) -> list[str]:
+    def remarks(self, measured: DataFrame) -> list[str]:
+        statuses = set(measured["status"])
         crossed = "diverged" in statuses and not self._is_profile()
         crosses = [f"{CROSS}: a run diverged"] if crossed else []
         return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -14,10 +17,14 @@ from cohort.figures.style import (
     BAND,
     CROSS,
     DASHES,
+    NOMINAL,
     PAPER_GRAY,
     PAPER_LINE,
+    STATISTICS,
     STOPPED,
     legend_line,
+    number_places,
+    one_deviation,
     paper_name,
 )
 from cohort.metrics.names import BY_ROUND, BY_STEP, METRICS
@@ -42,6 +49,8 @@ CROSSES: dict[str, Any] = {
     "markeredgewidth": 1.3,
 }
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
+MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
+FEW_CURVES = 6  # whose legend is in the study's order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +127,7 @@ class Curves(Averaging):
         rows = rows.assign(value=values, round=rows["round"].astype(int))
         if self.buckets > 1:
             rows = in_buckets(rows, self.buckets)
-        return rows[rows["round"] <= self.until] if self.until else rows
+        return thinned(rows[rows["round"] <= self.until] if self.until else rows)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         hues = style.ordered(self.hue, cells[self.hue])
@@ -129,7 +138,7 @@ class Curves(Averaging):
                 self._draw_curve(axes, runs, colors[hue], self._dash(hue, style))
         self.draw_reference(axes)
         axes.margins(x=0.02)
-        axes.locator_params(axis="x", integer=True)
+        number_places(axes, "x", int(panel["round"].max()) + 1)
         _start_at_zero(axes)
 
     def _draw_curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
@@ -142,10 +151,10 @@ class Curves(Averaging):
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
             # Aggregated here: seaborn does it point by point, 5 s for 12 curves of 400 rounds.
-            values = part.groupby("round")["value"].agg(["mean", "std"]).reset_index()
+            values = part.groupby("round")["value"].agg(STATISTICS)
             seaborn.lineplot(
                 values,
-                x="round",
+                x=values.index,
                 y="mean",
                 estimator=None,
                 color=color,
@@ -156,8 +165,8 @@ class Curves(Averaging):
                 ax=axes,
             )
             if self.band == "sd":
-                low, high = values["mean"] - values["std"], values["mean"] + values["std"]
-                axes.fill_between(values["round"], low, high, color=color, **BAND)
+                low, high = one_deviation(values, METRICS[self.metric].unit)
+                axes.fill_between(values.index, low, high, color=color, **BAND)
         # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
@@ -175,7 +184,7 @@ class Curves(Averaging):
                 for value in match.values
                 if not self.until or (value.round or 0) <= self.until
             ]
-            axes.plot(*zip(*points, strict=True), color=color, **PAPER_LINE)
+            axes.plot(*zip(*_every(points), strict=True), color=color, **PAPER_LINE)
             label = paper_name(match.values[0].source)
             axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_LINE)
         _start_at_zero(axes)
@@ -187,13 +196,28 @@ class Curves(Averaging):
         return legend_line(color=color, linestyle=self._dash(value, style))
 
     def _dash(self, hue: str, style: Style) -> Any:
-        return DASHES[1] if hue in (self.dashed or ()) else style.dash(self.hue, hue)
+        if self.dashed:
+            return DASHES[1] if hue in self.dashed else DASHES[0]
+        return style.dash(self.hue, hue)
 
-    def remarks(self, statuses: set[str]) -> list[str]:
+    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
+        """The study's order for numbers and for a few names; of many names, the one whose curve
+        ends highest comes first."""
+        if len(hues) <= FEW_CURVES or self.hue not in NOMINAL:
+            return hues
+        ends = measured["round"] == measured.groupby("digest")["round"].transform("max")
+        final = measured[ends].groupby(self.hue)["value"].mean()
+        return sorted(hues, key=lambda hue: -final.get(hue, -np.inf))
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        statuses = set(measured["status"])
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
         unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
         dotted = ["dotted: fewer runs"] if statuses & {"diverged", "unfinished"} else []
-        return [*unfinished, *crosses, *dotted]
+        every = measured["every"].max() if len(measured) else 1
+        points = "steps" if self.x == "step" else "evaluations"
+        thin = [f"one of {every} {points} is drawn"] if every > 1 else []
+        return [*unfinished, *crosses, *dotted, *thin]
 
     def mark(self) -> str:
         return "curve"
@@ -208,6 +232,22 @@ def in_buckets(rows: DataFrame, size: int) -> DataFrame:
     means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
     found = rows.assign(round=ends, value=means)[whole]
     return found.drop_duplicates(["digest", "round"])
+
+
+def thinned(rows: DataFrame) -> DataFrame:
+    """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
+    so on, counted from the last, and those in which a run ends. The column `every` says how many.
+    """
+    rounds = np.sort(rows["round"].unique())
+    every = max(1, math.ceil(len(rounds) / MOST_POINTS))
+    ends = rows.groupby("digest")["round"].max()
+    kept = rows["round"].isin([*rounds[::-1][::every], *ends])
+    return rows[kept].assign(every=every)
+
+
+def _every(points: list[Any]) -> list[Any]:
+    """A curve's points thinned out, its last one included."""
+    return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
 
 
 def _start_at_zero(axes: Axes) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.figures.kind import Averaging
-from cohort.figures.style import BAND, CROSS, PAPER_GRAY, legend_line, paper_name
+from cohort.figures.style import (
+    BAND,
+    CROSS,
+    LETTER,
+    PAPER_GRAY,
+    SIDES,
+    deviation_bar,
+    legend_line,
+    name_places,
+    panel_width,
+    paper_name,
+)
 from cohort.metrics.at import AT_HELP, AT_SCHEMA
 from cohort.metrics.names import BY_ROUND, METRICS
 from cohort.metrics.summary import value_per_cell
@@ -40,8 +52,8 @@ MARKS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Averaging):
-    """A line per hue over the values of a label, which lie at their numbers or, if any is not a
-    number, one after another.
+    """A line per hue over the values of a label, which lie at their numbers, or one after another
+    if any is not a number or their names would overlap.
 
     A missing value is skipped: the line connects its neighbors.
     """
@@ -67,7 +79,7 @@ class Lines(Averaging):
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         hues = style.ordered(self.hue, cells[self.hue])
         colors = style.colors(self.hue, hues)
-        places = self._places(cells, style)
+        places = self._places(axes, cells, style)
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
@@ -80,11 +92,21 @@ class Lines(Averaging):
                 self._draw_line(axes, runs.assign(place=runs[self.x].map(places)), line)
         self.draw_reference(axes)
         names = [style.value(self.x, x) for x in places]
-        axes.set_xticks(list(places.values()), names)
+        if list(places.values()) == list(range(len(places))):
+            name_places(axes, names)
+        else:
+            axes.set_xticks(list(places.values()), names)
 
     def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
         seaborn.lineplot(
-            runs, x="place", y="value", errorbar="sd", err_kws=BAND, markersize=2.5, ax=axes, **line
+            runs,
+            x="place",
+            y="value",
+            errorbar=deviation_bar(METRICS[self.metric].unit),
+            err_kws=BAND,
+            markersize=2.5,
+            ax=axes,
+            **line,
         )
         # seaborn has one marker per line, so marks of incomplete runs are drawn by matplotlib.
         means = runs.groupby("place")["value"].mean()
@@ -92,19 +114,25 @@ class Lines(Averaging):
             marked = means[means.index.isin(runs.loc[runs["status"] == status, "place"])]
             axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
 
-    def _places(self, cells: DataFrame, style: Style) -> dict[str, float]:
+    def _places(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
         """The position of each value of the label along the x axis."""
         values = style.ordered(self.x, cells[self.x])
         try:
-            return {value: float(value) for value in values}
+            values = sorted(values, key=float)
         except ValueError:
             return {value: float(place) for place, value in enumerate(values)}
+        inches = (panel_width(axes) - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
+        for left, right in itertools.pairwise(values):
+            letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
+            if (float(right) - float(left)) * inches < letters * LETTER:
+                return {value: float(place) for place, value in enumerate(values)}
+        return {value: float(value) for value in values}
 
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
         colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
-        places = self._places(cells, style)
+        places = self._places(axes, cells, style)
         for match in matches:
             x, color = places[match.labels[self.x]], colors[match.labels[self.hue]]
             value = match.values[0].value * METRICS[self.metric].scale
@@ -123,7 +151,8 @@ class Lines(Averaging):
             markersize=2.5,
         )
 
-    def remarks(self, statuses: set[str]) -> list[str]:
+    def remarks(self, measured: DataFrame) -> list[str]:
+        statuses = set(measured["status"])
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
         return [*crosses, *(["white: with unfinished runs"] if "unfinished" in statuses else [])]
 

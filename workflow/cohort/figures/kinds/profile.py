@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
-from cohort.figures.style import BAND
+from cohort.figures.style import BAND, STATISTICS, one_deviation
 from cohort.metrics.names import BY_CLASS, BY_CLIENT
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def placed(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> DataFr
     return rows.assign(place=rows[number].astype(int)).sort_values(["digest", "place"])
 
 
-def draw_profile(axes: Axes, runs: DataFrame, color: str, dash: object, *, filled: bool) -> None:
+def draw_profile(
+    axes: Axes, runs: DataFrame, unit: str, color: str, dash: object, *, filled: bool
+) -> None:
     """Draw means over runs, as bars or as an outline, with a band of one standard deviation.
 
     The outline and the band are matplotlib's stairs: seaborn has neither an outline without a
@@ -45,7 +47,7 @@ def draw_profile(axes: Axes, runs: DataFrame, color: str, dash: object, *, fille
     """
     if not len(runs):
         return
-    points = runs.groupby("place")["value"].agg(["mean", "std"])
+    points = runs.groupby("place")["value"].agg(STATISTICS)
     edges = [points.index[0] - 0.5, *(points.index + 0.5)]
     if filled:
         seaborn.barplot(
@@ -64,5 +66,5 @@ def draw_profile(axes: Axes, runs: DataFrame, color: str, dash: object, *, fille
     else:
         outline: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.3}
         axes.stairs(points["mean"], edges, baseline=None, **outline)
-    low, high = (points["mean"] - points["std"]).clip(lower=0), points["mean"] + points["std"]
+    low, high = one_deviation(points, unit)
     axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)

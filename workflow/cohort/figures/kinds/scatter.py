@@ -96,7 +96,7 @@ class Scatter(Kind):
     def handle(self, value: str, style: Style, color: str) -> Artist:
         return legend_line(color=color, linestyle="none", marker="o", markersize=3.5)
 
-    def remarks(self, statuses: set[str]) -> list[str]:
+    def remarks(self, measured: DataFrame) -> list[str]:
         return [f"{RHO}: Spearman's rank correlation of the points"]
 
     def mark(self) -> str:

@@ -13,30 +13,29 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.figures.kind import Kind
-from cohort.figures.style import COLORS, FRAME, panel_width
+from cohort.figures.style import COLORS, ENDS, SIDES, number_places, panel_height, panel_width
 from cohort.metrics.summary import finite_rows
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
-    import seaborn
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap, Normalize
     from pandas import DataFrame
 
     from cohort.figures.style import Style
 else:
-    seaborn, mpl_colors = lazy("seaborn"), lazy("matplotlib.colors")
+    mpl_colors = lazy("matplotlib.colors")
 
 POINTS = 72.0  # in an inch
-SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
-SMALLEST = 4.0  # points per client or class; where there is less room, colors are drawn
-LARGEST = 14.0  # points: the largest diameter of a bubble
+NARROWEST = 6.0  # points per client or class; where there is less room, colors are drawn
+SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
 SHADES = ("#dbe9f6", COLORS[0], "#00213d")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shards(Kind):
-    """Clients along the x axis, classes up the y axis, samples as the area of a bubble.
+    """Clients along the x axis, classes up the y axis, samples as the area of a bubble, which even
+    for one sample is large enough to be seen.
 
     Where bubbles would be too small to read, a heat map shows the samples as colors. Of several
     seeds the first one with a record is drawn; cells with the same shards, such as those of other
@@ -46,6 +45,7 @@ class Shards(Kind):
 
     name: ClassVar[str] = "shards"
     shared_y: ClassVar[bool | Literal["row"]] = "row"
+    height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 
     metric: str = parameter("label_count", enum=["label_count"], help="what is drawn")
 
@@ -87,30 +87,23 @@ class Shards(Kind):
         )
         room = min(
             (panel_width(axes) - SIDES) * POINTS / clients,
-            (_panel_height(axes) - ENDS) * POINTS / classes,
+            (panel_height(axes) - ENDS) * POINTS / classes,
         )
-        if room < SMALLEST:
+        if room < NARROWEST:
             self._draw_heatmap(axes, panel, most)
         else:
             self._draw_bubbles(axes, panel, min(room, LARGEST) ** 2, most)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
-        axes.locator_params(axis="both", integer=True, min_n_ticks=1)
+        number_places(axes, "x", clients)
+        number_places(axes, "y", classes)
 
     def _draw_bubbles(self, axes: Axes, panel: DataFrame, largest: float, most: float) -> None:
         """Draw bubbles whose area is proportional to the samples, `largest` for `most` samples."""
         style: dict[str, Any] = {"color": COLORS[0], "linewidth": 0}
-        seaborn.scatterplot(
-            panel,
-            x="client",
-            y="label",
-            size="value",
-            sizes=(0, largest),
-            size_norm=(0, most),
-            legend=False,
-            ax=axes,
-            **style,
-        )
+        held = panel[panel["value"] > 0]
+        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
+        axes.scatter(held["client"], held["label"], areas, **style)
         for value in legend_values(most):
             axes.scatter([], [], largest * value / most, label=_samples(value), **style)
 
@@ -135,7 +128,7 @@ class Shards(Kind):
     def y_title(self) -> str:
         return "Class"
 
-    def remarks(self, statuses: set[str]) -> list[str]:
+    def remarks(self, measured: DataFrame) -> list[str]:
         return ["each panel shows its first seed"]
 
     def mark(self) -> str:
@@ -162,9 +155,3 @@ def _colors(most: float) -> tuple[Colormap, Normalize]:
     """A square-root color scale, on which small counts differ visibly from none."""
     colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
     return colors, mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)
-
-
-def _panel_height(axes: Axes) -> float:
-    figure, grid = axes.get_figure(), axes.get_gridspec()
-    assert figure is not None and grid is not None
-    return float((figure.bbox.height / figure.dpi - FRAME) / grid.nrows)

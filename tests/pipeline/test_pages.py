@@ -1,0 +1,54 @@
+"""The spec of a study's page: what planning knows and the page shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from cohort.pipeline.pages import page_spec
+from cohort.plan import Plan, load
+from cohort.plan.cost import START_SECONDS, round_seconds
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return load({"studies": ["demo", "fedentopt"], "scale": "reduced"})
+
+
+def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
+    first, second, third = page_spec(plan, "demo")["figures"]
+    assert (first["x"], first["y"], first["at"]) == ("Round", ["Test accuracy (%)"], "last")
+    assert first["shown"] == ["J", "partition", "strategy"]
+    assert first["orders"]["J"] == ["J4", "J16"]
+    assert (second["x"], second["y"], second["at"]) == (
+        "Partition",
+        ["Cohort label entropy (bits)"],
+        "mean",
+    )
+    assert third["x"] == "Clients, highest first"
+
+
+def test_commands_name_the_scale(plan: Plan):
+    spec = page_spec(plan, "demo")
+    assert spec["command"] == "snakemake demo --config scale=reduced"
+    assert spec["tables"][0]["command"] == "snakemake demo_tab1 --config scale=reduced"
+    assert (
+        page_spec(load({"studies": ["demo"]}), "demo")["claims_command"] == "snakemake demo_claims"
+    )
+
+
+def test_every_cell_has_its_estimated_seconds(plan: Plan):
+    seconds = page_spec(plan, "demo")["experiments"]["main"]["seconds"]
+    cells = {
+        row.digest: plan.cells[row.digest] for row in plan.study("demo").experiments["main"].rows
+    }
+    facts = plan.datasets["digits"]
+    expected = {
+        key: START_SECONDS + round_seconds(cell.settings, facts) for key, cell in cells.items()
+    }
+    assert seconds == pytest.approx(expected, rel=5e-3)
+
+
+def test_notes_are_those_of_the_study(plan: Plan):
+    own, others = (page_spec(plan, name)["notes"] for name in ("demo", "fedentopt"))
+    assert own == ["demo.main: 12 of 36 cells at this scale"]
+    assert own + others == plan.notes and all(note.startswith("fedentopt.") for note in others)
