@@ -23,7 +23,7 @@ try:  # these import the user's own components
     stages = driver.stages
     driver.set_up()
 except UserError as error:
-    raise WorkflowError(str(error))
+    sys.exit(f"error: {error}")  # a WorkflowError would show lines of this file
 
 
 container: config.get("container") or None
@@ -59,7 +59,7 @@ onstart:
     try:
         driver.on_start()
     except UserError as error:
-        raise WorkflowError(str(error))
+        sys.exit(f"error: {error}")
 
 
 onsuccess:

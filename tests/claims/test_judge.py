@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -291,3 +292,35 @@ def test_a_cheaper_scale_has_a_warning(spec: Write) -> None:
     layout = lay_out(judged(spec(scale="smoke", one=ORDER)), "smoke")
     assert said in layout.notes
     assert said not in lay_out(judged(spec(one=ORDER)), "full").notes
+
+
+def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
+    """By hand: of a 50, 52 and 54, of b 60, 62 and 66; half a width is 4.3027 sd / sqrt(3)."""
+    values = {"a": (0.5, 0.52, 0.54), "b": (0.6, 0.62, 0.66)}
+    cells = [
+        final(value, partition=partition, seed=str(seed))
+        for partition, found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    judge(spec(cells, one=ORDER), ["claims.json"])
+    (found,) = json.loads(Path("claims.json").read_text())
+    (one,) = found["comparisons"]
+    assert (found["measured"], one["measured"], one["paper"]) == ("held", "held", "held")
+    assert one["difference"] == {"mean": "+10.67", "low": "+7.80", "high": "+13.54", "n": 3}
+    first, second = one["points"]
+    assert first == {
+        "name": "a",
+        "experiment": "main",
+        "labels": {"partition": "a", "J": "J4", "strategy": "fedavg"},
+        "at": "last",
+        "ours": {
+            "mean": "52.00",
+            "n": 3,
+            "planned": 3,
+            "sd": "2.00",
+            "low": "47.03",
+            "high": "56.97",
+        },
+        "paper": "50.00",
+    }
+    assert (second["ours"]["mean"], second["paper"]) == ("62.67", "60.00")

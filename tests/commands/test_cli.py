@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import cohort
-from cohort.commands.cli import COMMANDS, main
-from cohort.commands.cost import rounded
+from cohort.commands.cli import COMMANDS, config_last, main
+from cohort.commands.screen import rounded
 from tests.house import ROOT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
@@ -64,6 +64,23 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2 and "usage: cohort" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "order"),
+    [
+        ("status --config scale=smoke aml", "status aml --config scale=smoke"),
+        ("run --config a=1 b=2 k12 --until 3", "run k12 --until 3 --config a=1 b=2"),
+        ("status aml --config a=1", "status aml --config a=1"),
+        ("status --config aml", "status --config aml"),
+        ("status --config a=1 --json", "status --json --config a=1"),
+        ("run --config a=1 -- k12", "run --config a=1 -- k12"),
+        ("run --config a=1 --until 3 -- k12", "run --until 3 --config a=1 -- k12"),
+        ("show k12", "show k12"),
+    ],
+)
+def test_what_follows_config_is_not_part_of_it(arguments: str, order: str):
+    assert config_last(arguments.split()) == order.split()
 
 
 @pytest.mark.parametrize("rounds", ["-3", "0", "1.5", "ten"])

@@ -104,7 +104,7 @@ KINDS: dict[str, Kind] = {
     "record": (
         write_record,
         record.read,
-        "is not a valid record ({}); delete it and run snakemake again to train its cell anew",
+        "is not a valid record ({}); records are files like results/cells/.../seed0-k0123456789ab.h5",
     ),
     "shards": (
         write_shards,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.metrics.collect import collect, from_record
+from cohort.metrics.collect import EMPTY, Result, collect, from_record
 from cohort.metrics.summary import label_columns, read_metric, runs_behind, value_per_cell
 from cohort.records.history import History
 from cohort.records.record import Record, write
@@ -116,3 +116,28 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
     values = value_per_cell(metrics, "test_accuracy", "last")
     assert values[["panel", "value"]].to_numpy().tolist() == [["left", 0.5], ["right", 0.5]]
     assert runs_behind(metrics).phrase == "1 run"
+
+
+def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path):
+    made = record(np.array([[3, 0], [1, 1]]))
+    made.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
+    made.history.add_cost(2, seconds=1.5, bytes_up=500.0)
+    made.header["settings"]["rounds"] = 2
+    made.history.cohorts.append(np.array([1]))
+    write(tmp_path / "r.h5", made)
+    cells = [
+        {"path": str(tmp_path / "r.h5"), "digest": "k0123456789ab", "labels": {"seed": 0}},
+        {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}},
+    ]
+    plan = tmp_path / "plan.json"
+    write_text(plan, json.dumps({"study": "s", "experiment": "e", "cells": cells}))
+    missing = Result("missing", EMPTY.iloc[:0])
+    collect(
+        plan,
+        tmp_path / "m.parquet",
+        result_of=lambda path: missing if path == "nowhere.h5" else from_record(path),
+    )
+    there, absent = json.loads((tmp_path / "m.json").read_text())["cells"]
+    assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
+    assert there["settings"] == {"clients": 2, "rounds": 2} and there["devices"] == ["cpu"]
+    assert absent == cells[1] | {"status": "missing"}

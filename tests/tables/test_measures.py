@@ -58,6 +58,20 @@ def test_a_shared_at_is_stated_once(spec: dict[str, Any], metrics: Path):
     assert lines[0] == "| Partition | Strategy | Test accuracy (%) | Test loss |"
 
 
+def test_the_mean_of_counts_has_a_decimal(spec: dict[str, Any], metrics: Path):
+    """4 and 9 have the mean 6.5 and the deviation 5 / 2 ** 0.5; the one result of fedent_opt is 4."""
+    cells = pd.read_parquet(metrics)
+    cells = cells[
+        cells["metric"].isna() | ((cells["metric"] == "test_accuracy") & (cells["round"] == 8))
+    ]
+    counts = cells["seed"] * 5.0 + 4
+    cells.assign(metric="never_selected", value=counts.where(cells["value"].notna())).to_parquet(
+        metrics
+    )
+    line = lines_of(spec | {"metric": "never_selected"}, metrics)[3]
+    assert line == "| dir-0.1 | 6.5 ± 3.5 [-25.3, 38.3] (2) | 4 (n = 1 of 2) |"
+
+
 @pytest.mark.parametrize(
     ("also", "sentence"),
     [

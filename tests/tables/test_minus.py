@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,34 @@ def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> No
     assert lines[0] == "| Strategy | Paper | Measured | Difference |"
     assert (
         lines[2]
-        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 [-107.06, +147.06] / -5.00† (2 / n = 1 of 2) | +12.33 / -3.45 |"
+        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 [-107.06, +147.06]† / -5.00 (2 / n = 1 of 2) | +12.33 / -3.45 |"
     )
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
+
+
+def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metrics: Path) -> None:
+    """`more` gains 20 and 19.9 points less than `with` in the small model, and 30 and 30.1 more in
+    the large one, whose second seed gets a partner here."""
+    cells = pd.read_parquet(metrics)
+    partner = cells["digest"] == "k5"
+    cells.loc[partner, ["status", "metric", "value"]] = ["done", "test_accuracy", 0.8]
+    more = cells[cells["strategy"] == "with"].sort_values(["model", "seed"])
+    more = more.assign(strategy="more", digest="m" + more["digest"], value=[0.9, 1.201, 0.4, 0.501])
+    pd.concat([cells, more]).to_parquet(metrics)
+    both = {
+        "paper": "TableII",
+        "joined": True,
+        "minus": {"strategy": {"with": "without", "more": "without"}},
+    }
+    bold = r"\*\*\S+ ± .*?\*\*"
+    found = {
+        line.split(" | ")[0]: line.split(" | ")[2]
+        for line in written(spec | both, metrics, ".md")[2:4]
+    }
+    assert re.fullmatch(rf"{bold}† / [^*]*\(2\)", found["| with"])
+    assert re.fullmatch(rf"[^*]*† / {bold} \(2\)", found["| more"])
+    tex = "\n".join(written(spec | both, metrics, ".tex"))
+    assert tex.count(r"\textbf{+") == 2
 
 
 def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:

@@ -139,6 +139,62 @@ def test_runs_without_common_seeds_are_compared_unpaired(
     assert best == ["1", "0"]
 
 
+def test_measures_are_marked_each_by_its_own_best_and_direction(
+    spec: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """`a` is more accurate by 20 points, `b` has the lower loss, and both send 5 MB; a norm is
+    neither better high nor low."""
+    accurate = pd.read_parquet(contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64]))
+    is_a = accurate["strategy"] == "a"
+    measures = {"test_loss": 2.0 + is_a, "bytes_up": 5e6, "update_norm": 1.0 + is_a}
+    tables = [
+        accurate,
+        *(accurate.assign(metric=key, value=value) for key, value in measures.items()),
+    ]
+    file = tmp_path / "measures.parquet"
+    pd.concat(tables).astype({"metric": "string"}).to_parquet(file)
+    lines = written(spec | {"also": list(measures)}, file, ".md").splitlines()
+    bold = {
+        line.split(" | ")[1]: [cell.startswith("**") for cell in line.split(" | ")[2:]]
+        for line in lines[6:8]
+    }
+    assert bold == {"a": [True, False, True, False], "b": [False, True, True, False]}
+
+
+def test_data_sets_and_partitions_are_not_rivals(
+    spec: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Without strategies, the values of J are compared on each partition, not the partitions, which
+    lie farther apart."""
+    cells = pd.read_parquet(contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64]))
+    cells["J"] = cells["strategy"].map({"a": "J4", "b": "J8"})
+    cells["strategy"] = "fedavg"
+    easy = cells.assign(
+        partition="dir-0.1", value=cells["value"] - 0.5, digest="e" + cells["digest"]
+    )
+    file = tmp_path / "conditions.parquet"
+    pd.concat([cells, easy]).to_parquet(file)
+    for rows, columns in (("J", "partition"), ("partition", "J")):
+        table = spec | {"rows": [rows], "columns": columns}
+        lines = written(table, file, ".csv").splitlines()[1:]
+        best = {frozenset(line.split(",")[:2]): line[-1] for line in lines}
+        assert best == {
+            frozenset({partition, J}): mark
+            for partition in ("iid", "dir-0.1")
+            for J, mark in (("J4", "1"), ("J8", "0"))
+        }
+    alone = written(
+        spec | {"rows": ["dataset"], "columns": "partition"}, _with_dataset(file), ".csv"
+    )
+    assert {line[-1] for line in alone.splitlines()[1:]} == {"0"}
+
+
+def _with_dataset(file: Path) -> Path:
+    cells = pd.read_parquet(file).query("J == 'J4'")
+    cells.assign(dataset="digits").to_parquet(file.with_name("dataset.parquet"))
+    return file.with_name("dataset.parquet")
+
+
 def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
     file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.63])
     pd.read_parquet(file).assign(metric="test_loss").to_parquet(file)

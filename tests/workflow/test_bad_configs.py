@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
 from cohort.core.errors import UserError
 from cohort.pipeline.targets import targets
-from cohort.plan import load
+from cohort.plan import load, misnamed_studies
+from cohort.plan.loading import RULES
 from cohort.plan.yaml_files import parse_override
 from tests.workflow.conftest import Project
 
@@ -24,7 +27,7 @@ EDITS = {
         STUDY,
         "lr: 0.05",
         "lr: 0.05\n  learning_rate: 1",
-        "tiny.yaml: settings has an unknown key 'learning_rate'",
+        "tiny.yaml: settings has an unknown key 'learning_rate'; did you mean 'lr'?",
     ),
     "misspelt strategy": (
         STUDY,
@@ -62,6 +65,48 @@ EDITS = {
         "- classes-2",
         "- class-2",
         "partition 'class-2' is not known; did you mean 'classes-K'?",
+    ),
+    "partition in the papers' form": (
+        STUDY,
+        "- classes-2",
+        "- Dir(0.1)",
+        "partition 'Dir(0.1)' is not known; did you mean 'dir-0.1'?",
+    ),
+    "partition by its long name": (
+        STUDY,
+        "- classes-2",
+        "- dirichlet-0.1",
+        "partition 'dirichlet-0.1' is not known; did you mean 'dir-ALPHA[-minimumN]'?",
+    ),
+    "J without its letter": (
+        STUDY,
+        "- J2",
+        "- 16",
+        "experiments.one.axes.J[0] is 16, but must be a word (local work per round: J4 is four steps, J5e five epochs)",
+    ),
+    "model that is like none": (
+        STUDY,
+        "model: small-mlp",
+        "model: mobilenet",
+        "settings.model is 'mobilenet', which is not known (allowed: ",
+    ),
+    "size of a network": (
+        STUDY,
+        "model: small-mlp",
+        "model: resnet50",
+        "settings.model is 'resnet50', which is not known; did you mean 'resnet20'?",
+    ),
+    "one title for two strategies": (
+        STUDY,
+        "tables:\n",
+        "titles:\n  strategy: {fedavg: FedEntOpt}\ntables:\n",
+        "tiny.yaml: strategy 'fedavg' and 'fedentopt' have one title, 'FedEntOpt'; give one of them another under titles.strategy",
+    ),
+    "one title for two partitions": (
+        STUDY,
+        "tables:\n",
+        "titles:\n  partition: {classes-2: iid}\ntables:\n",
+        "tiny.yaml: partition 'iid' and 'classes-2' have one title, 'iid'; give one of them another under titles.partition",
     ),
     "selector's parameter": (
         STRATEGIES,
@@ -161,15 +206,18 @@ OVERRIDES = {
         "only strategy=fedentop matches no cell of tiny; did you mean 'fedentopt'?",
     ),
     "only without a label": ("only=fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
+    "a word after --config": (
+        "tiny",
+        "--config tiny: must be KEY=VALUE; what is no setting, such as a study, goes before --config",
+    ),
     "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
 }
 
 
 def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
     assert sentence in output, output
-    assert "Traceback" not in output and "cohort/" not in output.replace(
-        "workflow/cohort/models", ""
-    ), output
+    assert "Traceback" not in output and "  File " not in output and "WorkflowError" not in output
+    assert "cohort/" not in output.replace("workflow/cohort/models", ""), output
     assert (
         not (project.root / "results/cells").exists()
         and not (project.root / "results/plan").exists()
@@ -206,6 +254,37 @@ def test_snakemake_says_what_planning_says(fresh: Project):
         file, old, new, sentence = EDITS[name]
         fresh.replace(file, old, new)
         assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
+
+
+def test_a_study_whose_file_has_no_name_of_a_study(fresh: Project, monkeypatch: pytest.MonkeyPatch):
+    """Named, it is refused; not named, Snakemake says that it is left out."""
+    mine = fresh.root / "my/studies/My-Study.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text((fresh.root / STUDY).read_text())
+    sentence = (
+        "my/studies/My-Study.yaml: no study is called 'My-Study': names are of small letters, "
+        "digits and _, and begin with a letter; rename it, e.g. to my_study.yaml"
+    )
+    assert sentence in fresh.snakemake("-n")
+    monkeypatch.chdir(fresh.root)
+    assert_one_sentence(mistaken("studies=My-Study"), sentence, fresh)
+    (mine.parent / ".My-Study.yaml~").touch()
+    assert [file.name for file in misnamed_studies()] == ["My-Study.yaml"]
+
+
+def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.MonkeyPatch):
+    """Its page would be the index."""
+    mine = fresh.root / "my/studies/index.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text((fresh.root / STUDY).read_text())
+    sentence = (
+        "my/studies/index.yaml: no study is called 'index': a rule of the pipeline is; rename it"
+    )
+    monkeypatch.chdir(fresh.root)
+    assert_one_sentence(mistaken("studies=index"), sentence, fresh)
+    rules = [*fresh.root.glob("rules/*.smk"), fresh.root / "Snakefile"]
+    text = "\n".join(file.read_text() for file in rules)
+    assert {"all", *re.findall(r"^rule (\w+):", text, re.MULTILINE)} == set(RULES)
 
 
 def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):

@@ -132,7 +132,7 @@ def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Projec
     assert before == {path: path.read_bytes() for path in before}, (
         "the workflow's own figures must not change"
     )
-    assert counts(fresh, "two") == {"missing": 2}
+    assert counts(fresh, "two") == {"stopped": 1, "missing": 1}
 
 
 def test_a_diverged_cell_is_a_result(fresh: Project):
@@ -144,7 +144,7 @@ def test_a_diverged_cell_is_a_result(fresh: Project):
     assert counts(fresh, "two") == {"diverged": 2}
     record = read(next(path for path in fresh.records() if "/J3/" in str(path)))
     assert record.header["status"] == "diverged" and len(record.history.cohorts) < 4
-    assert "diverged" in (fresh.root / "results/full/report/index.html").read_text()
+    assert "diverged" in (fresh.root / "results/full/report/tiny.html").read_text()
     assert "Nothing to be done" in fresh.snakemake()
 
 
@@ -180,7 +180,11 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     gone = cohort(finished, "show", "results/cells/gone.h5", fails=True)
     assert "there is no record results/cells/gone.h5" in gone and "delete" not in gone
     record.write_bytes(record.read_bytes()[:500])
-    assert "is not a valid record" in cohort(finished, "show", str(record), fails=True)
+    damaged = cohort(finished, "show", str(record), fails=True)
+    assert "is not a valid record" in damaged and "; delete it and run snakemake again" in damaged
+    for wrong in ("config/config.yaml", "results/cells", "results"):
+        output = cohort(finished, "show", wrong, fails=True)
+        assert "record" in output and "delete" not in output
     assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import yaml
 
@@ -15,11 +16,17 @@ from tests.conftest import ROOT
 from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
+README = (ROOT / "README.md").read_text()
 
-def blocks(language: str, page: str = "strategy") -> list[str]:
-    """The code blocks of the page on adding something."""
-    text = (ROOT / f"docs/adding-a-{page}.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+def page(name: str) -> str:
+    """The page on adding something."""
+    return (ROOT / f"docs/adding-a-{name}.md").read_text()
+
+
+def blocks(language: str, name: str = "strategy") -> list[str]:
+    """The code blocks of that page."""
+    return re.findall(rf"```{language}\n(.*?)```", page(name), re.DOTALL)
 
 
 def write(project: Project, file: str, text: str) -> None:
@@ -56,7 +63,7 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     command = [sys.executable, "-m", "pytest", "-q", "my/tests"]
     subprocess.run(command, env=environment, cwd=fresh.root, check=True)
 
-    fresh.replace("my/strategies.yaml", "stride: 2", "stride: 0")
+    fresh.replace("my/strategies.yaml", "stride: 3", "stride: 0")
     assert "turns.selector.stride is 0, but must be at least 1" in fresh.snakemake(fails=True)
 
 
@@ -74,7 +81,7 @@ def test_adding_a_study_as_documented(fresh: Project):
 def test_adding_a_data_set_as_documented(fresh: Project):
     rows = [f"{number % 7},{number / 3},{'ab'[number % 2]}" for number in range(100)]
     (fresh.root / "people.csv").write_text("\n".join(["x,y,kind", *rows]))
-    (command,) = blocks("", "dataset")
+    command = blocks("", "dataset")[0]
     done = cohort(fresh, *command.split()[1:])
     assert "80 samples for training and 20 for testing" in done.stdout, done.stderr
     shards = cohort(fresh, *["shards", "dir-0.5", "--dataset", "people", "--clients", "4"])
@@ -89,11 +96,63 @@ def test_adding_a_data_set_as_documented(fresh: Project):
     assert "there is a data set 'people' already" in cohort(fresh, *command.split()[1:]).stderr
 
 
+def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
+    """The page's commands as they stand, in a shell; only the study is shortened."""
+    (script,), (study,) = blocks("python", "dataset"), blocks("yaml", "dataset")
+    (fresh.root / "write.py").write_text(script)
+    short = study.replace("rounds: 30", "rounds: 2").replace("[0, 1, 2]", "[0]")
+    assert short != study
+    write(fresh, "studies/own_data.yaml", short)
+    programs = Path(sys.executable).parent
+    environment = os.environ | {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(fresh.root / "workflow"),
+    }
+    commands = ["set -e", "python write.py", *blocks("sh", "dataset")]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(commands)],
+        cwd=fresh.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in ("of 10 classes", "each 1 x 8 x 8", "each 3 x 16 x 16", "10 clients, 10 classes"):
+        assert line in done.stdout
+    assert {path.parts[-6] for path in fresh.records()} == {"arrays", "pictures"}
+    (figure,) = re.findall(r"`(results/full/figures/own_data/\S+)`", page("dataset"))
+    assert (fresh.root / figure).stat().st_size > 10_000
+
+
 def test_the_study_in_the_config_readme(fresh: Project):
     text = (ROOT / "config/README.md").read_text()
     (study,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     fresh.write(yaml.safe_load(study))
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
+
+
+def test_the_readme_shows_what_a_claim_says(fresh: Project):
+    """The outputs of `cohort check` in the README, which need no runs."""
+    shown = re.findall(r"```console\n\$ cohort (check ucb.*?)\n(.*?)```", README, re.DOTALL)
+    assert shown
+    for command, output in shown:
+        assert cohort(fresh, *command.split()).stdout == output
+
+
+def test_links_lead_to_files():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("resources/*/*.md")]
+    for place in pages:
+        for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", place.read_text()):
+            assert (place.parent / link).exists(), f"{place.name}: {link}"
+
+
+def test_the_picture_of_the_rules_has_them_all():
+    rules = re.findall(
+        r"^rule (\w+):", "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk"))), re.M
+    )
+    shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
+    assert sorted(shown) == sorted([*rules, "all"])
 
 
 def test_slurm_profile_plans(fresh: Project):

@@ -42,7 +42,7 @@ def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     output = mixed.snakemake()
     assert NOTE in output and "set data_paths" in output
     assert len(mixed.records()) == 1
-    page = mixed.root / "results/full/report/index.html"
+    page = mixed.root / "results/full/report/tiny.html"
     assert NOTE in page.read_text()
     assert NOTE in mixed.snakemake(
         "-n", "tiny", "--config", "studies=aml"

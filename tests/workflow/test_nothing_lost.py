@@ -106,10 +106,11 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 
-    assert min(path.stat().st_size for path in metrics.iterdir()) > 6000
+    tables = sorted(metrics.glob("*.parquet"))
+    assert min(path.stat().st_size for path in tables) > 6000
     process = finished.start(
         "--",
-        *(str(path.relative_to(finished.root)) for path in sorted(metrics.iterdir())),
+        *(str(path.relative_to(finished.root)) for path in tables),
         preexec_fn=limit,
     )
     output, _ = process.communicate(timeout=300)

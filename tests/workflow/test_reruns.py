@@ -34,6 +34,7 @@ def test_new_seed_trains_only_its_cells(finished: Project):
         "draw": 1,
         "tabulate": 1,
         "report": 1,
+        "index": 1,
     }  # iid of seed 1 was dealt for experiment two
 
 
@@ -55,7 +56,7 @@ def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
 def test_deleted_metrics_are_made_again(finished: Project):
     """Also together with a record below them, and for a target that draws something else from them."""
     (finished.root / "results/full/metrics/tiny/one.parquet").unlink()
-    again = {"collect": 1, "draw": 1, "tabulate": 1, "report": 1}
+    again = {"collect": 1, "draw": 1, "tabulate": 1, "report": 1, "index": 1}
     assert finished.planned() == again
     next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
     assert finished.planned() == again | {"train": 1}
@@ -80,12 +81,12 @@ def test_figure_code_redraws_and_trains_nothing(finished: Project):
     finished.replace(
         "workflow/cohort/figures/style.py", "from __future__", "# changed\nfrom __future__"
     )
-    assert finished.planned() == {"draw": 2, "report": 1}
+    assert finished.planned() == {"draw": 2, "report": 1, "index": 1}
 
 
 def test_a_template_of_the_report_makes_only_the_report_again(finished: Project):
-    finished.replace("workflow/cohort/report/templates/page.html.j2", "<main>", "<main >")
-    assert finished.planned() == {"report": 1}
+    finished.replace("workflow/cohort/report/templates/page.html.j2", "<header>", "<header >")
+    assert finished.planned() == {"report": 1, "index": 1}
 
 
 def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finished: Project):
@@ -97,7 +98,7 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     study = finished.study()
     study["tables"]["tab1"] |= {"paper": "TableI", "tolerance": 100}
     finished.write(study)
-    assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1}
+    assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
     table = finished.root / "results/full/tables/tiny/tab1.md"
     assert (
         "| iid | FedAvg (random) | 50.00 |" in table.read_text()
@@ -105,7 +106,7 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     )
     assert finished.planned() == {}
     values.write_text(values.read_text().replace("0.5,", "0.625,"))
-    assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1}
+    assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
     assert "| iid | FedAvg (random) | 62.50 |" in table.read_text()
 
 
@@ -123,7 +124,7 @@ def test_changed_setting_trains_its_experiment_and_changed_back_only_redraws(fin
     assert jobs(finished.snakemake())["train"] == CELLS["two"]
     del study["experiments"]["two"]["settings"]
     finished.write(study)
-    assert finished.planned() == {"collect": 1, "draw": 1, "report": 1}
+    assert finished.planned() == {"collect": 1, "draw": 1, "report": 1, "index": 1}
 
 
 def test_new_strategy_trains_only_its_cells_even_without_shards(finished: Project):

@@ -152,7 +152,7 @@ def project(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Pr
     (package / "needs/rumor.py").write_text(NEED.replace("ROWS", "len(context.clients)"))
     strategies = made.root / "config/strategies.yaml"
     entries = "".join(
-        f"\nwrong{place}:\n  title: Wrong\n"
+        f"\nwrong{place}:\n  title: Wrong {place}\n"
         f'  selector: {{name: wrong, where: {where}, answer: "{answer}"}}\n'
         for place, (where, answer, _) in enumerate([*EVERY, ("none", "", "")])
     )

@@ -71,6 +71,7 @@ def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "mirror": config.get("data_mirror", ""),
             "paths": config.get("data_paths", {}),
         },
+        "request": {key: config[key] for key in ("max_runtime",) if key in config},
     }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from cohort.claims import CLAIMS
 from cohort.claims.claim import Claim
 from cohort.claims.layout import lay_out
 from cohort.claims.matrix import Comparison, Point
+from cohort.claims.numbers import compared
 from cohort.claims.paper import Paper
 from cohort.claims.values import from_paper, measured, seconds_per_seed
 from cohort.claims.verdict import Verdict, judge_paper, judge_runs
@@ -29,24 +32,43 @@ GENERATED_EVIDENCE = "generated stand-in data"
 
 
 def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
-    """Judge the claims of `spec` and write them to each output (.csv, .md or .tex)."""
-    table = judged(spec)
+    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
+    every comparison and its numbers)."""
+    found = _each(spec)
+    table = _table(found)
     layout = lay_out(table, spec["scale"])
     formats = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
+        ".json": lambda: json.dumps([one.row | one.numbers for one in found]),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A claim's row in the table, and every comparison behind it with its numbers."""
+
+    row: dict[str, Any]
+    numbers: dict[str, Any]
+
+
 def judged(spec: Mapping[str, Any]) -> pd.DataFrame:
     """One row per claim: its verdict and evidence on our runs and on the paper's own values."""
+    return _table(_each(spec))
+
+
+def _table(found: Sequence[Judged]) -> pd.DataFrame:
+    return pd.DataFrame([one.row for one in found])
+
+
+def _each(spec: Mapping[str, Any]) -> list[Judged]:
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
     judge_row = partial(_row, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec))
-    return pd.DataFrame([judge_row(name, entry) for name, entry in spec["claims"].items()])
+    return [judge_row(name, entry) for name, entry in spec["claims"].items()]
 
 
 def _judged(spec: Mapping[str, Any]) -> bool:
@@ -63,7 +85,7 @@ def _row(
     paper: Paper,
     names: Names,
     judged: bool,
-) -> dict[str, Any]:
+) -> Judged:
     claim = claim_of(entry)
     ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
     comparisons = list(map(_comparison, entry["comparisons"]))
@@ -86,7 +108,9 @@ def _row(
     if any(reads_generated(files[one]) for one in experiments if one in files):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
-    return _named(name, ours, runs, papers)
+    found = compared(ours, comparisons, runs, papers, names)
+    numbers = {"comparisons": found, "gap": runs.gap, "paper_gap": papers.gap}
+    return Judged(_named(name, ours, runs, papers), numbers)
 
 
 def _named(name: str, claim: Claim, runs: Verdict, papers: Verdict) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Verdict:
     """The verdict in a word, its evidence as text, and the value of each point, once.
 
     `statistics` are those of each point as text; `seeds` is how many seeds would decide a claim
-    that is undecided, if that many could.
+    that is undecided, if that many could. `found` are the comparisons one by one; `gap` says what
+    is missing for a word, or for a clearer one.
     """
 
     word: str
@@ -52,6 +53,8 @@ class Verdict:
     values: list[Value]
     statistics: str = ""
     seeds: int | None = None
+    found: Sequence[Valued] = ()
+    gap: str = ""
 
 
 def judge_runs(
@@ -91,9 +94,8 @@ def judge_runs(
         if word == UNDECIDED:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds(needed, fewest, seconds())
-    return Verdict(
-        word, evidence(claim, found, names, gap), points, statistics(claim, found, names), needed
-    )
+    text, each_point = evidence(claim, found, names, gap), statistics(claim, found, names)
+    return Verdict(word, text, points, each_point, needed, found, gap)
 
 
 def judge_paper(
@@ -107,9 +109,10 @@ def judge_paper(
     found = [_held_up(claim, one, mine) for one, mine in each(comparisons, values)]
     some = any(value.known for value in values)
     words, missing = [one.word for one in found], lacking(comparisons, values, names)
-    text = evidence(claim, found, names, f"no value for {missing}" if missing and some else "")
+    gap = f"no value for {missing}" if missing and some else ""
     word = together(words) if all(words) else NO_PAPER
-    return Verdict(word, text, list(_once(comparisons, values).values()))
+    points = list(_once(comparisons, values).values())
+    return Verdict(word, evidence(claim, found, names, gap), points, found=found, gap=gap)
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:

@@ -11,23 +11,29 @@ import cohort
 from cohort.core.errors import UserError, explained
 
 COMMANDS = {
-    "status": "count the cells that are done, running, failed or missing",
+    "status": "count the cells that are done, running, stopped, failed, waiting or missing",
+    "watch": "follow the cells that are running, with their rates and the time left",
     "cost": "estimate the time and memory of the missing cells",
+    "why": "say what would make a cell train",
     "draw": "draw figures, tables and a report from what exists, unfinished cells included",
     "run": "train one cell without Snakemake",
-    "show": "print a record",
+    "show": "print a record, or the files, cells, cost and command of a figure or table",
+    "compare": "compare two result trees, or the records of two git revisions",
+    "verify": "train a finished cell again in a temporary place, and compare it bit by bit",
     "shards": "show how a partition deals a data set: sizes, classes, groups, entropy, overlap",
     "try": "run a strategy of yours beside those of a figure or table, and compare",
     "reproduce": "run what one figure or table shows, and compare it with the paper",
     "check": "judge a claim by the paper's own values and the records that exist",
     "data": "add a data set of yours",
     "prune": "list, or delete, the files of cells and shards that no study has at any scale",
+    "doctor": "check what training needs: Python, PyTorch, GPUs, SLURM, locks, disk, data",
+    "completion": "print a script that completes commands in bash, zsh or fish",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explained("this folder"):
             options = _parser(arguments).parse_args(arguments)
@@ -39,6 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit("interrupted")
     except BrokenPipeError:
         pass  # whoever read the output has seen enough
+
+
+def config_last(arguments: Sequence[str]) -> list[str]:
+    """The arguments with --config and its KEY=VALUE words behind the others, or argparse would take
+    what follows them, such as a study, for one more of them. What follows `--` stays last."""
+    found = list(arguments)
+    end = found.index("--") if "--" in found else len(found)
+    if "--config" not in found[:end]:
+        return found
+    first = found.index("--config")
+    last = first + 1
+    while last < end and "=" in found[last] and not found[last].startswith("-"):
+        last += 1
+    moved = found[first:last] if last > first + 1 else []
+    return found[:first] + found[first + len(moved) : end] + moved + found[end:]
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

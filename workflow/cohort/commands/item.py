@@ -4,6 +4,7 @@ strategies side by side."""
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import subprocess
 import sys
@@ -59,17 +60,29 @@ class Item:
         """Its name for Snakemake."""
         return f"{self.study}_{self.name}"
 
+    @property
+    def command(self) -> str:
+        """What makes it."""
+        config = [f"scale={self.plan.scale}"]
+        config += [f"only={self.plan.config['only']}"] if self.plan.config.get("only") else []
+        return shlex.join(["snakemake", self.target, "--config", *config])
 
-def find_item(text: str, options: argparse.Namespace, study: str = "") -> Item:
+
+def find_item(
+    text: str, options: argparse.Namespace, study: str = "", *, with_sizes: bool = False
+) -> Item:
     """The figure or table `STUDY.NAME` at the scale that was asked for; `study` stands in for the
-    study."""
+    study. What needs no runs is found only `with_sizes`."""
     named, _, name = text.partition(".")
     if named not in (known := all_studies()):
         raise UserError(f"'{text}': there is no study '{named}'{suggest(named, known)}")
     overrides = {"studies": study or named, "only": options.only}
     plan = load(overrides | ({"scale": options.scale} if options.scale else {}))
     drawn = plan.study(study or named).drawn()
-    shown = [key for key, spec in drawn.items() if not needs_no_runs(spec)]
+    shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
+    for note in plan.notes if name not in shown else ():
+        if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
+            raise UserError(f"'{text}' waits: {note}")
     if name not in shown:
         raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, shown)}")
     return Item(plan, study or named, name)
@@ -84,17 +97,14 @@ def run_item(item: Item, *, dry_run: bool) -> bool:
     missing = [status.planned for status in found if not status.is_finished]
     print(f"{item.study}.{item.name} at scale {plan.scale}: {len(found)} cells of {experiment}")
     for name, count in _strategies(missing):
-        print(f"  {count} of {name} are missing")
+        print(f"  {name}: {count} missing")
     for note in plan.notes:
         print(note)
     print(total(plan, missing))
-    config = [f"scale={plan.scale}"]
-    config += [f"only={plan.config['only']}"] if plan.config.get("only") else []
-    command = ["snakemake", item.target, "--config", *config]
-    print(f"$ {shlex.join(command)}", flush=True)
+    print(f"$ {item.command}", flush=True)
     if dry_run:
         return False
-    done = subprocess.run([sys.executable, "-m", *command], check=False)
+    done = subprocess.run([sys.executable, "-m", *shlex.split(item.command)], check=False)
     if done.returncode:
         print("not all cells were trained; what exists is shown")
     return True
@@ -192,6 +202,8 @@ def _difference(shown: Beside, line: Line, scale: str) -> str:
     text = f"{line.ours.mean - paper:+.{metric.digits}f}"
     if scale != FULL:
         return f"{text}, no verdict at scale {scale}"
+    if line.planned == 1:
+        return f"{text}, one run: no verdict"
     if shown.generated or line.ours.n < max(2, line.planned):
         return f"{text}, not enough runs for a verdict"
     inside = abs(paper - line.ours.mean) <= line.ours.half_width()

@@ -37,6 +37,11 @@ def add_studies(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
+
+
 def load_plan(options: argparse.Namespace) -> Plan:
     """The plan for --config and the studies that were named."""
     overrides = dict(yaml_files.parse_override(text) for text in options.config)

@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CELL",
         help="the path of a record, a digest or the beginning of one, or a plan file",
     )
-    parser.add_argument(
-        "--until",
-        type=_round,
-        metavar="R",
-        help="stop after round R and save a checkpoint, from which the next start resumes",
-    )
+    add_until(parser, "stop after round R and save a checkpoint, from which the next start resumes")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
+
+
+def add_until(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add --until."""
+    parser.add_argument("--until", type=_round, metavar="R", help=text)
 
 
 def _round(text: str) -> int:
@@ -65,10 +65,26 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_cell(plan: Plan, text: str) -> Path:
-    """The plan file, newly written, of the cell with this path, digest or beginning of a digest.
+    """The plan file, newly written, of the cell with this path, digest or beginning of a digest."""
+    planned = known_cell(plan, text)
+    freeze(planned)
+    return plan_file(planned.digest)
 
-    The listed studies are searched before all others.
-    """
+
+def known_cell(plan: Plan, text: str) -> Planned:
+    """The cell with this path, digest or beginning of a digest."""
+    planned = planned_cell(plan, text)
+    if planned is None:
+        raise UserError(
+            f"no study has a cell '{text}' at scale {plan.scale}; "
+            "give the path of its record, or its digest"
+        )
+    return planned
+
+
+def planned_cell(plan: Plan, text: str) -> Planned | None:
+    """The cell with this path, digest or beginning of a digest; None if no study has it. The listed
+    studies are searched before all others."""
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
@@ -80,12 +96,8 @@ def find_cell(plan: Plan, text: str) -> Path:
         if len(found) > 1:
             raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
         if found:
-            freeze(found[0])
-            return plan_file(found[0].digest)
-    raise UserError(
-        f"no study has a cell '{text}' at scale {plan.scale}; "
-        "give the path of its record, its digest or its plan file"
-    )
+            return found[0]
+    return None
 
 
 def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | None) -> None:
@@ -100,11 +112,11 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
         print(f"{planned.path} exists: delete it to train the cell again")
         return
     if plan is not None:
-        _make_inputs(plan, planned)
+        make_inputs(plan, planned)
     options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
     options |= {"device": device} if device else {}
     settings = planned.settings
-    title = f"{settings['strategy']}, seed {settings['seed']}"
+    title = f"{planned.digest}, {settings['strategy']}, seed {settings['seed']}"
     with progress.watching(settings["rounds"], title) as watch:
         train(file, planned.path, until=until, watch=watch, **options)
     folder = state_folder(planned.path)
@@ -127,7 +139,8 @@ def make_data(plan: Plan, path: str) -> None:
     preparing.prepare(plan_file(data.digest), path)
 
 
-def _make_inputs(plan: Plan, planned: Planned) -> None:
+def make_inputs(plan: Plan, planned: Planned) -> None:
+    """Make the data and shards of a cell, unless they exist."""
     make_data(plan, planned.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
     if not Path(shards.path).exists():

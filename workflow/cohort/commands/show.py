@@ -1,61 +1,123 @@
-"""`cohort show`: what a record holds."""
+"""`cohort show`: what a record holds, or what stands behind a figure or table."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cohort.commands.planning import add_json
+from cohort.commands.screen import WIDTH, print_json, table
 from cohort.core.errors import UserError
 from cohort.core.layout import records_of
+from cohort.core.lazy import lazy
 from cohort.records.record import Record, read
+
+if TYPE_CHECKING:
+    from cohort.commands import item_facts
+else:  # a record is shown without any planning
+    item_facts = lazy("cohort.commands.item_facts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the record."""
+    """Add what to show, the scale, and --json."""
     parser.add_argument(
-        "record",
-        metavar="RECORD",
-        help="the path of a record, or a digest or the beginning of one",
+        "what",
+        metavar="WHAT",
+        help="a record's path, a digest or the beginning of one, or a figure or table, "
+        "e.g. fedentopt.tab1",
     )
+    parser.add_argument("--scale", help="of a figure or table (config.yaml's by default)")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
+    """Print a record, or where a figure or table stands."""
+    if is_item(options.what):
+        item_facts.show(options.what, options.scale, as_json=options.json)
+        return
+    record = read(found_record(options.what))
+    if options.json:
+        print_json(facts(record))
+    else:
+        print_record(record)
+
+
+def is_item(text: str) -> bool:
+    """Whether a text looks like STUDY.NAME, not like a path or a digest."""
+    return "." in text and "/" not in text and not text.endswith(".h5") and not Path(text).exists()
+
+
+def print_record(record: Record) -> None:
     """Print a record's header, its settings, a summary of each metric, and of its clients."""
-    record = read(_found(options.record))
+    found = facts(record)
     header = {key: value for key, value in record.header.items() if key != "settings"}
-    settings = (f"{key}={value}" for key, value in record.header["settings"].items())
     print(json.dumps(header, indent=1))
-    print("settings: " + ", ".join(settings))
-    for name, pairs in (record.history.metrics | record.history.cost).items():
-        values = np.array([value for _, value in pairs])
-        print(
-            f"{name:18} {len(values):6} values  last {values[-1]:.6g}  "
-            f"lowest {values.min():.6g}  highest {values.max():.6g}"
-        )
+    settings = (f"{key}={value}" for key, value in record.header["settings"].items())
+    text = "settings: " + ", ".join(settings)
+    print(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    rows = []
+    for name, one in found["metrics"].items():
+        numbers = (f"{one[key]:.6g}" for key in ("last", "lowest", "highest"))
+        rows.append((name, one["values"], *numbers))
+    for line in table(("metric", "values", "last", "lowest", "highest"), rows):
+        print(line)
     for what, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
         print(f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients")
-    print(_clients(record))
+    clients = found["clients"]
+    low, middle, high = clients["accuracy"]
+    print(
+        f"{clients['clients']} clients: chosen {clients['chosen'][0]} to {clients['chosen'][1]} "
+        f"times; accuracy on their own samples {low:.3f} / {middle:.3f} / {high:.3f} "
+        "(10th percentile, median, 90th)"
+    )
 
 
-def _found(text: str) -> Path:
+def facts(record: Record) -> dict[str, Any]:
+    """The header of a record, a summary of each metric, bytes sent, and a summary of clients."""
+    accuracy, selected = record.clients["accuracy"], record.clients["selected"]
+    return {
+        **record.header,
+        "metrics": {
+            name: _summary(np.array(pairs)[:, 1])
+            for name, pairs in (record.history.metrics | record.history.cost).items()
+        },
+        "bytes_sent": {
+            what: dict(zip(("up", "down", "between_clients"), sizes.tolist(), strict=True))
+            for what, sizes in record.history.traffic.items()
+        },
+        "clients": {
+            "clients": len(accuracy),
+            "chosen": [int(selected.min()), int(selected.max())],
+            "accuracy": np.nanpercentile(accuracy, [10, 50, 90]).tolist(),
+        },
+    }
+
+
+def _summary(values: np.ndarray) -> dict[str, float]:
+    return {
+        "values": len(values),
+        "last": float(values[-1]),
+        "lowest": float(values.min()),
+        "highest": float(values.max()),
+    }
+
+
+def found_record(text: str) -> Path:
     """The record with this path or this beginning of a digest."""
-    found = [Path(text)] if "/" in text else records_of(text)
+    if "/" in text or text.endswith(".h5"):
+        return Path(text)
+    found = records_of(text)
     if len(found) > 1:
         raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
     if not found:
-        raise UserError(f"there is no record of a cell '{text}'; give a path or a digest")
+        raise UserError(
+            f"there is no record of a cell '{text}'; give a path, a digest, or a figure or table "
+            "as STUDY.NAME"
+        )
     return found[0]
-
-
-def _clients(record: Record) -> str:
-    accuracy, selected = record.clients["accuracy"], record.clients["selected"]
-    low, middle, high = np.nanpercentile(accuracy, [10, 50, 90])
-    return (
-        f"{len(accuracy)} clients: chosen {selected.min()} to {selected.max()} times; "
-        f"accuracy on their own samples {low:.3f} / {middle:.3f} / {high:.3f} "
-        "(10th percentile, median, 90th)"
-    )

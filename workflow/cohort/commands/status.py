@@ -1,56 +1,195 @@
-"""`cohort status`: how many cells are done, running, failed and missing."""
+"""`cohort status`: how many cells are done, running, stopped, failed, waiting and missing."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from cohort.cell.planned import Planned
-from cohort.commands.planning import add_studies, load_plan
-from cohort.core.layout import CLAIMS_TABLE
+from cohort.commands.planning import add_json, add_studies, load_plan
+from cohort.commands.screen import (
+    WIDTH,
+    bar,
+    is_terminal,
+    paint,
+    print_json,
+    prose,
+    rounded,
+    shortened,
+    table,
+)
+from cohort.core.layout import CELLS, CLAIMS_TABLE
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import STATES, failure, find_slurm_logs, status_of
+from cohort.pipeline.status import (
+    STATES,
+    CellStatus,
+    failure,
+    find_slurm_logs,
+    hours_left,
+    status_of,
+    waiting,
+)
 from cohort.plan import Plan, Study
 from cohort.tables.sizes import needs_no_runs
 
-add_arguments = add_studies
+Statuses = dict[tuple[str, str], list[CellStatus]]
+"""The states of the cells of each experiment, by study and experiment."""
+
+ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
+MOST_LISTED = 20  # cells of a state
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the studies, and --json."""
+    add_studies(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the status of the studies."""
-    print_status(load_plan(options))
+    plan = load_plan(options)
+    if options.json:
+        print_json(facts(plan))
+    else:
+        print_status(plan)
+
+
+def statuses(
+    plan: Plan, slurm_logs: Mapping[str, Path], finished: Mapping[str, CellStatus] | None = None
+) -> Statuses:
+    """The states of all cells of the listed studies, those that cannot be run here included.
+
+    `finished` cells, by digest, are not read again while their records exist.
+    """
+    rows = plan.rows(plan.listed)
+    names = dict.fromkeys(rows)
+    for study in plan.listed:
+        names |= dict.fromkeys((study, name) for name in plan.study(study).skipped)
+    known = {
+        digest: status
+        for digest, status in (finished or {}).items()
+        if Path(status.planned.path).exists()
+    }
+    found = {}
+    for study, experiment in names:
+        for row in rows.get((study, experiment), []):
+            if row.digest not in known:
+                known[row.digest] = status_of(plan.cells[row.digest], slurm_logs)
+        here = [known[row.digest] for row in rows.get((study, experiment), [])]
+        if here := here + waiting(plan, study, experiment):
+            found[study, experiment] = here
+    return found
+
+
+def each(found: Statuses) -> list[CellStatus]:
+    """All cells, each once."""
+    every = (status for group in found.values() for status in group)
+    return list({status.planned.digest: status for status in every}.values())
 
 
 def print_status(plan: Plan) -> None:
-    """Print a line for each experiment, figures drawn from records that are gone, and failures."""
-    failed: dict[str, Planned] = {}
-    slurm_logs, experiments = find_slurm_logs(), plan.rows(plan.listed)
-    print_row("experiment", *STATES)
-    for (study, experiment), rows in experiments.items():
-        found = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
-        counts = Counter(status.state for status in found)
-        print_row(f"{study}.{experiment}", *(counts[state] for state in STATES))
-        failed |= {
-            status.planned.digest: status.planned for status in found if status.state == "failed"
-        }
-        missing = sum(not status.is_finished for status in found)
+    """Print a line for each experiment, figures drawn from records that are gone, the cells that
+    are under way, the time left, and failures."""
+    slurm_logs = find_slurm_logs()
+    found = statuses(plan, slurm_logs)
+    cells = each(found)
+    for line in _counted(found):
+        print(line)
+    for (study, experiment), group in found.items():
+        missing = sum(not status.is_finished for status in runnable(group))
         drawn = _drawn_from(plan, plan.study(study), experiment)
         if drawn and missing:
-            print(
-                f"  {', '.join(drawn)} was drawn, but {missing} of its records are missing: "
-                "run snakemake again"
-            )
+            was, its = ("was", "its") if len(drawn) == 1 else ("were", "their")
+            sentence = f"{', '.join(drawn)} {was} drawn, but {missing} of {its} records are missing"
+            print(prose(f"  {sentence}: run snakemake again"))
+    for state in ("running", "stopped"):
+        here = [status for status in cells if status.state == state]
+        for status in here[:MOST_LISTED]:
+            print(paint(under_way(status), state))
+        if len(here) > MOST_LISTED:
+            print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
+    for line in time_left(plan, cells):
+        print(line)
     for note in plan.notes:
-        print(note)
-    for planned in failed.values():
-        print("\n" + failure(planned, slurm_logs))
+        print(prose(note))
+    for status in cells:
+        if status.state == "failed":
+            print("\n" + paint(failure(status, slurm_logs), "failed"))
 
 
-def print_row(name: str, *values: object) -> None:
-    """Print a line of a table: a name and right-aligned values."""
-    print(f"{name:28}" + "".join(f"{value!s:>14}" for value in values))
+def facts(plan: Plan) -> dict[str, Any]:
+    """Counts of cells by state, every unfinished cell, hours left, and notes."""
+    found = statuses(plan, find_slurm_logs())
+    cells = each(found)
+    counted = []
+    for (study, experiment), group in found.items():
+        counts = _by_state(group)
+        states = {state: counts[state] for state in STATES}
+        counted.append({"study": study, "experiment": experiment, "cells": len(group)} | states)
+    return {
+        "scale": plan.scale,
+        "experiments": counted,
+        "unfinished": [_entry(status) for status in cells if not status.is_finished],
+        "hours_left": hours_left(plan, runnable(cells)),
+        "notes": plan.notes,
+    }
+
+
+def runnable(cells: Iterable[CellStatus]) -> list[CellStatus]:
+    """The cells that are done or can be run here."""
+    return [status for status in cells if status.state != "waiting"]
+
+
+def name_of(status: CellStatus) -> str:
+    """A cell for people: its path without the folder of all cells and the suffix."""
+    return status.planned.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
+
+
+def under_way(status: CellStatus) -> str:
+    """A cell that has begun: `running 12/400  3.2 rounds/s  cifar10/...`."""
+    rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
+    text = f"{status.state} {status.round}/{status.rounds}  {rate}"
+    return text + shortened(name_of(status), WIDTH - len(text))
+
+
+def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
+    """A line on the hours left for each kind of device."""
+    for device, hours in hours_left(plan, runnable(cells)).items():
+        if hours and not device:
+            yield f"left: {rounded(hours)} hours of one CPU core, as estimated"
+        elif hours:
+            yield f"left: {rounded(hours)} hours at the pace of the cells done on {device}"
+
+
+def _counted(found: Statuses) -> Iterator[str]:
+    """A table with a line for each experiment and a column for each state that occurs."""
+    counts = {name: _by_state(group) for name, group in found.items()}
+    occurring = {*ALWAYS, *(status.state for status in each(found))}
+    states = [state for state in STATES if state in occurring]
+    rows = []
+    for (study, experiment), count in counts.items():
+        share = (count["done"] + count["diverged"]) / count.total()
+        bars = [bar(share)] if is_terminal() else []
+        rows.append([f"{study}.{experiment}", *(count[state] for state in states), *bars])
+    bars = [""] if is_terminal() else []
+    yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
+
+
+def _by_state(cells: Iterable[CellStatus]) -> Counter[str]:
+    return Counter(status.state for status in cells)
+
+
+def _entry(status: CellStatus) -> dict[str, Any]:
+    return {
+        "digest": status.planned.digest,
+        "path": status.planned.path,
+        "state": status.state,
+        "round": status.round,
+        "rounds": status.rounds,
+        "reason": status.reason,
+    }
 
 
 def _drawn_from(plan: Plan, study: Study, experiment: str) -> list[str]:

@@ -4,6 +4,7 @@ component gives its name back."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cohort.core.components import Component
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, closest, suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +64,8 @@ def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
     word = words[0] if words and words[0] in known else text.partition("-")[0]
     if word not in known:
-        raise UserError(
-            f"{kind} '{text}' is not known{suggest(text, (cls.form() for cls in known.values()))}"
-        )
+        forms = [cls.form() for cls in known.values()]
+        raise UserError(f"{kind} '{text}' is not known{suggest(text, forms, _meant(text, known))}")
     cls = known[word]
     values = text.removeprefix(word).split("-")[1:]
     try:
@@ -75,6 +75,18 @@ def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
     if str(found) != text:
         raise UserError(f"{kind} '{text}' is written '{found}'")
     return found
+
+
+def _meant(text: str, known: Mapping[str, type[N]]) -> str:
+    """What a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for `dirichlet`;
+    empty if it is like nothing."""
+    plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+    plain = re.sub(r"^([a-z-]*[a-z])(?=[0-9])", r"\1-", plain)  # dir0.1
+    if plain != text:
+        with contextlib.suppress(UserError):
+            return str(parse(plain, known, ""))
+    word = closest(plain.partition("-")[0], known)
+    return known[word].form() if word else ""
 
 
 def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:

@@ -68,9 +68,18 @@ def explained(path: str | Path = "") -> Iterator[None]:
         raise
 
 
-def suggest(word: object, allowed: Iterable[object]) -> str:
-    """The end of an error sentence about an unknown word: the closest allowed one, and the list."""
+def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
+    """The end of an error sentence about an unknown word: the closest allowed one, or else the one
+    that was `meant`, and the list."""
     choices = [str(choice) for choice in allowed]
-    near = difflib.get_close_matches(str(word), choices, n=1, cutoff=0.5)
+    near = closest(str(word), choices) or meant
     listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
-    return (f"; did you mean '{near[0]}'?" if near else "") + f" (allowed: {listed})"
+    return (f"; did you mean '{near}'?" if near else "") + f" (allowed: {listed})"
+
+
+def closest(word: str, choices: Iterable[str]) -> str:
+    """The choice that is most like a word, of those that begin like it or contain it or are in it;
+    empty if there is none."""
+    near = difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5)
+    alike = (one for one in near if one[:1] == word[:1] or one in word or word in one)
+    return next(alike, "")

@@ -6,6 +6,7 @@ The rules repeat these paths as patterns, since Snakemake must see them; a test 
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,11 @@ def record_file(settings: Mapping[str, Any], digest: str) -> str:
     """The record of a cell."""
     folder = "/".join(settings[key] for key in CELL_FOLDERS)
     return f"{CELLS}/{folder}/seed{settings['seed']}-{digest}.h5"
+
+
+def is_record_file(path: str | Path) -> bool:
+    """Whether a file is called as records are; nothing else is."""
+    return re.fullmatch(r"seed\d+-k[0-9a-f]{12}\.h5", Path(path).name) is not None
 
 
 def records_of(beginning: str) -> list[Path]:
@@ -94,6 +100,10 @@ class Layout:
         """The metrics of an experiment."""
         return f"{self.folder}/metrics/{study}/{experiment}.parquet"
 
+    def runs(self, study: str, experiment: str) -> str:
+        """What the records of an experiment say about themselves, next to its metrics."""
+        return f"{self.folder}/metrics/{study}/{experiment}.json"
+
     def figure(self, study: str, name: str) -> list[str]:
         """The files of a figure, one for each format."""
         return [f"{self.folder}/figures/{study}/{name}.{suffix}" for suffix in FIGURE_FORMATS]
@@ -103,9 +113,18 @@ class Layout:
         return [f"{self.folder}/tables/{study}/{name}.{suffix}" for suffix in TABLE_FORMATS]
 
     def claims(self, study: str) -> list[str]:
-        """The files of the table of a study's claims."""
-        return self.table(study, CLAIMS_TABLE)
+        """The files of the table of a study's claims, and of all numbers behind it."""
+        return [*self.table(study, CLAIMS_TABLE), f"{self.folder}/tables/{study}/claims.json"]
 
-    def report(self, name: str = "index") -> str:
-        """The report: `index` for all listed studies, or a single study's."""
-        return f"{self.folder}/report/{name}.html"
+    @property
+    def pages(self) -> str:
+        """The folder of the report's pages."""
+        return f"{self.folder}/report"
+
+    def page(self, study: str) -> list[str]:
+        """A study's page, and its card for the index."""
+        return [f"{self.pages}/{study}.html", f"{self.pages}/{study}.json"]
+
+    def index(self) -> str:
+        """The page with a card for each study."""
+        return f"{self.pages}/index.html"

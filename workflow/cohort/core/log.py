@@ -11,6 +11,8 @@ from pathlib import Path
 
 from cohort.core.errors import UserError, explained
 
+SESSION = "--- "  # begins the first line of each process that writes to a log
+
 
 @contextlib.contextmanager
 def logged(path: str | Path) -> Iterator[None]:
@@ -25,7 +27,7 @@ def logged(path: str | Path) -> Iterator[None]:
         sys.exit(f"error: {error}")
     try:
         with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file), explained(path):
-            print(f"--- {datetime.now():%Y-%m-%d %H:%M:%S}")
+            print(f"{SESSION}{datetime.now():%Y-%m-%d %H:%M:%S}")
             yield
     except (Exception, KeyboardInterrupt) as error:
         message = f"error: {error if isinstance(error, UserError) else repr(error)}"
@@ -46,3 +48,21 @@ def last_line(path: str | Path) -> str:
     except OSError:
         return ""
     return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def last_session(path: str | Path) -> str:
+    """What the last process wrote to a log; empty if there is no log."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text[text.rfind(SESSION) :] if SESSION in text else text
+
+
+def clock(seconds: float) -> str:
+    """A duration for people: `1 h 05 min`, `5 min 07 s` or `7 s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

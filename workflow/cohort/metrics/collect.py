@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cohort.core.files import replacing
+from cohort.core.files import replacing, write_text
 from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
 from cohort.records.history import History
-from cohort.records.record import CLIENT_ARRAYS, read
+from cohort.records.record import CLIENT_ARRAYS, Record, read
 from cohort.training.evaluators import EVALUATORS
 
 OF_MODEL = {"loss", "accuracy", "class_accuracy"}.union(
     *(kind.metrics for kind in EVALUATORS.values())
 )
 """The metrics of a model, not of its training."""
+
+COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
+"""What a run costs, in all its rounds together."""
 
 EMPTY = pd.DataFrame(
     {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
@@ -30,16 +33,18 @@ EMPTY = pd.DataFrame(
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's status and its metrics as rows of the table."""
+    """A cell's status, its metrics as rows of the table, and what its record says about itself."""
 
     status: str
     values: pd.DataFrame
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def collect(
     plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None
 ) -> None:
-    """Write the metrics of an experiment's cells to a Parquet file.
+    """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
+    status of each cell with the settings, provenance and cost that its record states.
 
     It has a row per cell, metric and round, client or class; label counts have a row per client
     and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
@@ -47,7 +52,7 @@ def collect(
     apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
-    parts, seen = [], Counter[str]()
+    parts, runs, seen = [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
@@ -58,6 +63,7 @@ def collect(
             "digest": cell["digest"] + again,
             **cell["labels"],
         }
+        runs.append(cell | {"status": result.status} | result.facts)
         rows = result.values if len(result.values) else EMPTY
         known = {
             "status": result.status,
@@ -76,6 +82,7 @@ def collect(
     )
     with replacing(output) as temporary:
         table.to_parquet(temporary, index=False)
+    write_text(Path(output).with_suffix(".json"), json.dumps({**experiment, "cells": runs}))
 
 
 def from_record(path: str | Path) -> Result:
@@ -115,7 +122,27 @@ def from_record(path: str | Path) -> Result:
     rows, status = pd.concat(parts, ignore_index=True), record.header["status"]
     if status == "diverged":
         rows = _without_last_model(rows, len(record.history.cohorts))
-    return Result(status, rows)
+    return Result(status, rows, facts_of(record))
+
+
+def facts_of(record: Record) -> dict[str, Any]:
+    """What a record says about itself: its settings, where and when it was made, what it cost."""
+    header, cost = record.header, record.history.cost
+    made = header["provenance"]
+    totals = {name: _total(cost.get(name, ())) for name in COSTS}
+    return {
+        "settings": header["settings"],
+        "started": made["sessions"][-1].get("started", ""),
+        "sessions": len(made["sessions"]),
+        **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
+        "versions": made["versions"],
+        **totals,
+    }
+
+
+def _total(pairs: Iterable[tuple[int, float]]) -> float:
+    """The sum over the rounds."""
+    return sum(value for _, value in pairs)
 
 
 def by_round(history: History) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import numpy as np
 from cohort.cell.planned import DIGEST, Planned
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
+from cohort.core.layout import CELLS, is_record_file
 from cohort.core.lazy import lazy
 from cohort.records.history import History
 
@@ -99,10 +100,12 @@ def read(path: str | Path) -> Record:
         _check_shapes(record)
     except Exception as error:  # a damaged or foreign file may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(
-            f"{path} is not a valid record ({reason}); "
+        advice = (
             "delete it and run snakemake again to train its cell anew"
-        ) from None
+            if is_record_file(path) and CELLS in Path(path).absolute().as_posix()
+            else f"records are files like {CELLS}/.../seed0-k0123456789ab.h5"
+        )
+        raise UserError(f"{path} is not a valid record ({reason}); {advice}") from None
     return record
 
 

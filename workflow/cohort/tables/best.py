@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cohort.cell.settings import SHARD_KEYS
 from cohort.metrics.intervals import Sample, holm, welch
 from cohort.metrics.summary import label_columns
 
@@ -12,18 +13,22 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Key = tuple[Any, ...]
+CONDITIONS = (*SHARD_KEYS, "model", "panel", "client")
+"""The labels of what a run is given, not of what it does with it."""
 
 
 def inseparable(cells: DataFrame, labels: Sequence[str], better: str) -> set[Key]:
     """The combinations of labels with the best mean, and those that 95 % intervals cannot separate
     from it, among those that differ only in their strategy.
 
-    A table without strategies compares the values of its last label. Results are paired by seed
-    where they have seeds in common; one run alone has no interval and takes no part.
+    A table without strategies compares the values of its last label that is no condition: one data
+    set is not better than another. Results are paired by seed where they have seeds in common; one
+    run alone has no interval and takes no part.
     """
-    if not better:
+    rivals = [label for label in labels if label not in CONDITIONS]
+    if not better or not rivals:
         return set()
-    rival = "strategy" if "strategy" in labels else labels[-1]
+    rival = "strategy" if "strategy" in labels else rivals[-1]
     sign, contests = 1 if better == "high" else -1, dict[Key, dict[Key, dict[Key, float]]]()
     rest = [name for name in label_columns(cells) if name not in (*labels, "diverged")]
     known = cells[cells["value"].notna()]

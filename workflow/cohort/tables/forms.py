@@ -88,17 +88,18 @@ def _columns(layout: Layout) -> str:
 
 
 def _markdown_entry(entry: Entry) -> str:
-    return _entry(f"**{entry.value}**" if entry.best else entry.value, entry, str)
+    return _entry(entry, "**{}**".format, str)
 
 
 def _latex_entry(entry: Entry) -> str:
-    value = escape_latex(entry.value)
-    return _entry(rf"\textbf{{{value}}}" if entry.best else value, entry, escape_latex)
+    return _entry(entry, r"\textbf{{{}}}".format, escape_latex)
 
 
-def _entry(value: str, entry: Entry, escape: Callable[[str], str]) -> str:
-    count, more = (
-        (f" ({entry.count})" if entry.count else ""),
-        (f": {entry.more}" if entry.more else ""),
-    )
-    return value + escape(entry.mark + count + more)
+def _entry(entry: Entry, bold: Callable[[str], str], escape: Callable[[str], str]) -> str:
+    texts = []
+    for piece in entry.pieces:
+        value = escape(piece.value)
+        texts.append((bold(value) if piece.best else value) + escape(piece.mark))
+    count = f" ({entry.count})" if entry.count else ""
+    more = f": {entry.more}" if entry.more else ""
+    return " / ".join(texts) + escape(count + more)

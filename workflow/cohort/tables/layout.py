@@ -5,7 +5,7 @@ A table has a column per value of one label; a comparison with a paper has a row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,27 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text."""
+    """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text.
 
-    value: str
+    `mean`, `sd` and `interval` are the parts of a value of several runs; `labels` say of which runs
+    it is. A cell of several results has `parts`, each with a value and a mark of its own.
+    """
+
+    value: str = ""
     count: str = ""
     best: bool = False
     mark: str = ""
     more: str = ""
+    mean: str = ""
+    sd: str = ""
+    interval: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Entry, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Entry, ...]:
+        """What is separated by slashes: the parts, or the cell itself."""
+        return self.parts or (self,)
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,10 @@ def lay_out(
         dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
     ]
     measures = dict.fromkeys(_measure(record) for record in records)
-    entries = [_entry(record, METRICS[record["metric"]]) for record in records]
+    entries = [
+        replace(_entry(record, METRICS[record["metric"]]), labels=_part(record, labels))
+        for record in records
+    ]
     layout = (_long if "paper" in numbers else _wide)(
         records, entries, labels, names, several=len(measures) > 1
     )
@@ -86,6 +103,10 @@ def lay_out(
     layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
     layout.notes.extend([GENERATED.capitalize() + "."] if generated else [])
     return layout
+
+
+def _part(record: Record, labels: list[str]) -> dict[str, str]:
+    return {label: record[label] for label in labels}
 
 
 def _measure(record: Record) -> str:
@@ -171,26 +192,27 @@ def _joined(layout: Layout, place: int) -> Layout:
 
 def _slashed(entries: Sequence[Entry]) -> Entry:
     counts = [entry.count for entry in entries]
-    return Entry(
-        " / ".join(entry.value for entry in entries),
-        counts[0] if len(set(counts)) == 1 else " / ".join(counts),
-        mark="".join(dict.fromkeys(entry.mark for entry in entries)),
-    )
+    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+    return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
 
 
 def _entry(record: Record, metric: Metric) -> Entry:
     n, planned = record["n"], record["planned"]
+    if n > 1:  # the mean of whole numbers is none
+        metric = replace(metric, digits=max(1, metric.digits))
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
     if record["diverged"] == planned and not n:
         return Entry("diverged", count)
     mark = DAGGER if record["diverged"] else ""
     if not n:
         return Entry(NO_RESULT, count, mark=mark)
-    value = _rounded(record["mean"], metric)
-    if n > 1:
-        low, high = (_rounded(record[end], metric) for end in ("low", "high"))
-        value += f" ± {_rounded(record['sd'], metric).lstrip('+')} [{low}, {high}]"
-    return Entry(value, count, bool(record["best"]), mark)
+    mean, best = _rounded(record["mean"], metric), bool(record["best"])
+    if n == 1:
+        return Entry(mean, count, best, mark)
+    low, high = (_rounded(record[end], metric) for end in ("low", "high"))
+    sd, interval = f"± {_rounded(record['sd'], metric).lstrip('+')}", f"[{low}, {high}]"
+    value = f"{mean} {sd} {interval}"
+    return Entry(value, count, best, mark, mean=mean, sd=sd, interval=interval)
 
 
 def _notes(entries: list[Entry]) -> list[str]:

@@ -115,7 +115,7 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
         partners.rename(columns={label: "partner"}),
         on=["partner", *others],
         how="left",
-        validate="one_to_one",
+        validate="many_to_one",
     )
     diverged = mine["diverged"] | mine["base_diverged"].eq(True)
     return mine.assign(value=mine["value"] - mine["base"], diverged=diverged)[list(cells.columns)]

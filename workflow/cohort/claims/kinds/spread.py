@@ -16,17 +16,14 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Claim):
-    """Along a label the metric varies by at most `within` and at least `beyond`, or all its values
-    lie in the range `between`, for each combination of the other labels."""
+    """Along a label the metric varies by at most `within`, or all its values lie in the range
+    `between`, for each combination of the other labels."""
 
     name: ClassVar[str] = "spread"
 
     along: str = parameter(help="the label")
     within: float | None = parameter(
         None, minimum=0, help="how far they may lie apart, in the unit as shown"
-    )
-    beyond: float | None = parameter(
-        None, minimum=0, help="how far they must lie apart at least, the farthest two"
     )
     between: list[float] | None = parameter(
         None,
@@ -50,13 +47,11 @@ class Spread(Claim):
         return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Each two values are close enough, two of them far enough, and each is in the range."""
-        pairs = list(permutations(values, 2))
+        """Each two values are close enough, and each is in the range."""
         found: list[list[Number]] = []
         if self.within is not None:
+            pairs = permutations(values, 2)
             found += [[at_least(self.within, one - other)] for one, other in pairs]
-        if self.beyond:
-            found.append([at_least(one, other, self.beyond) for one, other in pairs])
         if self.between:
             low, high = self.between
             found += [[at_least(value, low)] for value in values]

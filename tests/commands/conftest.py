@@ -1,0 +1,129 @@
+"""A study of six cells, whose records a test writes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from cohort.cell.planned import Planned
+from cohort.commands.cli import main
+from cohort.plan import Plan, load
+from cohort.records.history import History
+from cohort.records.record import Record, write
+
+ROUNDS = 10
+STUDY = {
+    "title": "Six cells",
+    "settings": {
+        "dataset": "digits",
+        "model": "small-mlp",
+        "clients": 4,
+        "cohort": 2,
+        "rounds": ROUNDS,
+        "batch": 16,
+        "lr": 0.05,
+        "reserve": 60,
+    },
+    "experiments": {
+        "one": {
+            "axes": {
+                "partition": ["iid"],
+                "J": ["J2"],
+                "strategy": ["fedavg", "loss"],
+                "seed": [0, 1, 2],
+            }
+        }
+    },
+    "tables": {
+        "tab1": {
+            "experiment": "one",
+            "title": "Accuracy",
+            "metric": "test_accuracy",
+            "rows": ["partition"],
+            "columns": "strategy",
+        }
+    },
+}
+
+
+def replan(**changes: Any) -> Plan:
+    """The plan of the study with some settings changed, in the working directory."""
+    study = STUDY | {"settings": STUDY["settings"] | changes}
+    Path("config/studies/six.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    return load()
+
+
+@pytest.fixture
+def plan(project: Path) -> Plan:
+    """The six cells: fedavg with seeds 0, 1, 2, then loss."""
+    config = Path("config/config.yaml")
+    config.write_text(config.read_text().replace("studies: [demo]", "studies: [six]"))
+    return replan()
+
+
+def record(
+    settings: dict[str, Any],
+    accuracy: float = 0.5,
+    *,
+    digest: str = "k0123456789ab",
+    weights: str = "0",
+    science: dict[str, int] | None = None,
+    seconds: float = 1.0,
+    **provenance: Any,
+) -> Record:
+    """A record whose test accuracy is the same in each round, and whose rounds took so long."""
+    clients, rounds = settings["clients"], settings["rounds"]
+    history = History(cohorts=[np.array([0, 1])] * rounds)
+    for round in range(1, rounds + 1):
+        history.add(round, test_accuracy=accuracy)
+        history.add_cost(round, seconds=seconds)
+    ones = np.ones(clients)
+    arrays = dict.fromkeys(("size", "selected", "loss", "accuracy"), ones)
+    made = {
+        "versions": {"torch": "2.0", "numpy": "2.0"},
+        "commit": "abc",
+        "trainer": "serial",
+        "devices": ["a CPU"],
+        "sessions": [{"device": "a CPU", "trainer": "serial"}],
+        "peak_memory_mb": 1.0,
+    }
+    header = {
+        "format": 1,
+        "digest": digest,
+        "status": "done",
+        "settings": settings,
+        "science": science or {},
+        "weights_sha256": weights * 64,
+        "provenance": made | provenance,
+    }
+    return Record(header, history, arrays | {"label_counts": np.ones((clients, 2), dtype=int)})
+
+
+def finish(planned: Planned, accuracy: float = 0.5, root: str = "", **facts: Any) -> Path:
+    """Write the record of a cell, below another folder if one is given."""
+    path = Path(root, planned.path)
+    facts = {"science": planned.science} | facts
+    write(path, record(planned.settings, accuracy, digest=planned.digest, **facts))
+    return path
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command prints, and its error at the end if it fails."""
+
+    def run(*arguments: str, fails: bool = False) -> str:
+        capsys.readouterr()
+        try:
+            main(arguments)
+        except SystemExit as ended:
+            assert fails, ended
+            return capsys.readouterr().out + str(ended)
+        assert not fails
+        return capsys.readouterr().out
+
+    return run

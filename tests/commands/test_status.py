@@ -1,0 +1,204 @@
+"""`cohort status`, `cost`, `show` and `watch` of cells in every state, against counts and hours worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import save_file
+
+from cohort.cell.planned import Planned
+from cohort.commands import screen
+from cohort.commands.status import each, statuses
+from cohort.commands.watch import changes, looks, seconds_left, summary
+from cohort.core.layout import state_folder, train_log
+from cohort.core.locks import try_lock
+from cohort.pipeline import status as states
+from cohort.plan import Plan, load
+from tests.commands.conftest import STUDY, finish
+
+Said = Callable[..., str]
+
+
+def log(planned: Planned, text: str) -> None:
+    file = train_log(planned.path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("--- 2026-01-01 00:00:00\nerror: OSError('of an earlier attempt')\n" + text)
+
+
+def save(planned: Planned, round: int) -> None:
+    """A checkpoint of which only the header is right."""
+    folder = state_folder(planned.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {"facts": json.dumps({"digest": planned.digest, "round": round})}
+    save_file({"x": np.zeros(3)}, folder / "checkpoint.safetensors", facts)
+
+
+@pytest.fixture
+def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Done, running, stopped, failed, missing, missing; each cell is estimated at 100 seconds."""
+    monkeypatch.setattr(states, "round_seconds", lambda settings, facts: 100.0)
+    done, running, stopped, failed, *_ = plan.cells.values()
+    finish(done, seconds=5.0)
+    session = "--- 2026-01-01 00:10:00\nstart at round 0: somewhere\n"
+    save(running, 6)
+    log(
+        running, f"{session}k1  round 7/10  test accuracy 0.5  loss 1.0  0.25 rounds/s  12 s left\n"
+    )
+    held = try_lock(state_folder(running.path) / "lease")
+    save(stopped, 4)
+    (state_folder(stopped.path) / "lease").touch()
+    log(stopped, f"{session}error: stopped at a checkpoint: round 4/10, by signal SIGTERM\n")
+    log(failed, f"{session}error: OSError('no memory')\n")
+    monkeypatch.setattr(plan, "held", held, raising=False)  # until the test ends
+    return plan
+
+
+def test_counts_rounds_reasons_and_hours(every_state: Plan, said: Said):
+    """Left are 30 s of the running cell, 60 of the stopped one, 300 of the three others and 2 for each start: 400 s. The finished cell took 50 s of its 100."""
+    _, running, stopped, failed, *_ = every_state.cells.values()
+    lines = said("status").splitlines()
+    assert lines[0].split() == ["experiment", "done", "running", "stopped", "failed", "missing"]
+    assert lines[1].split() == ["six.one", "1", "1", "1", "1", "2"]
+    name = "digits/small-mlp/iid/J2"
+    assert lines[2] == f"running 7/10  0.25 rounds/s  {name}/fedavg/seed1-{running.digest}"
+    assert lines[3] == f"stopped 4/10  {name}/fedavg/seed2-{stopped.digest}"
+    assert lines[4] == "left: 0.111 hours of one CPU core, as estimated"
+    assert lines[5] == "left: 0.0556 hours at the pace of the cells done on a CPU"
+    assert lines[6:] == [
+        "",
+        f"failed: {failed.path}",
+        "  error: OSError('no memory')",
+        f"  more: less {train_log(failed.path)}",
+    ]
+
+
+def test_json_has_the_same(every_state: Plan, said: Said):
+    found = json.loads(said("status", "--json"))
+    (one,) = found["experiments"]
+    assert one == {
+        **{"study": "six", "experiment": "one", "cells": 6, "done": 1, "diverged": 0},
+        **{"running": 1, "stopped": 1, "failed": 1, "waiting": 0, "missing": 2},
+    }
+    assert [(cell["state"], cell["round"]) for cell in found["unfinished"]] == [
+        ("running", 7),
+        ("stopped", 4),
+        ("failed", 0),
+        ("missing", 0),
+        ("missing", 0),
+    ]
+    assert found["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
+    cost = json.loads(said("cost", "--json"))
+    assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
+    assert cost["experiments"][0]["rounds"] == 50
+
+
+def test_show_of_a_table(every_state: Plan, said: Said):
+    lines = said("show", "six.tab1").splitlines()
+    assert lines[0] == "six.tab1 at scale full: Accuracy"
+    assert lines[1] == "  results/full/tables/six/tab1.csv  (not drawn yet)"
+    assert "6 cells of one: 1 done, 1 running, 1 stopped, 1 failed, 2 missing" in lines
+    assert lines[-1] == "$ snakemake six_tab1 --config scale=full"
+    found = json.loads(said("show", "six.tab1", "--json"))
+    assert list(found["files"].values()) == [False] * 3 and found["done"] == 1
+    assert "did you mean 'tab1'?" in said("show", "six.tab2", fails=True)
+
+
+def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
+    killed, damaged, *_ = plan.cells.values()
+    save(killed, 3)
+    (state_folder(killed.path) / "lease").touch()
+    log(killed, "--- 2026-01-01 00:10:00\nround 3/10  not evaluated yet  1 rounds/s  7 s left\n")
+    path = finish(damaged)
+    path.write_bytes(path.read_bytes()[:700])
+    first, second = (states.status_of(planned, {}) for planned in (killed, damaged))
+    assert (first.state, first.round) == ("failed", 3)
+    assert first.reason == "killed after: round 3/10  not evaluated yet  1 rounds/s  7 s left"
+    assert second.state == "failed" and "is not a valid record" in second.reason
+
+
+def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
+    first, second, *_ = plan.cells.values()
+    save(first, 3)
+    for planned in (first, second):
+        state_folder(planned.path).mkdir(parents=True, exist_ok=True)
+        (state_folder(planned.path) / "lease").touch()
+    assert [states.status_of(one, {}).state for one in (first, second)] == ["stopped", "failed"]
+
+
+def test_cells_that_wait_for_data_say_for_which(project: Path, said: Said):
+    study = STUDY | {"settings": STUDY["settings"] | {"model": "small-cnn"}, "tables": {}}
+    del study["settings"]["dataset"]
+    axes = STUDY["experiments"]["one"]["axes"] | {"dataset": ["cifar10", "pacs"]}
+    study["experiments"] = {"one": {"axes": axes}}
+    Path("config/studies/six.yaml").write_text(yaml.safe_dump(study))
+    lines = [line.split() for line in said("status", "six").splitlines()]
+    assert lines[:2] == [
+        ["experiment", "done", "waiting", "missing"],
+        ["six.one", "0", "6", "6"],
+    ]
+    waiting = json.loads(said("status", "six", "--json"))["unfinished"][6:]
+    assert {cell["state"] for cell in waiting} == {"waiting"}
+    assert waiting[0]["reason"].startswith("pacs is behind a login (https://")
+    assert said("why", waiting[0]["digest"]).count("but it waits: pacs is behind a login") == 1
+    study["experiments"]["one"]["axes"] = axes | {"dataset": ["pacs"]}
+    study["tables"] = STUDY["tables"]
+    Path("config/studies/six.yaml").write_text(yaml.safe_dump(study))
+    shown = said("show", "six.tab1", fails=True)
+    assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
+    plan = load({"studies": "six", "only": "dataset=pacs"})
+    assert [cell.state for cell in each(statuses(plan, {}))] == ["waiting"] * 6
+
+
+def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
+    cells = each(statuses(every_state, {}))
+    finished = [states.CellStatus(cells[1].planned, "done"), *cells[2:], cells[0]]
+    lines = list(changes(iter([cells, cells, finished])))
+    digest = cells[1].planned.digest
+    assert [line.split("  ", 1)[1] for line in lines] == [
+        "1 of 6 cells are done",
+        f"done  digits/small-mlp/iid/J2/fedavg/seed1-{digest}  (2 of 6 done)",
+    ]
+
+
+def test_watch_in_a_terminal_and_its_end(every_state: Plan):
+    """At 0.25 rounds a second the 10 rounds of the running cell take 40 s, not 100: of the estimated 400 s are 160 left. It has itself 3 rounds left, 12 s."""
+    cells = each(statuses(every_state, {}))
+    lines = list(summary(every_state, cells))
+    assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
+    assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth
+    assert lines[3].split()[1:] == ["███████░░░", "7/10", "0.25", "12", "s"]
+    assert seconds_left(every_state, cells) == pytest.approx(160)
+    assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
+    for planned in every_state.cells.values():
+        finish(planned)
+    assert [len(found) for found in looks(every_state, 0)] == [6]
+
+
+def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
+    screen.print_json({"a": [1, 2.5, float("nan")], "b": float("inf")})
+    assert json.loads(capsys.readouterr().out) == {"a": [1, 2.5, None], "b": None}
+
+
+def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):
+    rows = [["a/" * 60 + "end", 1, 20_000], ["b", 0, 3]]
+    lines = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
+    assert max(map(len, lines)) == 80
+    assert lines[1].startswith("…") and lines[1].endswith("a/end     1    20000")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert screen.paint("1", "done") == "\x1b[32m1\x1b[0m"
+    colored = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
+    assert "\x1b[32m   1\x1b[0m" in colored[1] and "\x1b" not in colored[0] + colored[2]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert screen.paint("1", "done") == "1"
+    assert screen.bar(0.55) == "█████░░░░░"
+    assert screen.prose("word " * 20).splitlines() == [
+        ("word " * 16).strip(),
+        ("word " * 4).strip(),
+    ]

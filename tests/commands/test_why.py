@@ -1,0 +1,64 @@
+"""`cohort why`: each reason for which a cell would be trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.models.small import SmallMLP
+from cohort.plan import Plan
+from tests.commands.conftest import finish, replan
+
+Said = Callable[..., str]
+
+
+def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, said: Said):
+    first, second, *_ = plan.cells.values()
+    folder = Path(first.path).parent
+    assert said("why", first.digest) == (
+        f"{first.path}: its record is missing\n  there is no other record in {folder}\n"
+    )
+    finish(first)
+    assert said("why", first.path) == f"{first.path}: nothing: it is done\n"
+    assert said("why", second.digest).splitlines()[1] == (
+        f"  {Path(first.path).name} has seed 0, the cell 1"
+    )
+
+
+def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, said: Said):
+    old = next(iter(plan.cells.values()))
+    finish(old)
+    del old.settings["momentum"]
+    finish(old)  # of a version that had no such setting
+    new = next(iter(replan(lr=0.1, batch=32).cells.values()))
+    assert said("why", new.digest).splitlines()[1:] == [
+        f"  seed0-{old.digest}.h5 has batch 16, the cell 32",
+        f"  seed0-{old.digest}.h5 has lr 0.05, the cell 0.1",
+    ]
+    lines = said("why", old.path).splitlines()
+    assert lines[0].startswith(f"{old.path}: nothing would: no study has this cell at scale full")
+    assert lines[1:] == [
+        f"  it has batch 16, the cell 32, {new.digest}",
+        f"  it has lr 0.05, the cell 0.1, {new.digest}",
+    ]
+
+
+def test_a_science_version_and_data_that_changed(
+    plan: Plan, said: Said, monkeypatch: pytest.MonkeyPatch
+):
+    old = next(iter(plan.cells.values()))
+    finish(old)
+    with monkeypatch.context() as patched:
+        patched.setattr(SmallMLP, "science", 2)
+        bumped = next(iter(replan().cells.values()))
+        assert said("why", bumped.digest).splitlines()[1:] == [
+            f"  seed0-{old.digest}.h5 has science version 1 of model:small-mlp, the cell 2"
+        ]
+    Path(old.path).rename(Path(old.path).with_name("seed0-k000000000000.h5"))
+    assert "but data of another checksum or scaling" in said("why", old.digest)
+
+
+def test_no_such_cell(plan: Plan, said: Said):
+    assert "there is no record of a cell 'nonsense'" in said("why", "nonsense", fails=True)

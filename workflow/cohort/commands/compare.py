@@ -1,0 +1,166 @@
+"""`cohort compare`: two result trees, or the records of two git revisions, cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.commands.planning import add_json
+from cohort.commands.screen import paint, print_json
+from cohort.core.errors import UserError, suggest
+from cohort.core.layout import CELLS, is_record_file
+from cohort.metrics.differences import Cell, Difference, cell_of, differences, is_same
+from cohort.metrics.names import METRICS
+from cohort.records.record import Record, read
+
+MOST_MISSING = 5  # cells of one side alone that are named
+
+Side = dict[Cell, Record]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the two sides, the metric, and --json."""
+    for name in ("a", "b"):
+        parser.add_argument(
+            name,
+            metavar=name.upper(),
+            help="a folder with results, or a git revision: the records here that it trained",
+        )
+    parser.add_argument(
+        "--metric", default="test_accuracy", help="compared after the last round (test_accuracy)"
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print which cells differ, by how much, and whether significantly."""
+    first, second = side(options.a), side(options.b)
+    _check_metric(options.metric, [*first.values(), *second.values()])
+    found = differences(first, second, options.metric)
+    if options.json:
+        print_json(facts(first, second, found, options.metric))
+    else:
+        _print(options, first, second, found)
+
+
+def side(text: str) -> Side:
+    """The records of one side by cell; of two versions of a cell, the younger file."""
+    folder = Path(text)
+    if folder.is_dir():
+        roots = (folder / CELLS, folder / "cells", folder)
+        files = _files(next(root for root in roots if root.is_dir()))
+        records = [read(file) for file in files]
+    else:
+        wanted = _commit(text)
+        if wanted is None:
+            raise UserError(f"'{text}' is neither a folder nor a git revision")
+        every = [read(file) for file in _files(Path(CELLS))]
+        made_by = {record.header["provenance"]["commit"] for record in every}
+        right = {name for name in made_by if _commit(name.removesuffix("-dirty")) == wanted}
+        records = [one for one in every if one.header["provenance"]["commit"] in right]
+    if not records:
+        raise UserError(f"{text} has no records")
+    return {cell_of(record): record for record in records}
+
+
+def _files(folder: Path) -> list[Path]:
+    """The records in a folder, the oldest first."""
+    files = (file for file in folder.rglob("seed*.h5") if is_record_file(file))
+    return sorted(files, key=lambda file: file.stat().st_mtime)
+
+
+def _commit(text: str) -> str | None:
+    """The hash of a revision of this repository; None if there is none of that name."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _check_metric(metric: str, records: Iterable[Record]) -> None:
+    known = {name: None for record in records for name in record.history.metrics}
+    if metric not in known:
+        raise UserError(f"these records have no metric '{metric}'{suggest(metric, known)}")
+
+
+def facts(first: Side, second: Side, found: list[Difference], metric: str) -> dict[str, Any]:
+    """How two sides differ: counts, cells of one side alone, and each difference."""
+    both = [cell for cell in first if cell in second]
+    return {
+        "metric": metric,
+        "in_both": len(both),
+        "identical": sum(is_same(first[cell], second[cell]) for cell in both),
+        "only_a": [_digest(first[cell]) for cell in first if cell not in second],
+        "only_b": [_digest(second[cell]) for cell in second if cell not in first],
+        "differences": [
+            {
+                "cell": one.name,
+                "a": one.first,
+                "b": one.second,
+                "mean": one.mean,
+                "paired": one.sample is not None,
+                "p_value": one.p_value,
+                "word": one.word,
+            }
+            for one in found
+        ],
+    }
+
+
+def _digest(record: Record) -> str:
+    return str(record.header["digest"])
+
+
+def _print(options: argparse.Namespace, first: Side, second: Side, found: list[Difference]) -> None:
+    counts = facts(first, second, found, options.metric)
+    for name, records in (("A", first), ("B", second)):
+        print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {_made(records)}")
+    print(
+        f"{counts['in_both']} cells are in both, {counts['identical']} of them bit by bit the same"
+    )
+    for name in ("a", "b"):
+        if only := counts[f"only_{name}"]:
+            more = ", ..." if len(only) > MOST_MISSING else ""
+            print(f"{len(only)} only in {name.upper()}: {', '.join(only[:MOST_MISSING])}{more}")
+    for name, records in (("A", first), ("B", second)):
+        if diverged := sum(one.header["status"] == "diverged" for one in records.values()):
+            print(f"{diverged} diverged in {name}: their values are left out")
+    if found:
+        print(f"\n{METRICS[options.metric].label} after the last round, A -> B")
+    for one in found:
+        print(f"{one.name}\n  {_line(one, options.metric)}")
+
+
+def _made(records: Mapping[Cell, Record]) -> str:
+    """By which trainers, on which devices and with which torch the records were made."""
+    made = [record.header["provenance"] for record in records.values()]
+    trainers = dict.fromkeys(one["trainer"] for one in made)
+    devices = {device: None for one in made for device in one["devices"]}
+    versions = dict.fromkeys(one["versions"]["torch"] for one in made)
+    return f"{', '.join(trainers)} on {', '.join(devices)}, torch {', '.join(versions)}"
+
+
+def _line(one: Difference, metric: str) -> str:
+    shown = METRICS[metric]
+    digits, scale = shown.digits, shown.scale
+    first, second = (
+        f"{scale * sum(values.values()) / len(values):.{digits}f}"
+        for values in (one.first, one.second)
+    )
+    text = f"{first} -> {second}  {scale * one.mean:+.{digits}f}"
+    if one.sample is None:
+        text += f" ({len(one.first)} and {len(one.second)} other seeds)"
+    elif one.sample.n > 1:
+        low, high = (scale * bound for bound in one.sample.interval())
+        text += f" ({low:+.{digits}f} to {high:+.{digits}f}, {one.sample.n} seeds)"
+    else:
+        text += " (1 seed)"
+    meaning = ""
+    if one.word == "significant" and shown.better:
+        meaning = "better" if (one.mean > 0) == (shown.better == "high") else "worse"
+    return f"{text}  {paint(one.word, meaning)}"

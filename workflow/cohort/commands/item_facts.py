@@ -1,0 +1,69 @@
+"""What `cohort show STUDY.NAME` says: a figure's or table's files, cells, cost and command."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from cohort.commands.cost import total
+from cohort.commands.item import Item, find_item
+from cohort.commands.screen import paint, print_json
+from cohort.commands.status import time_left
+from cohort.pipeline.stages import output_files
+from cohort.pipeline.status import STATES, CellStatus, find_slurm_logs, hours_left, status_of
+from cohort.tables.sizes import needs_no_runs
+
+
+def show(text: str, scale: str | None, *, as_json: bool) -> None:
+    """Print where a figure or table stands."""
+    item = find_item(text, argparse.Namespace(scale=scale, only=""), with_sizes=True)
+    cells = [] if needs_no_runs(item.spec) else _cells(item)
+    if as_json:
+        print_json(facts(item, cells))
+    else:
+        _print(item, cells)
+
+
+def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
+    """Where a figure or table stands: its files, its cells by state, hours left, its command."""
+    counts = Counter(status.state for status in cells)
+    files = output_files(item.plan, item.plan.study(item.study), item.name)
+    return {
+        "study": item.study,
+        "name": item.name,
+        "scale": item.plan.scale,
+        "title": item.spec.get("title", ""),
+        "experiment": item.spec["experiment"],
+        "files": {file: Path(file).exists() for file in files},
+        "cells": len(cells),
+        **{state: counts[state] for state in STATES if state != "waiting"},
+        "hours_left": hours_left(item.plan, cells),
+        "command": item.command,
+    }
+
+
+def _print(item: Item, cells: list[CellStatus]) -> None:
+    found = facts(item, cells)
+    print(f"{item.study}.{item.name} at scale {found['scale']}: {found['title'] or 'no title'}")
+    for file, exists in found["files"].items():
+        state = "done" if exists else "missing"
+        print(f"  {file}  {paint('' if exists else '(not drawn yet)', state)}".rstrip())
+    if not cells:
+        print("it needs no runs")
+    else:
+        missing = [status.planned for status in cells if not status.is_finished]
+        states = (f"{found[state]} {state}" for state in STATES if found.get(state))
+        print(f"{len(cells)} cells of {found['experiment']}: {', '.join(states)}")
+        if missing:
+            print(total(item.plan, missing))
+        for line in list(time_left(item.plan, cells))[1:]:
+            print(line)
+    print(f"$ {found['command']}")
+
+
+def _cells(item: Item) -> list[CellStatus]:
+    logs, plan = find_slurm_logs(), item.plan
+    rows = plan.rows([item.study]).get((item.study, item.spec["experiment"]), [])
+    return [status_of(plan.cells[row.digest], logs) for row in rows]

@@ -1,0 +1,97 @@
+"""What commands print: lines of at most 80 columns, with colors and bars in a terminal only."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+from typing import Any
+
+WIDTH = 80
+COLORS = {
+    **dict.fromkeys(("done", "better", "ok"), "32"),  # green
+    **dict.fromkeys(("failed", "diverged", "worse"), "31"),  # red
+    **dict.fromkeys(("stopped", "waiting", "warning"), "33"),  # yellow
+    "running": "36",  # cyan
+}
+GAP, MORE = "  ", "\N{HORIZONTAL ELLIPSIS}"
+
+
+def is_terminal() -> bool:
+    """Whether a person sees the output in a terminal that can move its cursor."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, meaning: str) -> str:
+    """Text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
+    color = COLORS.get(meaning)
+    if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{color}m{text}\x1b[0m"
+
+
+def bar(share: float, width: int = 10) -> str:
+    """A bar that is filled by a share of its width."""
+    filled = int(share * width)
+    return "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (width - filled)
+
+
+def shortened(text: str, width: int) -> str:
+    """Text without its beginning if it is wider than this: a path says most at its end."""
+    return text if len(text) <= width else MORE + text[len(text) - width + 1 :]
+
+
+def prose(text: str) -> str:
+    """A sentence in lines of at most 80 columns in a terminal, as it is in a pipe."""
+    if not is_terminal():
+        return text
+    return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def table(
+    titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
+) -> Iterator[str]:
+    """The lines of a table: a name, shortened to fit, and right-aligned values.
+
+    `colors` holds the meaning of each column, for values other than 0.
+    """
+    texts = [list(titles), *(list(map(str, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    widths[0] = max(8, min(widths[0], WIDTH - sum(width + len(GAP) for width in widths[1:])))
+    for line, row in enumerate(texts):
+        fields = [shortened(row[0], widths[0]).ljust(widths[0])]
+        for place, (text, width) in enumerate(zip(row[1:], widths[1:], strict=True), start=1):
+            meaning = colors[place] if line and colors and text != "0" else ""
+            fields.append(paint(text.rjust(width), meaning))
+        yield GAP.join(fields).rstrip()
+
+
+def rounded(value: float) -> str:
+    """A value to three digits, as people write it: 0.279, 45.8, 8,530."""
+    digits = f"{value:.3g}"
+    return f"{float(digits):,.0f}" if value >= 100 else digits
+
+
+def core_time(hours: float) -> str:
+    """A time of one CPU core in its largest unit of which there is one: 45.8 core minutes."""
+    for unit, length in (("hours", 1.0), ("minutes", 1 / 60)):
+        if hours >= length:
+            return f"{rounded(hours / length)} core {unit}"
+    return f"{rounded(hours * 3600)} core seconds"
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, for other programs."""
+    print(json.dumps(_finite(value), indent=1))
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for each number that is not finite, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

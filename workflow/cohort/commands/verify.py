@@ -1,0 +1,171 @@
+"""`cohort verify`: train a finished cell again in a temporary place, and compare it bit by bit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cohort.cell.planned import Planned
+from cohort.commands.planning import add_config, load_plan
+from cohort.commands.run import add_until, known_cell, make_inputs
+from cohort.commands.screen import paint
+from cohort.core.errors import UserError
+from cohort.core.layout import state_folder
+from cohort.core.lazy import lazy
+from cohort.plan import Plan
+from cohort.records.history import History
+from cohort.records.record import Record, read
+from cohort.training.job.facts import saved_facts
+from cohort.training.job.lease import CHECKPOINT
+from cohort.training.job.memory import lasting
+
+if TYPE_CHECKING:
+    from cohort.training import device as devices
+    from cohort.training import trainers
+    from cohort.training.job import checkpoint, progress
+    from cohort.training.job import run as job
+else:  # these import PyTorch
+    devices = lazy("cohort.training.device")
+    trainers = lazy("cohort.training.trainers")
+    checkpoint = lazy("cohort.training.job.checkpoint")
+    progress = lazy("cohort.training.job.progress")
+    job = lazy("cohort.training.job.run")
+
+DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the cell, and where to stop."""
+    add_config(parser)
+    parser.add_argument(
+        "cell",
+        metavar="CELL",
+        nargs="?",
+        help="the path of a record, or a digest or the beginning of one "
+        "(default: any finished cell of the listed studies)",
+    )
+    add_until(parser, "compare the first R rounds only, without the final weights")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train the cell again and print what differs. Raise UserError if anything does that should
+    not."""
+    plan = load_plan(options)
+    planned = finished_cell(plan, options.cell)
+    before = read(planned.path)
+    make_inputs(plan, planned)
+    print(f"{planned.path}: training it again", flush=True)
+    after = _trained_again(planned, before, options.until)
+    reasons = list(unlike(before.header["provenance"], after.sessions))
+    for reason in reasons:
+        print(f"bits may differ: {reason}")
+    found = list(different(before.history, after.history, options.until))
+    if after.weights_sha256 not in ("", before.header["weights_sha256"]):
+        found.append("the final weights differ")
+    for difference in found:
+        print(paint(difference, "failed"))
+    if found and not reasons:
+        raise UserError(f"{planned.path}: a second run is not the same, and nothing explains it")
+    if not found:
+        compared = "metrics and cohorts" + ("" if options.until else ", and the final weights")
+        rounds = options.until or len(before.history.cohorts)
+        print(paint(f"the same to the last bit: {compared} of {rounds} rounds", "done"))
+
+
+def finished_cell(plan: Plan, text: str | None) -> Planned:
+    """The cell of that name, or any of the listed studies, that has a record."""
+    if text is None:
+        planned = [plan.cells[digest] for digest in plan.digests(*plan.listed)]
+        done = [one for one in planned if Path(one.path).exists()]
+        if not done:
+            raise UserError("no cell of the listed studies is done; name a record, or train first")
+        return random.choice(done)
+    return known_cell(plan, text)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A second run: its history, its sessions, and the hash of its final weights if it has any."""
+
+    history: History
+    sessions: list[dict[str, Any]]
+    weights_sha256: str
+
+
+def _trained_again(planned: Planned, before: Record, until: int | None) -> Again:
+    """Train the cell in a temporary folder, by the trainer and on the kind of device of before."""
+    with lasting():
+        train = job.train  # imports PyTorch
+    made = before.header["provenance"]
+    trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"
+    device = "cpu" if made["devices"][-1] == devices.cpu_name() else "auto"
+    with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
+        record, file = Path(folder, Path(planned.path).name), Path(folder, "plan.json")
+        file.write_text(json.dumps(vars(planned)))
+        with progress.watching(until or planned.settings["rounds"], planned.digest) as watch:
+            train(file, record, trainer=trainer, device=device, until=until, watch=watch)
+        if record.exists():
+            header, history = read(record).header, read(record).history
+            return Again(history, header["provenance"]["sessions"], header["weights_sha256"])
+        state = state_folder(record)
+        history = checkpoint.load_history(state / CHECKPOINT) or History()
+        return Again(history, saved_facts(state)["sessions"], "")
+
+
+def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
+    """Why the bits of a second run may differ from those of a record with this provenance."""
+    for key, what in (("device", "on"), ("trainer", "by the trainer")):
+        then, now = _listed(made["sessions"], key), _listed(sessions, key)
+        if then != now:
+            yield f"it was trained {what} {then}, and now {what} {now}"
+    for package in DECIDING_VERSIONS:
+        then, now = made["versions"].get(package, "of another version"), version(package)
+        if then != now:
+            yield f"it was trained with {package} {then}, and now with {now}"
+
+
+def _listed(sessions: list[dict[str, Any]], key: str) -> str:
+    """The devices or the trainers of all sessions; the first version had the serial one alone."""
+    return " and ".join(dict.fromkeys(one.get(key, "serial") for one in sessions))
+
+
+def different(before: History, after: History, until: int | None) -> Iterator[str]:
+    """What differs between two histories, in the first rounds if `until` is given. Times are not
+    compared."""
+    last = until or max(len(before.cohorts), len(after.cohorts))
+    cohorts = [
+        dict(enumerate(map(list, history.cohorts[:last]), start=1)) for history in (before, after)
+    ]
+    if rounds := _unequal(*cohorts):
+        yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
+    for name in dict.fromkeys([*before.metrics, *after.metrics]):
+        one, other = (_until(history, name, last) for history in (before, after))
+        rounds = [] if name.startswith("seconds") else _unequal(one, other)
+        if rounds:
+            most = max(abs(one.get(round, nan) - other.get(round, nan)) for round in rounds)
+            yield (
+                f"{name} differs in {len(rounds)} of {len(one | other)} rounds, first in round "
+                f"{rounds[0]}, by at most {most:.3g}"
+            )
+
+
+def _until(history: History, name: str, last: int) -> dict[int, float]:
+    """The values of a metric by round, up to the last one to compare."""
+    return {round: value for round, value in history.metrics.get(name, []) if round <= last}
+
+
+def _unequal(one: Mapping[int, Any], other: Mapping[int, Any]) -> list[int]:
+    """The rounds in which two series are not the same; NaN is the same as NaN."""
+    return [
+        round
+        for round in sorted({**one, **other})
+        if repr(one.get(round)) != repr(other.get(round))
+    ]

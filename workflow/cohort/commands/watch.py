@@ -1,0 +1,111 @@
+"""`cohort watch`: the cells that are running, with their rates and the time left."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cohort.commands.planning import add_studies, load_plan
+from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
+from cohort.commands.status import each, name_of, runnable, statuses
+from cohort.core.lazy import lazy
+from cohort.core.log import clock
+from cohort.pipeline.status import STATES, CellStatus, estimate, find_slurm_logs, hours_left
+from cohort.plan import Plan
+
+if TYPE_CHECKING:
+    from rich import live, text
+else:  # only in a terminal
+    live, text = lazy("rich.live"), lazy("rich.text")
+
+MOST_LISTED = 30  # running cells
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the studies, and how often to look."""
+    add_studies(parser)
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="look this often (2)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Follow the cells until all are done: a view in a terminal, otherwise a line per change."""
+    plan = load_plan(options)
+    with contextlib.suppress(KeyboardInterrupt):
+        if is_terminal():
+            with live.Live(auto_refresh=False) as screen:
+                for cells in looks(plan, options.every):
+                    view = "\n".join(summary(plan, cells))
+                    screen.update(text.Text.from_ansi(view), refresh=True)
+        else:
+            for line in changes(looks(plan, options.every)):
+                print(line, flush=True)
+
+
+def looks(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
+    """The states of all cells, again and again, until those that can be run here are done."""
+    known: dict[str, CellStatus] = {}
+    while True:
+        cells = each(statuses(plan, find_slurm_logs(), known))
+        yield cells
+        if all(status.is_finished for status in runnable(cells)):
+            return
+        known = {status.planned.digest: status for status in cells if status.is_finished}
+        time.sleep(every)
+
+
+def summary(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
+    """How many cells are in each state, a bar, each running cell, and the time left."""
+    counts = Counter(status.state for status in cells)
+    done = sum(status.is_finished for status in cells)
+    yield ", ".join(paint(f"{counts[state]} {state}", state) for state in STATES if counts[state])
+    yield paint(bar(done / len(cells) if cells else 1.0, WIDTH), "done")
+    running = [status for status in cells if status.state == "running"]
+    rows = [_row(status) for status in running[:MOST_LISTED]]
+    if rows:
+        yield from table(("running", "", "round", "rounds/s", "left"), rows)
+    if more := running[MOST_LISTED:]:
+        yield f"and {len(more)} more"
+    if running:
+        yield f"all cells: about {clock(seconds_left(plan, cells))} at {len(running)} side by side"
+
+
+def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
+    """The time until all cells are done, if as many run side by side as now, and as fast."""
+    running = [status for status in cells if status.state == "running"]
+    paced = [status for status in running if status.rate]
+    taken = sum(status.rounds / status.rate for status in paced)
+    estimated = sum(estimate(plan, status.planned) for status in paced)
+    pace = taken / estimated if estimated else 1.0
+    return 3600 * hours_left(plan, runnable(cells))[""] * pace / max(1, len(running))
+
+
+def _row(status: CellStatus) -> tuple[str, ...]:
+    left = clock((status.rounds - status.round) / status.rate) if status.rate else ""
+    rate = f"{status.rate:.3g}" if status.rate else ""
+    share = bar(status.round / status.rounds)
+    return name_of(status), share, f"{status.round}/{status.rounds}", rate, left
+
+
+def changes(looks: Iterator[list[CellStatus]]) -> Iterator[str]:
+    """A line on all cells, then one for each cell that changes its state."""
+    before: dict[str, str] = {}
+    for cells in looks:
+        now = {status.planned.digest: status.state for status in cells}
+        done, at = sum(status.is_finished for status in cells), datetime.now()
+        if not before:
+            yield f"{at:%H:%M:%S}  {done} of {len(cells)} cells are done"
+        for status in cells if before else ():
+            if before[status.planned.digest] != status.state:
+                where = f" at {status.round}/{status.rounds}" if status.round else ""
+                yield (
+                    f"{at:%H:%M:%S}  {status.state}{where}  {name_of(status)}  "
+                    f"({done} of {len(cells)} done)"
+                )
+        before = now

@@ -1,0 +1,122 @@
+"""`cohort why`: what would make a cell train."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned
+from cohort.commands.planning import add_config, load_plan
+from cohort.commands.run import planned_cell
+from cohort.commands.show import found_record
+from cohort.core.layout import is_record_file
+from cohort.metrics.differences import completed
+from cohort.pipeline.status import CellStatus, find_slurm_logs, status_of
+from cohort.plan import Plan
+from cohort.records.record import Record, read
+
+MOST_RECORDS = 5  # other records of a folder that are held against the cell
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the cell."""
+    add_config(parser)
+    parser.add_argument(
+        "cell", metavar="CELL", help="the path of a record, a digest or the beginning of one"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print why the cell would be trained, or that it would not."""
+    plan = load_plan(options)
+    planned = planned_cell(plan, options.cell)
+    lines = _of_planned(plan, planned) if planned else _of_record(plan, options.cell)
+    for line in lines:
+        print(line)
+
+
+def _of_planned(plan: Plan, planned: Planned) -> Iterator[str]:
+    """The state of the cell and, if it is not done, how the records beside its own differ."""
+    status = status_of(planned, find_slurm_logs())
+    yield f"{planned.path}: {_sentence(status, _hindrance(plan, planned))}"
+    if status.is_finished:
+        return
+    folder, own = Path(planned.path).parent, f"seed{planned.settings['seed']}-"
+    files = sorted(file for file in folder.glob("seed*.h5") if is_record_file(file))
+    others = [file for file in files if file != Path(planned.path)]
+    same_seed = [file for file in others if file.name.startswith(own)]
+    for file in (same_seed or others)[:MOST_RECORDS]:
+        for difference in differing(read(file), planned):
+            yield f"  {file.name} has {difference}"
+    if not others:
+        yield f"  there is no other record in {folder}"
+
+
+def _of_record(plan: Plan, text: str) -> Iterator[str]:
+    """That no study has the cell of this record, and which cells came in its place. Raise UserError
+    if there is no such record."""
+    file = found_record(text)
+    record = read(file)
+    yield (
+        f"{file}: nothing would: no study has this cell at scale {plan.scale} "
+        "(cohort prune lists those that none has at any)"
+    )
+    seed = record.header["settings"]["seed"]
+    for planned in plan.cells.values():
+        beside = Path(planned.path).parent == file.parent and planned.settings["seed"] == seed
+        for difference in differing(record, planned) if beside else ():
+            yield f"  it has {difference}, {planned.digest}"
+
+
+def _hindrance(plan: Plan, planned: Planned) -> str:
+    """Why the cell cannot be trained here; empty if it can."""
+    for study in plan.studies.values():
+        for rows in study.skipped.values():
+            for row, reason in rows:
+                if row.digest == planned.digest:
+                    return reason
+    return ""
+
+
+def _sentence(status: CellStatus, hindrance: str) -> str:
+    """What the state of a cell means for its training."""
+    here = f"round {status.round} of {status.rounds}"
+    if hindrance:
+        return f"its record is missing, but it waits: {hindrance}"
+    if status.state == "failed" and Path(status.planned.path).exists():
+        return f"its record is not valid: {status.reason}"
+    return {
+        "done": "nothing: it is done",
+        "diverged": "nothing: it is done, and diverged",
+        "running": f"it is being trained, at {here}",
+        "stopped": f"its record is missing; it stopped at {here} and resumes there",
+        "failed": f"its record is missing; its last job failed: {status.reason or 'no log'}",
+        "missing": "its record is missing",
+    }[status.state]
+
+
+def differing(record: Record, planned: Planned) -> Iterator[str]:
+    """In what a record differs from a planned cell: settings, parameters, science versions."""
+    there, science = flat(completed(record.header["settings"])), record.header["science"]
+    here = flat(planned.settings)
+    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
+    for key in keys:
+        yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
+    bumped = [key for key in science if science[key] != planned.science.get(key, science[key])]
+    for key in bumped:
+        yield f"science version {science[key]} of {key}, the cell {planned.science[key]}"
+    if not keys and not bumped:
+        yield "the settings of the cell, but data of another checksum or scaling"
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the parameters of a strategy's parts as `selector.buffer`."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            found |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            found[key] = value
+    return found
