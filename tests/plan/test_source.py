@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from cohort.plan.loading import all_studies, study_file
 from cohort.plan.yaml_files import read_yaml
 from tests.house import ROOT
 
 TABLE = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## The papers\n")[2]
 ROWS = [re.sub(r"[*\[]", "", line) for line in TABLE.splitlines() if line.startswith("|")]
-SOURCES = {name: read_yaml(study_file(name)).get("source", {}) for name in all_studies()}
+FILES = sorted((ROOT / "config/studies").glob("*.yaml"))
+SOURCES = {file.stem: read_yaml(file).get("source", {}) for file in FILES}
 
 
 @pytest.mark.parametrize("study", [name for name, source in SOURCES.items() if source])

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
+from cohort.plan.loading import load
 from cohort.records.record import read
 from tests.conftest import ROOT
 from tests.workflow.commands import cohort
@@ -145,6 +147,24 @@ def test_links_lead_to_files():
     for place in pages:
         for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", place.read_text()):
             assert (place.parent / link).exists(), f"{place.name}: {link}"
+
+
+def test_contents_lead_to_headings():
+    for place in (ROOT / "docs").glob("*.md"):
+        text = place.read_text()
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+        assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= anchors, place.name
+
+
+def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    commands = (ROOT / "docs/reproduction.md").read_text()
+    named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
+    plan = load({"studies": ["aml", "fedentopt"]})
+    for study in plan.listed:
+        plan.study(study)
+    assert named <= {cell.path for cell in plan.cells.values()}
 
 
 def test_the_picture_of_the_rules_has_them_all():
