@@ -11,11 +11,13 @@ import pytest
 
 from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
+from cohort.models import MODELS
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, jobs_needed, resource_request
+from cohort.training.native.counting import native_counts
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
@@ -310,8 +312,19 @@ def test_native_seconds_by_hand():
     halved = round_seconds(DEMO | {"batch": 8}, DIGITS)  # half of the lanes are empty
     steps = 160 * (1e-5 + 1437 / 20 / 9 * 2 * trained)
     assert halved == pytest.approx(steps + around + tested)
+    trained = 2 * 1.5 * (64 * 64 + 64 * 16) / 5e10  # ten outputs fill sixteen lanes
     single = round_seconds(DEMO | {"batch": 1}, DIGITS)
-    assert single == pytest.approx(160 * (1e-5 + 71.85 / 72 * 2.25 * trained) + around + tested)
+    assert single == pytest.approx(160 * (2e-5 + 71.85 / 72 * trained) + around + tested)
+
+
+def test_single_samples_of_lenet_by_hand():
+    """Channels fill sixteen lanes. The second convolution's backward pass follows an eighth of its
+    outputs, and linear layers half of their inputs."""
+    first, second = 24 * 24 * 25 * 16, 8 * 8 * 25 * 16
+    linear = 256 * 128 + 120 * 96 + 84 * 16
+    counts = native_counts(MODELS["lenet5"](), (1, 28, 28), 10, single=True)
+    assert counts is not None
+    assert counts.training == 2 * first + 6 * second + 2 / 8 * 16 * second + 1.5 * linear
 
 
 def test_seconds_of_pytorch_by_hand():

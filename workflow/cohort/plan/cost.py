@@ -22,7 +22,7 @@ from cohort.models.counting import Counts
 from cohort.needs import NEEDS
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
-from cohort.training.native.counting import NativeCounts, native_counts
+from cohort.training.native.counting import LANES, NativeCounts, native_counts
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.procedure import Load, Overhead
 from cohort.training.servers import SERVERS
@@ -32,16 +32,16 @@ ROUND_SECONDS = 2e-3  # a round without its local steps
 CLIENT_SECONDS = 5e-4  # what each client of a cohort adds to that
 COPY_SECONDS = 5e-9  # and each weight of its model
 OPERATIONS_PER_SECOND = 9e10  # of convolutions and matrix products
-SINGLE_OPERATIONS_PER_SECOND = 4e10  # of native code for batches of one sample
+SINGLE_OPERATIONS_PER_SECOND = 5e10  # of native code for batches of one sample
 WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
 CACHED_WEIGHTS = 250_000
 NATIVE_STEP_SECONDS = 1e-5
+SINGLE_STEP_SECONDS = 2e-5
 LAYER_SECONDS = 2.5e-4  # of PyTorch for each layer, in a step
 TRAINED_SECONDS = 6e-9  # of PyTorch for each number that a layer puts out, in a step
 TESTED_SECONDS = 1.7e-9  # the same in evaluation
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
 SLOWDOWN = 8  # of augmentation by PyTorch
-LANES = 16  # samples that native code works on together
 
 START_MB = 500  # the interpreter with torch
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
@@ -171,19 +171,25 @@ def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
         found = found._replace(tested=2 * native.forward / OPERATIONS_PER_SECOND)
     if not _trains_natively(settings):
         return found
+    single = _native_counts(settings, facts, single=True) if settings["batch"] == 1 else None
+    if single:
+        trained = 2 * single.training / SINGLE_OPERATIONS_PER_SECOND
+        return found._replace(step=SINGLE_STEP_SECONDS, trained=trained + augmented)
     padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
     trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
-    if settings["batch"] == 1:
-        trained = 2 * native.training / SINGLE_OPERATIONS_PER_SECOND
     step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
     return found._replace(step=step, trained=trained + augmented)
 
 
-def _native_counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> NativeCounts | None:
-    """What native code takes for the model; None where there is none."""
+def _native_counts(
+    settings: Mapping[str, Any], facts: Mapping[str, Any], single: bool = False
+) -> NativeCounts | None:
+    """What native code takes for the model, for batches of a `single` sample or larger ones; None
+    where there is none."""
     if settings["precision"] == "bfloat16":
         return None
-    return native_counts(MODELS[settings["model"]](), tuple(facts["shape"]), facts["classes"])
+    shape = tuple(facts["shape"])
+    return native_counts(MODELS[settings["model"]](), shape, facts["classes"], single)
 
 
 def _trains_natively(settings: Mapping[str, Any]) -> bool:
