@@ -102,10 +102,15 @@ def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int
 
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("network", [lenet((6, 20)), lenet((20, 33), 2)], ids=["small", "large"])
-def test_one_sample_a_step(kind: str, network: nn.Sequential):
-    """By plain SGD there is code of its own, with channels in the lanes."""
-    assert is_single(stages_of(network, (3, 32, 32)), 1, PLAIN)
-    case = Case(network, (3, 32, 32), 1, TARGETS[kind]("double"), PLAIN, steps=20)
+@pytest.mark.parametrize(
+    "options",
+    [PLAIN, Options(proximal=True), Options(corrects=True), Options(proximal=True, corrects=True)],
+    ids=["plain", "proximal", "corrected", "both"],
+)
+def test_one_sample_a_step(kind: str, network: nn.Sequential, options: Options):
+    """Without momentum there is code of its own, with channels in the lanes."""
+    assert is_single(stages_of(network, (3, 32, 32)), 1, options)
+    case = Case(network, (3, 32, 32), 1, TARGETS[kind]("double"), options, steps=20)
     assert_same_steps(case, 1e-12)
 
 

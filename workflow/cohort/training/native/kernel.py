@@ -89,9 +89,12 @@ class Request:
         """The program that emits the code."""
         kind = self.kind or self.target.scalar
         if is_single(self.stages, self.batch, self.options):
-            return SingleProgram(self.stages, self.shape, self.target, kind, self.augment)
-        given = self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
-        return BatchedProgram(*given)
+            assert self.options is not None
+            given = self.stages, self.shape, self.target, kind, self.options, self.augment
+            return SingleProgram(*given)
+        return BatchedProgram(
+            self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
+        )
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,8 @@ class Kernel:
     def fill(self, name: str, values: np.ndarray) -> None:
         """Set an array that has a number for each weight."""
         program = self.code.program
-        self.arrays[name][: program.weights] = program.padding
+        padding = 0 if name == "correction" else program.padding
+        self.arrays[name][: program.weights] = padding
         self.arrays[name][program.order] = values
 
     def view(self, name: str) -> np.ndarray:
@@ -164,7 +168,7 @@ class Kernel:
         batches."""
         shape = len(batches), self.code.program.width
         sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
-        distances = zeros(len(batches), self.dtype)
+        distances = zeros(len(batches) + 1, self.dtype)  # before each step, and after the last
         self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
         self.arrays["labels"] = batches.spread(labels)
         if augmented is not None:

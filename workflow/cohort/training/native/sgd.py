@@ -38,7 +38,7 @@ def step(emit: Emitter, count: int, options: Options) -> None:
     vectors = -(-count // emit.lanes)
     with emit.function("step", *parameters(emit.scalar)):
         if options.proximal:
-            _measure_distance(emit, vectors)
+            measure_distance(emit, count, "%distance")
         clipped = emit.broadcast(_clip_factor(emit, vectors, options)) if options.clips else ""
         with emit.loop(vectors) as number:
             offset = number, emit.lanes
@@ -69,13 +69,47 @@ def _proximal_gradient(
     return emit.fma(emit.broadcast("%mu"), distance, gradient)
 
 
-def _measure_distance(emit: Emitter, vectors: int) -> None:
+def measure_distance(emit: Emitter, count: int, goal: str) -> None:
+    """Emit the squared distance of a number of weights to the anchor."""
     square = emit.variables([ZERO])
-    with emit.loop(vectors) as number, square.changed() as values:
+    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
         offset = number, emit.lanes
         distance = emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
         values[0] = emit.fma(distance, distance, values[0])
-    emit.store_number(emit.lane_sum(*square.get()), "%distance")
+    emit.store_number(emit.lane_sum(*square.get()), goal)
+
+
+def move(emit: Emitter, count: int, options: Options) -> None:
+    """Emit `move`, which ends a step after weights were moved along their gradients in place, at
+    `rate_before_move`: it moves all weights towards the anchor of a proximal term, and along a
+    correction. `distance` gets the squared distance to the anchor that is left."""
+    square = emit.variables([ZERO])
+    rate = emit.broadcast("%lr")
+    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
+        offset = number, emit.lanes
+        weight = emit.load("%weights", offset)
+        if options.proximal:
+            anchor = emit.load("%anchor", offset)
+            pull = emit.op("fmul", rate, emit.broadcast("%mu"))
+            weight = emit.fma(pull, emit.op("fsub", anchor, weight), weight)
+        if options.corrects:
+            weight = emit.fma(rate, emit.load("%correction", offset), weight)
+        emit.store(weight, "%weights", offset)
+        if options.proximal:
+            distance = emit.op("fsub", weight, anchor)
+            values[0] = emit.fma(distance, distance, values[0])
+    if options.proximal:
+        emit.store_number(emit.lane_sum(*square.get()), "%distance")
+
+
+def rate_before_move(emit: Emitter, options: Options) -> str:
+    """The rate of a gradient's step of which `move` takes the share lr mu back."""
+    if not options.proximal:
+        return "%lr"
+    scalar = emit.scalar
+    kept = emit.value(f"fmul {scalar} %lr, %mu")
+    kept = emit.value(f"fsub {scalar} {emit.literal(1)}, {kept}")
+    return emit.value(f"fdiv {scalar} %lr, {kept}")
 
 
 def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:

@@ -1,5 +1,5 @@
-"""The code of a network that trains on one sample at a time by plain SGD: channels in the lanes of
-vectors."""
+"""The code of a network that trains on one sample at a time by SGD without momentum: channels in the
+lanes of vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cohort.training.native import sgd
 from cohort.training.native.augment import Augment, AugmentCode
 from cohort.training.native.emitter import Emitter, Index
 from cohort.training.native.gather import BYTES
@@ -27,8 +28,10 @@ from cohort.training.native.vectors import exponential
 def is_single(stages: Sequence[Stage], batch: int, options: Options | None) -> bool:
     """Whether SingleProgram can train a network. Linear layers must follow ReLUs, because inputs
     that are 0 get no gradient."""
+    if batch != 1 or options is None:
+        return False
     rectified = all(before.rectifies or after.is_convolution for before, after in pairwise(stages))
-    return batch == 1 and options == Options() and rectified
+    return rectified and options == Options(proximal=options.proximal, corrects=options.corrects)
 
 
 class SingleProgram:
@@ -42,9 +45,10 @@ class SingleProgram:
         shape: Shape,
         target: Target,
         kind: str,
+        options: Options,
         augment: Augment | None = None,
     ):
-        self.options, self.kind, self.shape = Options(), kind, shape
+        self.options, self.kind, self.shape = options, kind, shape
         self.emit, self.layout = Emitter(target), SingleLayout(stages, shape, target)
         self.weights, self.augment = self.layout.weights, None
         if augment is not None:
@@ -67,6 +71,8 @@ class SingleProgram:
             with self.emit.function(f"prepare{number}", *PARAMETERS):
                 code.prepare()
         self._cross_entropy()
+        with self.emit.function("move", *sgd.parameters(self.emit.scalar)):
+            sgd.move(self.emit, self.weights, self.options)
         self._train(stages)
         return self.emit.text()
 
@@ -107,19 +113,27 @@ class SingleProgram:
 
     def _train(self, stages: int) -> None:
         emit, memory = self.emit, typed("memory", "weights")
-        with entry(emit, TRAIN, before=lambda: self._prepare(stages)) as step:
+        with entry(emit, TRAIN, before=self._measure_distance) as step:
             self._fetch(step)
             for number in range(stages):
+                emit.call(f"prepare{number}", *memory)
                 emit.call(f"forward{number}", *memory)
             places = (emit.pointer(name, step) for name in ("%sums", "%gaps"))
             label = f"i64 {emit.load_int('%labels', step)}"
             emit.call("cross_entropy", "ptr %memory", label, *(f"ptr {place}" for place in places))
+            rate = sgd.rate_before_move(emit, self.options)
             for number in reversed(range(stages)):
-                emit.call(f"backward{number}", *memory, f"{emit.scalar} %lr")
+                emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
+            if self.options != Options():
+                distance = f"ptr {emit.pointer('%distances', step, 1)}"
+                rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
+                emit.call("move", *typed(*sgd.ARRAYS), distance, *rates)
 
-    def _prepare(self, stages: int) -> None:
-        for number in range(stages):
-            self.emit.call(f"prepare{number}", *typed("memory", "weights"))
+    def _measure_distance(self) -> None:
+        """The distance to the anchor before the first step; each step leaves that of the next."""
+        if self.options.proximal:
+            goal = self.emit.pointer("%distances", "%first")
+            sgd.measure_distance(self.emit, self.weights, goal)
 
     def _fetch(self, step: Index) -> None:
         """Standardize a sample and put its channels into the lanes of each pixel."""

@@ -13,7 +13,7 @@ PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
 
 
 class SingleCode:
-    """Emits the forward pass of one stage, and its backward pass with the step of plain SGD."""
+    """Emits the forward pass of one stage, and its backward pass with the step along its gradient."""
 
     def __init__(self, emit: Emitter, layout: SingleLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
@@ -30,7 +30,7 @@ class SingleCode:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Emit what is done with the weights before the first forward pass and after each step."""
+        """Emit what is done with the weights before each forward pass."""
 
     def input(self, *offsets: Offset) -> str:
         """A pointer into what this stage reads, from the corner of its border on."""

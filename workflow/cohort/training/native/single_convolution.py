@@ -103,7 +103,6 @@ class SingleConvolutionCode(SingleCode):
             change = emit.value(f"fmul {emit.scalar} %lr, {total}")
             bias = emit.load_number(place)
             emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), place)
-        self.prepare()
 
     def _list_gradients(self, channel: Index) -> tuple[str, str]:
         """List where an output channel has a gradient, as places in the inputs, and the gradients:
