@@ -1,5 +1,5 @@
-"""The code of a network that trains on one sample at a time by SGD without momentum: channels in the
-lanes of vectors."""
+"""The code of a network that trains on one sample at a time by SGD without momentum: channels in
+the lanes of vectors."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
 
 
 class SingleCode:
-    """Emits the forward pass of one stage, and its backward pass with the step along its gradient."""
+    """Emits the forward pass of one stage, and its backward pass with the gradient's step."""
 
     def __init__(self, emit: Emitter, layout: SingleLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
