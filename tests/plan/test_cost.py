@@ -287,6 +287,8 @@ def test_samples_that_are_evaluated_by_hand():
     assert found == pytest.approx(260 + 2 * 143.7 + 2 * 4 * 260 + 10 * 4 * 100)
     ucb = DEMO | {"holdout": 0.1, "selector": {"name": "ucb"}, "evaluate_own": 2}
     assert _evaluated(ucb, DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
+    tenth = DEMO | {"validation": 200, "samples": 0.1}  # the samples set aside are fewer, too
+    assert _evaluated(tenth, DIGITS) == pytest.approx(36 + 20)
 
 
 SMALL = 64 * 64 + 64 * 10

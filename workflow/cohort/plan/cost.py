@@ -134,7 +134,7 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     selector needs to know."""
     cohort, size = settings["cohort"], _client_size(settings, facts)
     test = facts["test"] * settings["samples"] - settings["reserve"]
-    validation = settings["validation"] or facts.get("validation", 0) * settings["samples"]
+    validation = (settings["validation"] or facts.get("validation", 0)) * settings["samples"]
     held_out = facts["train"] * settings["samples"] * settings["holdout"]
     planned = {
         "evaluate_every": test + validation,
