@@ -96,3 +96,4 @@ def test_a_claim_is_judged_without_any_run(fresh: Project):
     )
     assert named == set(refuted)
     assert not list(Path(fresh.root, "results/cells").glob("*"))
+    assert "the paper's own values" not in cohort(fresh, "check", "demo").stdout

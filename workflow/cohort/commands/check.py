@@ -28,9 +28,11 @@ def run(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of the claim, and contradictions."""
     plan, study, claims = find_claims(options.claim, options.scale)
     contradicted = []
-    for row in judged(_spec(plan, study, claims)).to_dict("records"):
+    spec = _spec(plan, study, claims)
+    for row in judged(spec).to_dict("records"):
         print(f"{study}.{row['claim']}: {row['says']} ({row['where']})")
-        print(f"  the paper's own values: {row['paper']}. {row['paper_evidence']}")
+        if spec["reproduces"]:
+            print(f"  the paper's own values: {row['paper']}. {row['paper_evidence']}".rstrip())
         if row["doubtful"]:
             print(f"  doubtful: {row['doubtful']}")
         print(
