@@ -308,15 +308,15 @@ def test_native_seconds_by_hand():
     fills the lanes. The first layer needs no gradient of its inputs."""
     trained = 2 * (3 * SMALL - 64 * 64) / 9e10
     steps = 160 * (1e-5 + 1437 / 20 / 5 * trained)
-    around = 10 * (2e-3 + 4 * (5e-4 + (SMALL + 74) * 5e-9))
+    around = 10 * (1.5e-3 + 4 * (4e-4 + (SMALL + 74) * 5e-9))
     tested = 360 * 2 * SMALL / 9e10
     assert round_seconds(DEMO, DIGITS) == pytest.approx(steps + around + tested)
     halved = round_seconds(DEMO | {"batch": 8}, DIGITS)  # half of the lanes are empty
     steps = 160 * (1e-5 + 1437 / 20 / 9 * 2 * trained)
     assert halved == pytest.approx(steps + around + tested)
-    trained = 2 * 1.5 * (64 * 64 + 64 * 16) / 5e10  # ten outputs fill sixteen lanes
+    trained = 2 * 1.5 * (64 * 64 + 64 * 16) / 6.5e10  # ten outputs fill sixteen lanes
     single = round_seconds(DEMO | {"batch": 1}, DIGITS)
-    assert single == pytest.approx(160 * (2e-5 + 71.85 / 72 * trained) + around + tested)
+    assert single == pytest.approx(160 * (1.5e-5 + 71.85 / 72 * trained) + around + tested)
 
 
 def test_single_samples_of_lenet_by_hand():
@@ -333,8 +333,9 @@ def test_seconds_of_pytorch_by_hand():
     """A centralized epoch with Adam: 90 steps on 16 samples, through four layers that put out
     128 numbers. The evaluation is native."""
     alone = {"clients": 1, "cohort": 1, "J": "J1e", "rounds": 1, "optimizer": "adam"}
-    trained = 6 * SMALL / 9e10 + 128 * 6e-9
-    expected = 90 * (4 * 2.5e-4 + 1437 / 90 * trained) + 2e-3 + 5e-4 + (SMALL + 74) * 5e-9
+    trained = 6 * SMALL / 9e10 + 128 * 4.5e-9
+    expected = 90 * (7e-4 + 4 * 1.9e-4 + 1437 / 90 * trained)
+    expected += 1.5e-3 + 4e-4 + (SMALL + 74) * 5e-9
     expected += 360 * 2 * SMALL / 9e10
     assert round_seconds(DEMO | alone, DIGITS) == pytest.approx(expected)
 
@@ -355,13 +356,13 @@ def test_concat_by_hand():
     alone = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     joined = alone | {"procedure": "concat-3"}
     assert client_steps(joined, DIGITS) == 16 * 3 * 2
-    tested, weights = 2 * SMALL / 9e10 + 128 * 1.7e-9, SMALL + 74
+    tested, weights = 2 * SMALL / 9e10 + 128 * 1.3e-9, SMALL + 74
     trained = 2 * (3 * SMALL - 64 * 64) / 9e10
     expected = (
         16 * 3 * 2 * (1e-5 + 143.7 / 9 * trained)
         + 4 * 3 * 3 * 3 * 143.7 / 9 * tested
         + 20 * 360 * 3 * tested
-        + 20 * (2e-3 + 3 * (5e-4 + weights * 5e-9))
+        + 20 * (1.5e-3 + 3 * (4e-4 + weights * 5e-9))
     )
     assert round_seconds(joined, DIGITS) == pytest.approx(expected)
     assert memory_mb(joined, DIGITS) - memory_mb(alone, DIGITS) == pytest.approx(

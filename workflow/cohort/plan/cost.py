@@ -1,8 +1,8 @@
 """Estimates of a cell's time and memory before it runs.
 
-The constants are rough. Those of time come from cells of different kinds on one core of an Intel
-Xeon with AVX-512; `cohort cost` prints how far finished cells were from their estimates. With those
-of memory, 250 cells on a CPU (five data sets, five networks of 5,000 to 1,800,000 weights)
+The constants are rough. Those of time lie between what cells of different kinds take on one core
+of an Intel Xeon and of an AMD EPYC, both with AVX-512; `cohort cost` prints how far finished cells
+were from their estimates. With those of memory, 250 cells on a CPU (five data sets, five networks of 5,000 to 1,800,000 weights)
 took between 55 and 93 % of their estimates.
 """
 
@@ -28,18 +28,19 @@ from cohort.training.procedures.procedure import Load, Overhead
 from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # imports and loading, before the first round
-ROUND_SECONDS = 2e-3  # a round without its local steps
-CLIENT_SECONDS = 5e-4  # what each client of a cohort adds to that
+ROUND_SECONDS = 1.5e-3  # a round without its local steps
+CLIENT_SECONDS = 4e-4  # what each client of a cohort adds to that
 COPY_SECONDS = 5e-9  # and each weight of its model
 OPERATIONS_PER_SECOND = 9e10  # of convolutions and matrix products
-SINGLE_OPERATIONS_PER_SECOND = 5e10  # of native code for batches of one sample
+SINGLE_OPERATIONS_PER_SECOND = 6.5e10  # of native code for batches of one sample
 WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
 CACHED_WEIGHTS = 250_000
 NATIVE_STEP_SECONDS = 1e-5
-SINGLE_STEP_SECONDS = 2e-5
-LAYER_SECONDS = 2.5e-4  # of PyTorch for each layer, in a step
-TRAINED_SECONDS = 6e-9  # of PyTorch for each number that a layer puts out, in a step
-TESTED_SECONDS = 1.7e-9  # the same in evaluation
+SINGLE_STEP_SECONDS = 1.5e-5
+STEP_SECONDS = 7e-4  # of PyTorch, whatever the network
+LAYER_SECONDS = 1.9e-4  # and for each layer
+TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
+TESTED_SECONDS = 1.3e-9  # the same in evaluation
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
 SLOWDOWN = 8  # of augmentation by PyTorch
 
@@ -161,7 +162,7 @@ def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
     optimizer = max(0, counts.weights - CACHED_WEIGHTS) * WEIGHT_SECONDS
     products = 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
     found = Rates(
-        counts.layers * LAYER_SECONDS + optimizer,
+        STEP_SECONDS + counts.layers * LAYER_SECONDS + optimizer,
         3 * products + counts.outputs * TRAINED_SECONDS + SLOWDOWN * augmented,
         products + counts.outputs * TESTED_SECONDS,
     )
