@@ -1,9 +1,9 @@
 """Estimates of a cell's time and memory before it runs.
 
-The constants are rough. Those of time lie between what cells of different kinds take on one core
-of an Intel Xeon and of an AMD EPYC, both with AVX-512; `cohort cost` prints how far finished cells
-were from their estimates. With those of memory, 250 cells on a CPU (five data sets, five networks of 5,000 to 1,800,000 weights)
-took between 55 and 93 % of their estimates.
+The constants are rough. Those of time lie between what cells of different kinds take on one core of
+an Intel Xeon and of an AMD EPYC, both with AVX-512; `cohort cost` prints how far finished cells
+were from their estimates. With those of memory, 250 cells on a CPU (five data sets, five networks
+of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
 """
 
 from __future__ import annotations
