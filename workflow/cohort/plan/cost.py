@@ -41,6 +41,7 @@ STEP_SECONDS = 7e-4  # of PyTorch, whatever the network
 LAYER_SECONDS = 1.9e-4  # and for each layer
 TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
 TESTED_SECONDS = 1.3e-9  # the same in evaluation
+SLOWER_TESTS = 4  # of networks by PyTorch that native code could evaluate
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
 SLOWDOWN = 8  # of augmentation by PyTorch
 
@@ -168,8 +169,9 @@ def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
     )
     if native is None:
         return found
-    if _load(settings).networks == 1:
-        found = found._replace(tested=2 * native.forward / OPERATIONS_PER_SECOND)
+    several = _load(settings).networks > 1  # which PyTorch evaluates
+    tested = 2 * native.forward / OPERATIONS_PER_SECOND * (SLOWER_TESTS if several else 1)
+    found = found._replace(tested=tested)
     if not _trains_natively(settings):
         return found
     single = _native_counts(settings, facts, single=True) if settings["batch"] == 1 else None

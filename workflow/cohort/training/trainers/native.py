@@ -69,16 +69,15 @@ class NativeTrainer(Trainer):
         rows = np.empty((len(works), self.stages[-1].end), self.target.dtype)
         stacked = self._named(rows)
         losses, steps = load_finished(resumable, stacked)
-        pull_to = flat(anchor, self.model)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
-            own = self._run(work, pull_to, rows[row], resumable)
+            own = self._run(work, anchor, rows[row], resumable)
             losses.append(torch.from_numpy(own).mean())
             steps.append(len(own))
             resumable.set_finished(lambda: pack_finished(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def _run(
-        self, work: LocalWork, anchor: np.ndarray, trained: np.ndarray, resumable: Resumable
+        self, work: LocalWork, anchor: Weights, trained: np.ndarray, resumable: Resumable
     ) -> np.ndarray:
         """Do one client's work: the loss of each step. The weights go to `trained`."""
         planned = list(work.steps(self.settings))
@@ -158,7 +157,7 @@ class NativeTrainer(Trainer):
         assert found is not None
         return found
 
-    def _kernel(self, work: LocalWork, anchor: np.ndarray, coefficients: Coefficients) -> Kernel:
+    def _kernel(self, work: LocalWork, anchor: Weights, coefficients: Coefficients) -> Kernel:
         """The kernel for a client's work, at its beginning."""
         correction, (scale, shift, mu) = work.correction(), coefficients
         options = Options(
@@ -179,7 +178,7 @@ class NativeTrainer(Trainer):
         if options.momentum:
             kernel.arrays["velocity"].fill(0)
         if options.proximal:
-            kernel.fill("anchor", anchor)
+            kernel.fill("anchor", flat(anchor, self.model))
         if correction:
             kernel.fill("correction", flat(correction, self.model))
         kernel.calibrate(*(None if part is None else part.numpy() for part in (scale, shift)))
