@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import cohort.report
+from cohort.report.claims import _counts
 from cohort.report.index import write_index
 from cohort.report.render import hours
 from tests.report.conftest import CLAIM, CSV, PNG, Spec
@@ -321,3 +322,9 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
         and "paper's numbers: held" in tags.text
         and "61.00" in tags.text
     )
+
+
+def test_comparisons_without_a_verdict_are_counted():
+    """The paper has values for two of three comparisons; nothing was run."""
+    compared = [{"paper": word, "measured": ""} for word in ("held", "not held", "")]
+    assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]

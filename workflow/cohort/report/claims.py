@@ -143,7 +143,9 @@ def _counts(compared: Sequence[Numbers]) -> list[str]:
     for whose, key in ((PAPERS, "paper"), (OURS, "measured")):
         words = [one[key] for one in compared if one[key]]
         if words:
-            found.append(f"{whose}: {words.count(HELD)} of {len(words)} hold")
+            unjudged = len(compared) - len(words)
+            rest = f", {unjudged} without a verdict" if unjudged else ""
+            found.append(f"{whose}: {words.count(HELD)} of {len(compared)} hold{rest}")
     return found
 
 
