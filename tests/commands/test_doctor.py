@@ -74,6 +74,9 @@ def test_accounts_and_partitions_of_profiles(project: Path, monkeypatch: pytest.
         (doctor.WARNING, "profiles/slurm/profile.yaml: account unset, partition unset"),
         (doctor.OK, f"{mine.absolute()}: account me, partition gpu"),
     ]
+    Path("bin/scontrol").write_text("#!/bin/sh\necho Slurmctld is DOWN\n")
+    ((state, sentence),) = doctor.slurm()
+    assert state == doctor.WARNING and "does not answer" in sentence  # cells still train here
 
 
 def test_data_in_the_mirror_or_not(project: Path):

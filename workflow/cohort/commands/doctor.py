@@ -148,7 +148,11 @@ def slurm() -> Iterator[Finding]:
     if not any(shutil.which(command) for command in SLURM_COMMANDS):
         yield OK, "not on this machine; cells train here"
         return
-    check_slurm()
+    try:
+        check_slurm()
+    except UserError as error:
+        yield WARNING, str(error).splitlines()[0]
+        return
     yield OK, "its controller answers"
     for file in (file for place in PROFILES for file in _profiles(place)):
         defaults = _resources(read_yaml(file) or {})
