@@ -161,7 +161,7 @@ def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     commands = (ROOT / "docs/reproduction.md").read_text()
     named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
-    plan = load({"studies": ["aml", "fedentopt"]})
+    plan = load({"studies": ["aml", "fedentopt", "stratify"]})
     for study in plan.listed:
         plan.study(study)
     assert named <= {cell.path for cell in plan.cells.values()}
