@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import look, spec_of
 from cohort.pipeline.stages import records
 from cohort.plan import Plan, load
-from tests.conftest import ROOT
 
 PlanOf = Callable[..., Plan]
 MIXED = {
@@ -370,10 +368,3 @@ def test_what_amls_figures_share(project: Path):
     assert of["fig13"] == of["iid"] | of["diversity"] and of["iid"] < of["fig14"]
     assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2
     assert of["classes"] < of["as_printed"] and len(of["as_printed"] & of["participation"]) == 2
-
-
-def test_the_cells_that_the_docs_run_are_planned(project: Path):
-    plan = load({"studies": ["aml", "fedentopt"]})
-    text = (ROOT / "docs/reproduction.md").read_text()
-    paths = set(re.findall(r"cohort run (\S+\.h5)", text))
-    assert len(paths) > 5 and paths <= {cell.path for cell in plan.cells.values()}
