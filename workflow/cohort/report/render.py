@@ -41,6 +41,8 @@ def render(template: str, **content: Any) -> str:
 
 def hours(seconds: float) -> str:
     """A time as people say it: 40 seconds, 3 minutes, 1.5 hours, 2,040 hours."""
+    if 0 < seconds < 1:
+        return "less than a second"
     if seconds < 90:
         return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'}"
     if seconds < 5400:
