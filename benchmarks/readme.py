@@ -94,6 +94,13 @@ def results() -> Iterator[Result]:
         rows = curve("peco_workloads_test_accuracy_seed0", dataset=data)
         what = f"PECO, {title}, CNN, rounds 21 to 30"
         yield Result("PECO, Table II", what, "1", paper, percent(rows, "peco", 21, 30))
+    for data, title, epochs in (("mnist", "MNIST", 5), ("cifar10", "CIFAR-10", 30)):
+        labels = {"dataset": data, "partition": "classes-1"}
+        paper = published("stratify", "TableI", "max", strategy="stratify-uniform", **labels)
+        rows = curve("stratify_single_seed0", **labels)
+        ours = max(percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"])
+        what = f"Stratify by samples, {title}, #C = 1, best of {epochs} epochs"
+        yield Result("Stratify, Table I", what, "1", paper, ours)
     for strategy, title in (("ucb", "UCB"), ("fedavg", "random")):
         for at in (10, 20):
             paper = published("ucb", "Table:results", str(at), strategy=strategy)

@@ -34,6 +34,11 @@ def test_results_are_those_of_the_reproduction_page():
             "| 5 | {} | 27.20 |",
         ),
         ("PECO, Table II", "PECO, CIFAR-10, CNN, rounds 21 to 30", "| 21-30 | {} |"),
+        (
+            "Stratify, Table I",
+            "Stratify by samples, CIFAR-10, #C = 1, best of 30 epochs",
+            "| CIFAR-10 | Stratify | 30 of 30 | 81.18 | 29 | {} | 25 |",
+        ),
     ):
         expected = line.format(ours[item, what])
         assert expected in page, expected
