@@ -35,6 +35,7 @@ else:  # it imports pandas and matplotlib, which only a failed workflow needs
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
 PING_SECONDS = 15
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
+DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
 
 class Driver:
@@ -90,6 +91,17 @@ class Driver:
             self.lock = lock_directory()
             freeze_plan(self.plan)
             remove_finished_states(self.plan)
+        self.drop_default_limit()
+
+    def drop_default_limit(self) -> None:
+        """Start jobs without a limit per second, unless the user sets one.
+
+        Snakemake's default starts a timer for every job that ends, and each wakes the scheduler
+        every second from then on, which takes more and more of a core.
+        """
+        limit = self.workflow.scheduling_settings.max_jobs_per_timespan
+        if limit and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT:
+            self.workflow.scheduler.job_rate_limiter = None
 
     def on_success(self) -> None:
         """Clean up state folders, delete previews, which are out of date now, name the pages."""
