@@ -15,11 +15,11 @@ from cohort.report.page import write_page
 Spec = dict[str, Any]
 PNG = b"\x89PNG not really"
 CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best
-dir-0.1,fedavg,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,0,0
-dir-0.1,fedentopt,test_accuracy,last,0.6,,,,1,2,1,1
-iid,fedavg,test_accuracy,last,0.7,0.014142,0.573,0.827,2,2,0,1
-iid,fedentopt,test_accuracy,last,,,,,0,2,0,0
+partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
+dir-0.1,fedavg,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,2,0,0
+dir-0.1,fedentopt,test_accuracy,last,0.6,,,,1,2,2,1,1
+iid,fedavg,test_accuracy,last,0.7,0.014142,0.573,0.827,2,2,2,0,1
+iid,fedentopt,test_accuracy,last,,,,,0,2,0,0,0
 """
 ACCURACY = {"fedavg": (0.5, 0.54), "fedentopt": (0.6, None)}
 SETTINGS = {

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
     not PROGRAM, reason="there is no chromium (apt-get install chromium)"
 )
 
-LABELS = "partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best"
+LABELS = "partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best"
 STRATEGIES = [f"strategy{number}" for number in range(9)]
 PARTITIONS = [f"dir-0.{number}-overlap0.2x2" for number in range(1, 60)]
 CLIPPED = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
@@ -40,7 +40,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def url(spec: Spec, page: Callable[[Spec], str], tmp_path: Path) -> str:
     """A page with a table of 59 rows and nine strategies, of three runs each, and as wide a claim."""
     rows = [
-        f"{partition},{strategy},test_accuracy,last,0.{50 + place % 40},0.02828,0.12345,0.76543,3,3,0,0"
+        f"{partition},{strategy},test_accuracy,last,0.{50 + place % 40},0.02828,0.12345,0.76543,3,3,3,0,0"
         for place, (partition, strategy) in enumerate(product(PARTITIONS, STRATEGIES))
     ]
     Path(spec["tables"][0]["files"][0]).write_text("\n".join([LABELS, *rows]) + "\n")

@@ -163,9 +163,9 @@ def test_tables_are_laid_out_from_the_csv(spec: Spec, page: Write) -> None:
 
 
 PAPER_CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
-dir-0.1,fedavg,test_accuracy,last,{},0,2,0,0,0.535,0.01,,,,<TableI>,printed,shifted
-dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,,,,,,,,
+partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
+dir-0.1,fedavg,test_accuracy,last,{},0,2,0,0,0,0.535,0.01,,,,<TableI>,printed,shifted
+dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,0,,,,,,,,
 """
 
 

@@ -62,7 +62,7 @@ def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
     written(compared, metrics, ".csv")
     numbers = pd.read_csv(metrics.parent / "table.csv")
     assert " ".join(numbers.columns) == (
-        "partition strategy metric at mean sd low high n planned diverged best paper paper_sd difference tolerance verdict item source doubtful"
+        "partition strategy metric at mean sd low high n planned finished diverged best paper paper_sd difference tolerance verdict item source doubtful"
     )
     assert numbers["paper"].tolist()[:4] == [0.4, 0.8, 0.535, 0.61]
     assert numbers["difference"].tolist()[2:4] == [pytest.approx(-0.015), pytest.approx(-0.01)]

@@ -79,9 +79,9 @@ def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
     """
     lines = written(spec, metrics, ".csv")
     assert lines == [
-        "strategy,model,metric,at,mean,sd,low,high,n,planned,diverged,best",
-        "with,small,test_accuracy_gain,last,0.2,0.1414213562,-1.070620474,1.470620474,2,2,1,0",
-        "with,large,test_accuracy_gain,last,-0.05,,,,1,2,0,0",
+        "strategy,model,metric,at,mean,sd,low,high,n,planned,finished,diverged,best",
+        "with,small,test_accuracy_gain,last,0.2,0.1414213562,-1.070620474,1.470620474,2,2,2,1,0",
+        "with,large,test_accuracy_gain,last,-0.05,,,,1,2,1,0,0",
     ]
 
 

@@ -17,12 +17,12 @@ from cohort.tables.tabulate import tabulate
 
 Spec = dict[str, Any]
 CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,diverged,best
-iid,fedavg,test_accuracy,last,0.4,0.4242640687,-3.411861421,4.211861421,2,2,1,0
-iid,fedent_opt,test_accuracy,last,,,,,0,2,0,0
-dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,0.2658759053,0.7741240947,2,2,0,0
-dir-0.1,fedent_opt,test_accuracy,last,0.6,,,,1,2,0,0
-roles-5,fedavg,test_accuracy,last,,,,,0,1,1,0
+partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
+iid,fedavg,test_accuracy,last,0.4,0.4242640687,-3.411861421,4.211861421,2,2,2,1,0
+iid,fedent_opt,test_accuracy,last,,,,,0,2,0,0,0
+dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,0.2658759053,0.7741240947,2,2,2,0,0
+dir-0.1,fedent_opt,test_accuracy,last,0.6,,,,1,2,1,0,0
+roles-5,fedavg,test_accuracy,last,,,,,0,1,1,1,0
 """
 NOTES = (
     "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
@@ -54,6 +54,17 @@ def test_csv_holds_the_plain_numbers(spec: Spec, metrics: Path) -> None:
 
 def test_markdown_is_rounded_and_in_percent(spec: Spec, metrics: Path) -> None:
     assert written(spec, metrics, ".md") == MARKDOWN
+
+
+def test_finished_runs_without_a_value_are_not_awaited(
+    spec: Spec, frame: pd.DataFrame, metrics: Path
+) -> None:
+    """FedAvg's runs have another metric only; one of FedEntOpt's is missing."""
+    measured = frame["strategy"] != "fedavg"
+    frame.assign(metric=frame["metric"].where(measured, "train_loss")).to_parquet(metrics)
+    text = written(spec, metrics, ".md")
+    assert "| dir-0.1 | – (n = 0 of 2) | 60.00 (n = 1 of 2) |" in text
+    assert "–: not planned or no value in these runs." in text
 
 
 def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:

@@ -205,7 +205,7 @@ def _entry(record: Record, metric: Metric) -> Entry:
         return Entry("diverged", count)
     mark = DAGGER if record["diverged"] else ""
     if not n:
-        return Entry(NO_RESULT, count, mark=mark)
+        return Entry(NO_VALUE if record["finished"] == planned else NO_RESULT, count, mark=mark)
     mean, best = _rounded(record["mean"], metric), bool(record["best"])
     if n == 1:
         return Entry(mean, count, best, mark)
@@ -228,11 +228,12 @@ def _notes(entries: list[Entry]) -> list[str]:
 
 
 def _wide_notes(layout: Layout) -> list[str]:
-    return (
-        [f"{NO_VALUE}: not planned."]
-        if any(entry.value == NO_VALUE for _, line in layout.lines for entry in line)
-        else []
-    )
+    empty = [entry for _, line in layout.lines for entry in line if entry.value == NO_VALUE]
+    meanings = [
+        "not planned" if any(not entry.count for entry in empty) else "",
+        "no value in these runs" if any(entry.count for entry in empty) else "",
+    ]
+    return [f"{NO_VALUE}: {' or '.join(filter(None, meanings))}."] if empty else []
 
 
 def _paper_notes(records: list[Record], scale: str) -> list[str]:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 else:
     pd = lazy("pandas")
 
-NUMBERS = ["metric", "at", "mean", "sd", "low", "high", "n", "planned", "diverged", "best"]
+NUMBERS = [
+    *("metric", "at", "mean", "sd", "low", "high"),
+    *("n", "planned", "finished", "diverged", "best"),
+]
 
 
 def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> DataFrame:
@@ -37,9 +40,10 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
 
     Values are in the metric's stored unit. `n` counts the values behind a mean: a diverged run
     counts with its value from before it diverged, if any, and `diverged` counts such runs; an
-    unfinished run does not count, since its latest value is no final one. A table of several
-    measures has a row for each. If the table names an item of the paper, the columns of
-    `compare.py` follow, except for runs on generated data.
+    unfinished run does not count, since its latest value is no final one. Of the `finished` runs,
+    those without a value will never have one. A table of several measures has a row for each. If
+    the table names an item of the paper, the columns of `compare.py` follow, except for runs on
+    generated data.
     """
     parts = [_measure(one, spec, metrics_file) for one in table.measures()]
     numbers = pd.concat(parts, ignore_index=True)
@@ -55,11 +59,12 @@ def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) ->
         cells = values_by_client(metrics, table.metric)
     else:
         cells = value_per_cell(metrics, table.metric, table.at)
-    counted = cells.assign(value=cells["value"].where(cells["status"].isin(["done", "diverged"])))
+    finished = cells["status"].isin(["done", "diverged"])
+    counted = cells.assign(value=cells["value"].where(finished), finished=finished)
     counted = counted.assign(diverged=counted["status"] == "diverged")
     if table.minus:
         counted = subtracted(counted, table.minus)
-        cells = counted.drop(columns="diverged")
+        cells = counted.drop(columns=["diverged", "finished"])
     groups = counted.groupby(labels, sort=False)
     numbers = (
         groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "sd", "count": "n"})
@@ -73,6 +78,7 @@ def _measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) ->
         low=[low for low, _ in limits],
         high=[high for _, high in limits],
         planned=groups.size(),
+        finished=groups["finished"].sum(),
         diverged=groups["diverged"].sum(),
         metric=table.measured(),
         at=table.at,
@@ -106,10 +112,9 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
     partner has the same seed and all other labels in common.
     """
     ((label, bases),) = minus.items()
-    others = [name for name in label_columns(cells) if name not in (label, "diverged")]
-    partners = cells.rename(columns={"value": "base", "diverged": "base_diverged"})[
-        [label, *others, "base", "base_diverged"]
-    ]
+    others = [name for name in label_columns(cells) if name not in (label, "diverged", "finished")]
+    ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
+    partners = cells.rename(columns=ends)[[label, *others, *ends.values()]]
     mine = cells[cells[label].isin(list(bases))]
     mine = mine.assign(partner=mine[label].map(bases)).merge(
         partners.rename(columns={label: "partner"}),
@@ -118,7 +123,9 @@ def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> Data
         validate="many_to_one",
     )
     diverged = mine["diverged"] | mine["base_diverged"].eq(True)
-    return mine.assign(value=mine["value"] - mine["base"], diverged=diverged)[list(cells.columns)]
+    finished = mine["finished"] & mine["base_finished"].eq(True)
+    value = mine["value"] - mine["base"]
+    return mine.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
 
 
 def _sorted(numbers: DataFrame, labels: list[str], names: Names) -> DataFrame:
