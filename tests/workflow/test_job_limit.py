@@ -1,0 +1,21 @@
+"""Snakemake's limit of jobs per timespan, under which each job that ends wakes the scheduler in every later timespan."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workflow.conftest import Project
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"), [((), False), (("--max-jobs-per-timespan", "5/1s"), True)]
+)
+def test_only_a_limit_that_the_user_sets_is_kept(
+    arguments: tuple[str, ...], kept: bool, finished: Project
+):
+    shown = "print('limiter:', workflow.scheduler.job_rate_limiter)"
+    finished.replace("Snakefile", "driver.on_success()", f"{shown}; driver.on_success()")
+    finished.records()[0].unlink()
+    output = finished.snakemake(*arguments)
+    assert "train" in output and "limiter: " in output
+    assert ("limiter: None" not in output) is kept
