@@ -58,6 +58,22 @@ def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
     )
 
 
+def test_measures_joined_in_one_row(compared: Spec, frame: pd.DataFrame, metrics: Path) -> None:
+    """FedAvg's runs have no loss, so their number stands once; one of FedEntOpt's is missing."""
+    losses = frame[frame["strategy"] == "fedent_opt"].assign(metric="test_loss")
+    pd.concat([frame, losses]).to_parquet(metrics)
+    table = compared | {"also": ["test_loss"], "joined": True, "tolerance": None}
+    lines = written(table, metrics).splitlines()
+    assert lines[4] == "| Partition | Strategy | Paper | Measured | Difference |"
+    assert lines[8] == (
+        r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ / – | 52.00 ± 2.83 [26.59, 77.41] / – (2) | -1.50 / – |"
+    )
+    assert lines[9] == (
+        "| dir-0.1 | fedent_opt | 61.00 / – | 60.00 / 0.600 (n = 1 of 2) | -1.00 / – |"
+    )
+    assert lines[12].startswith("Test accuracy (%), last evaluation / Test loss, last evaluation: ")
+
+
 def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
     written(compared, metrics, ".csv")
     numbers = pd.read_csv(metrics.parent / "table.csv")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 NO_RESULT = "no result yet"
+MEASURE = "Measure"  # the head of a column of them
 Record = dict[str, Any]
 
 
@@ -73,7 +74,8 @@ def lay_out(
 ) -> Layout:
     """Lay out the numbers that `measure` returns, in their order.
 
-    `joined` puts the values of the last label into one row, separated by slashes.
+    `joined` puts the measures, or else the values of the last label, into one row, separated by
+    slashes.
     """
     labels = [
         column
@@ -93,11 +95,11 @@ def lay_out(
     )
     if not records:
         return replace(layout, notes=["Nothing of it is planned at this scale."])
-    if joined and "paper" in numbers:
-        layout = _joined(layout, labels.index(labels[-1]))
+    if joined := joined and "paper" in numbers:
+        layout = _joined(layout)
     layout.notes.append(
-        f"{'; '.join(measures)}: mean ± standard deviation over seeds [95 % interval of the mean] "
-        "(number of runs)."
+        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds [95 % "
+        "interval of the mean] (number of runs)."
     )
     layout.notes.extend(_notes(entries))
     layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
@@ -144,7 +146,7 @@ def _long(
 ) -> Layout:
     judged = any(record["verdict"] for record in records)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
-    layout = Layout([*map(names.title, labels), *(["Measure"] if several else [])], columns)
+    layout = Layout([*map(names.title, labels), *([MEASURE] if several else [])], columns)
     for record, entry in zip(records, entries, strict=True):
         metric = METRICS[record["metric"]]
         paper = Entry(NO_VALUE)
@@ -174,24 +176,23 @@ def _long(
     return layout
 
 
-def _joined(layout: Layout, place: int) -> Layout:
-    """Join the rows that differ only in the header at this place, cell by cell with slashes."""
+def _joined(layout: Layout) -> Layout:
+    """Join the rows that differ only in their last header, cell by cell with slashes."""
+    *heads, last = layout.heads
     together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
-    for words, entries in layout.lines:
-        together.setdefault((*words[:place], *words[place + 1 :]), []).append(
-            (words[place], entries)
-        )
-    heads = [*layout.heads[:place], *layout.heads[place + 1 :]]
+    for (*words, word), entries in layout.lines:
+        together.setdefault(tuple(words), []).append((word, entries))
     lines = []
     for key, found in together.items():
         columns = zip(*(entries for _, entries in found), strict=True)
         lines.append((list(key), [_slashed(column) for column in columns]))
     order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
-    return Layout(heads, layout.columns, lines, [f"{layout.heads[place]}: {order}."])
+    notes = [] if last == MEASURE else [f"{last}: {order}."]
+    return Layout(heads, layout.columns, lines, notes)
 
 
 def _slashed(entries: Sequence[Entry]) -> Entry:
-    counts = [entry.count for entry in entries]
+    counts = [entry.count for entry in entries if entry.value != NO_VALUE] or [entries[0].count]
     count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
     return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
 
