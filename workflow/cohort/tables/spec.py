@@ -66,8 +66,8 @@ class Table(Component):
     )
     joined: bool = parameter(
         False,
-        help="all measures, or without also all values of columns, in one row, separated by slashes, "
-        "as papers print pairs",
+        help="all measures, or without also all values of columns, in one row, separated by "
+        "slashes, as papers print pairs",
     )
 
     def facets(self) -> tuple[str, ...]:
