@@ -81,6 +81,13 @@ def test_numbers_are_placed_at_their_values(written: Write) -> None:
     assert (low, high) == pytest.approx((10 - 0.5**0.5, 15 + 0.5**0.5))
 
 
+def test_equal_factors_are_equally_far_apart_on_a_logarithmic_axis(written: Write) -> None:
+    (axes,) = make_figure(SPEC | {"log": True}, written()).axes
+    low, middle, high = (axes.transData.transform((4, y))[1] for y in (10, 11, 12.1))
+    assert high - middle == pytest.approx(middle - low)
+    assert "10" in [text.get_text() for text in axes.get_yticklabels()]
+
+
 def test_words_are_placed_one_after_another(written: Write) -> None:
     spec = SPEC | {"x": "strategy", "hue": "cohort"}
     (axes,) = make_figure(spec, written()).axes

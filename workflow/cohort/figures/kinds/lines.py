@@ -63,6 +63,7 @@ class Lines(Averaging):
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     x: str = parameter(help="the label along the x axis")
+    log: bool = parameter(False, help="whether the y axis is logarithmic")
     paper: str = parameter(
         "",
         help="the item of the paper whose values are drawn as diamonds, as "
@@ -91,6 +92,9 @@ class Lines(Averaging):
                 }
                 self._draw_line(axes, runs.assign(place=runs[self.x].map(places)), line)
         self.draw_reference(axes)
+        if self.log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
         names = [style.value(self.x, x) for x in places]
         if list(places.values()) == list(range(len(places))):
             name_places(axes, names)
