@@ -193,10 +193,8 @@ def test_settings(plan: Plan, study: Study):
             assert expected.items() <= cell.items()
             pictures = cell["dataset"] in ("cifar10", "cifar100", "tiny-imagenet")
             one_cycle = batch == 128 and pictures and cell["strategy"] == UNIFORM
-            constant = 0.001 if batch == 1 else 0.01
-            assert (cell["lr"], cell["schedule"]) == (
-                (0.1, "onecycle") if one_cycle else (constant, "constant")
-            )
+            assert cell["lr"] == (0.001 if batch == 1 else 0.01)
+            assert cell["schedule"] == ("onecycle" if one_cycle else "constant")
             assert cell["momentum"] == (0.9 if batch == 128 else 0)
 
 
