@@ -289,6 +289,7 @@ def test_samples_that_are_evaluated_by_hand():
     assert _evaluated(ucb, DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
     tenth = DEMO | {"validation": 200, "samples": 0.1}  # the samples set aside are fewer, too
     assert _evaluated(tenth, DIGITS) == pytest.approx(36 + 20)
+    assert _evaluated(peco | {"samples": 0.1}, DIGITS) == pytest.approx(26 + 10 * 4 * 10)
 
 
 SMALL = 64 * 64 + 64 * 10

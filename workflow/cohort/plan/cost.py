@@ -17,6 +17,7 @@ from cohort.cell.evaluations import evaluated_at_once, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.core.components import build
 from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.models.counting import Counts
 from cohort.needs import NEEDS
@@ -135,7 +136,8 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
     cohort, size = settings["cohort"], _client_size(settings, facts)
-    test = facts["test"] * settings["samples"] - settings["reserve"]
+    reserve = scaled_count(settings["reserve"], settings["samples"])
+    test = facts["test"] * settings["samples"] - reserve
     validation = (settings["validation"] or facts.get("validation", 0)) * settings["samples"]
     held_out = facts["train"] * settings["samples"] * settings["holdout"]
     planned = {
@@ -152,7 +154,7 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     needs = (NEEDS[name] for name in build(SELECTORS, settings["selector"]).needs)
     for when, reserved in {(need.gathered, need.reserved) for need in needs}:
         clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
-        found += settings["rounds"] * clients * (settings["reserve"] if reserved else size)
+        found += settings["rounds"] * clients * (reserve if reserved else size)
     return float(found)
 
 
