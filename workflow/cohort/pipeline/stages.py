@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from cohort.core.layout import plan_file
 from cohort.metrics.paper import paper_files
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
+    Spec,
     claims_spec,
     experiment_file,
     experiment_plan,
@@ -100,7 +102,7 @@ class Stages:
 
     def spec(self, wildcards: Wildcards) -> str:
         """The spec of a figure or table as JSON: a rerun when any of it changes."""
-        return json.dumps(spec_of(self.plan, wildcards.study, wildcards.name))
+        return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
     def claim_inputs(self, wildcards: Wildcards) -> Files:
         """The metrics that a study's claims are judged by, and the paper's values."""
@@ -110,7 +112,7 @@ class Stages:
 
     def claims(self, wildcards: Wildcards) -> str:
         """The spec of a study's claims as JSON."""
-        return json.dumps(claims_spec(self.plan, wildcards.study))
+        return _as_param(claims_spec(self.plan, wildcards.study))
 
     def page_inputs(self, wildcards: Wildcards) -> Files:
         """What a study's runs say about themselves, its metrics, figures, tables and claims."""
@@ -122,7 +124,7 @@ class Stages:
 
     def page_spec(self, wildcards: Wildcards) -> str:
         """The spec of a study's page as JSON."""
-        return json.dumps(page_spec(self.plan, wildcards.study))
+        return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
         """The cards of the listed studies."""
@@ -132,11 +134,27 @@ class Stages:
         """What Snakemake's own report says about a figure or table."""
         spec = self.plan.study(wildcards.study).drawn()[wildcards.name]
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
-        return ". ".join(part.removesuffix(".") for part in parts if part) + "."
+        return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
     def code(self, *packages: str) -> Callable[[Wildcards], str]:
         """A param that changes with the code of these packages."""
         return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
+
+
+def literal_rst(text: str) -> str:
+    """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
+    a caption could read any file into Snakemake's report.
+
+    `<` becomes a substitution that `captions/item.rst` defines, see `_as_param`.
+    """
+    escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
+    return escaped.replace(r"\<", r"\ |lt|\ ")
+
+
+def _as_param(spec: Spec) -> str:
+    """A spec as JSON without `<`: Snakemake's report shows params inside a script element, which
+    `</script>` would end."""
+    return json.dumps(spec).replace("<", r"\u003c")
 
 
 def records(plan: Plan, study: str, experiment: str) -> Files:
