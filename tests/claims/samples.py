@@ -12,6 +12,7 @@ import pandas as pd
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.claims.values import measured
 from cohort.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.metrics.files import write_metrics
 from cohort.metrics.names import Names
 from cohort.metrics.summary import read_metric
 
@@ -70,7 +71,7 @@ def verdict(
     planned = experiments | ({"main": full} if full else {})
     comparisons: list[Comparison] = made.resolved(matrix(**planned))
     for name, cells in experiments.items():
-        frame(cells, made.metric).to_parquet(folder / f"{name}.parquet")
+        write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
     points = [point for one in comparisons for point in one.points]
     values = measured(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)

@@ -17,6 +17,7 @@ from cohort.claims.judge import judge, judged
 from cohort.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
 from cohort.claims.paper import Paper
 from cohort.core.errors import UserError
+from cohort.metrics.files import write_metrics
 from tests.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
 HEAD = "item,source,doubtful,partition,J,strategy,seed,other,metric,at,round,value,sd\n"
@@ -68,7 +69,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         share: float = 1.0,
         **claims: dict[str, Any],
     ) -> dict[str, Any]:
-        frame(cells).assign(generated=generated, share=share).to_parquet("main.parquet")
+        write_metrics("main.parquet", frame(cells).assign(generated=generated, share=share), {})
         entries = {}
         for name, fields in claims.items():
             entry = FRAME | fields

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import Planned
 from cohort.cell.settings import Settings
 from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
+from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.partition import deal
@@ -176,8 +177,7 @@ def planned_cell(**changes) -> Planned:
     cell = Planned(
         "record.h5", "k0123456789ab", settings, {}, {"data": "data.h5", "shards": "shards.h5"}
     )
-    freeze(cell)
-    deal.deal(plan_file(cell.digest), "shards.h5")
+    write_shards("shards.h5", deal.dealt(settings, "data.h5"))
     return cell
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cohort.metrics.files import write_metrics
 from tests.figures.samples import LOOK, Fate, sample
 
 
@@ -16,8 +17,8 @@ def metrics(tmp_path: Path) -> Callable[..., Path]:
     def write(fate: Fate | None = None, shuffle: int | None = None) -> Path:
         frame = sample(fate)
         file = tmp_path / f"metrics-{shuffle}.parquet"
-        (frame if shuffle is None else frame.sample(frac=1, random_state=shuffle)).to_parquet(
-            file, index=False
+        write_metrics(
+            file, frame if shuffle is None else frame.sample(frac=1, random_state=shuffle), {}
         )
         return file
 

@@ -13,6 +13,7 @@ from cohort.figures.draw import draw, make_figure
 from cohort.figures.kinds.curves import Curves
 from cohort.figures.kinds.lines import Lines
 from cohort.figures.style import COLORS
+from cohort.metrics.files import write_metrics
 
 STRATEGIES = ["fedavg", "loss"]
 LOOK: dict[str, Any] = {
@@ -60,7 +61,7 @@ def written(tmp_path: Path) -> Write:
                         for round in (50, 91, 100)
                     ]
         frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
-        frame.to_parquet(tmp_path / "metrics.parquet")
+        write_metrics(tmp_path / "metrics.parquet", frame, {})
         return tmp_path / "metrics.parquet"
 
     return write

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from cohort.figures.draw import make_figure
 from cohort.figures.style import COLORS, Style
+from cohort.metrics.files import write_metrics
 
 Spec = dict[str, Any]
 Metrics = Callable[..., Path]
@@ -60,7 +61,7 @@ def file(tmp_path: Path) -> Path:
         .assign(client=pd.NA)
         .astype({"metric": "string", "round": "Int64", "client": "Int64"})
     )
-    frame.to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
     return tmp_path / "metrics.parquet"
 
 
@@ -163,7 +164,9 @@ def test_the_lowest_panel_of_each_column_has_its_axis_named(spec: Spec, metrics:
         )
         % 5
     )
-    frame.assign(model=places.astype(str)).to_parquet(file := metrics().parent / "five.parquet")
+    write_metrics(
+        file := metrics().parent / "five.parquet", frame.assign(model=places.astype(str)), {}
+    )
     figure = make_figure(
         {key: value for key, value in spec.items() if key != "rows"} | {"columns": "model"}, file
     )

@@ -19,6 +19,7 @@ from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.kinds.curves import Curves
 from cohort.figures.style import COLORS, PAPER_GRAY
+from cohort.metrics.files import write_metrics
 from tests.figures.samples import sample
 
 Metrics = Callable[..., Path]
@@ -95,8 +96,10 @@ def test_a_curve_is_in_its_panel_and_in_the_color_of_its_hue(
 
 
 def test_with_a_single_hue_the_papers_curve_is_gray(curves: Spec, tmp_path: Path) -> None:
-    sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'").to_parquet(
-        tmp_path / "one.parquet"
+    write_metrics(
+        tmp_path / "one.parquet",
+        sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'"),
+        {},
     )
     rest = {key: value for key, value in curves.items() if key not in ("columns", "rows")}
     figure = make_figure(rest, tmp_path / "one.parquet")
@@ -117,8 +120,10 @@ def test_generated_data_is_never_compared_with_a_paper(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     frame = sample()
-    frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1]).to_parquet(
-        tmp_path / "some.parquet"
+    write_metrics(
+        tmp_path / "some.parquet",
+        frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1]),
+        {},
     )
     figure = make_figure(request.getfixturevalue(kind), tmp_path / "some.parquet")
     assert not any(paper_lines(figure).values()) and not [
@@ -152,7 +157,7 @@ def test_which_kinds_may_name_a_paper() -> None:
 
 
 def test_the_column_generated_is_no_label(tmp_path: Path, spec: Spec) -> None:
-    sample().assign(generated=False).to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", sample().assign(generated=False), {})
     assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
     assert (
         make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"

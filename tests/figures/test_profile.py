@@ -17,6 +17,7 @@ from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.bars import Bars
 from cohort.figures.style import COLORS
+from cohort.metrics.files import write_metrics
 
 Spec = dict[str, Any]
 LABELS = {
@@ -55,7 +56,7 @@ def table(values: dict[tuple[str, int], list[float]], metric: str, column: str) 
 
 
 def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
-    frame.to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
     strategies = list(dict.fromkeys(frame["strategy"]))
     look = {
         "orders": {"strategy": strategies, "seed": [0, 1]},

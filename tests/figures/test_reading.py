@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.curves import MOST_POINTS
 from cohort.figures.style import one_deviation
+from cohort.metrics.files import write_metrics
 
 Draw = Callable[..., Figure]
 NINE = [f"s{number}" for number in range(9)]
@@ -39,7 +40,7 @@ def drawn(tmp_path: Path) -> Draw:
             for round, value in values.items()
         ]
         frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
-        frame.to_parquet(tmp_path / "metrics.parquet")
+        write_metrics(tmp_path / "metrics.parquet", frame, {})
         usual = {"kind": "curves", "study": "s", "experiment": "e", "look": LOOK}
         return make_figure(usual | spec, tmp_path / "metrics.parquet")
 

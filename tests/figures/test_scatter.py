@@ -16,6 +16,7 @@ from cohort.core.errors import UserError
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.scatter import Scatter, correlation
 from cohort.figures.style import COLORS
+from cohort.metrics.files import write_metrics
 
 HELD = {("fedavg", 0): [1, 2, 3, 4], ("fedavg", 1): [4, 3, 2, 1], ("loss", 0): [1, 2, 3, 4]}
 NORMS = {
@@ -53,7 +54,7 @@ def table(*, leave_out: set[tuple[str, int, str]] = frozenset()) -> pd.DataFrame
 
 
 def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
-    frame.to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
     look = {
         "orders": {"strategy": ["fedavg", "loss"], "seed": [0, 1]},
         "styles": {"fedavg": 0, "loss": 1},

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from cohort.figures.draw import make_figure
 from cohort.figures.kinds.shards import LARGEST, SMALLEST, legend_values
 from cohort.figures.style import COLORS
+from cohort.metrics.files import write_metrics
 
 COUNTS = {
     ("a", 10): [[30, 0, 10], [0, 400, 0], [0, 0, 0], [5, 5, 0]],
@@ -77,7 +78,7 @@ def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
             "value": "float64",
         }
     )
-    frame.sample(frac=1, random_state=0).to_parquet(folder / "metrics.parquet", index=False)
+    write_metrics(folder / "metrics.parquet", frame.sample(frac=1, random_state=0), {})
     return make_figure(SPEC | spec, folder / "metrics.parquet")
 
 

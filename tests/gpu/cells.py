@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -15,9 +14,10 @@ import numpy as np
 import torch
 
 from benchmarks.peers import environment
-from cohort.cell.planned import Planned
+from cohort.cell.planned import Planned, digest_of, frozen
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.layout import state_folder
+from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
@@ -25,6 +25,7 @@ from cohort.training.evaluation import fingerprint
 from cohort.training.job.gpus import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.run import Run, train
+from cohort.training.parts import identity_of
 from cohort.training.state import RunState
 
 ENDLESS = 10**6  # rounds, so that the process is killed before it ends
@@ -99,9 +100,10 @@ def planned_cell(folder: Path, device: torch.device) -> Path:
     parts = {"selector": "random", "objective": "cross-entropy", "server": "average"}
     components = {part: {"name": name} for part, name in parts.items()}
     inputs = {"data": str(folder / "data.h5"), "shards": str(folder / "shards.h5")}
-    planned = Planned(str(folder / "record.h5"), "k0", settings | components, {}, inputs)
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(vars(planned)))
+    planned = Planned(str(folder / "record.h5"), "", settings | components, {}, inputs)
+    planned = replace(planned, digest=digest_of(identity_of(planned), {}))
+    plan = folder / f"{planned.digest}.json"
+    write_sealed(plan, vars(planned))
     return plan
 
 
@@ -138,7 +140,7 @@ def trained_until(plan: Path, device: torch.device, until: int) -> RunState:
 
 def saved(plan: Path, device: torch.device) -> RunState:
     """The state in a cell's checkpoint."""
-    planned = Planned(**json.loads(plan.read_text()))
+    planned = frozen(plan)
     folder = state_folder(planned.path)
     run = Run.begin(planned, folder / CHECKPOINT, device, "batched")
     return replace(run.state, sessions=run.state.sessions[:-1])  # without this look at it

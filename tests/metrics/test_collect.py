@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.core.files import write_text
+from cohort.core.sealed_json import write_sealed
 from cohort.metrics.collect import EMPTY, Result, collect, from_record
 from cohort.metrics.summary import label_columns, read_metric, runs_behind, value_per_cell
 from cohort.records.history import History
@@ -54,9 +54,7 @@ def collected(folder: Path, counts: np.ndarray) -> Path:
     cells: list[dict[str, Any]] = [
         {"path": str(folder / "r.h5"), "digest": "k0123456789ab", "labels": labels}
     ]
-    write_text(
-        folder / "plan.json", pd.Series({"study": "s", "experiment": "e", "cells": cells}).to_json()
-    )
+    write_sealed(folder / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
     collect(folder / "plan.json", folder / "m.parquet")
     return folder / "m.parquet"
 
@@ -108,9 +106,7 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
         {"path": str(tmp_path / "r.h5"), "digest": "k0123456789ab", "labels": {"panel": panel}}
         for panel in ("left", "right")
     ]
-    write_text(
-        tmp_path / "plan.json", json.dumps({"study": "s", "experiment": "e", "cells": cells})
-    )
+    write_sealed(tmp_path / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
     collect(tmp_path / "plan.json", tmp_path / "m.parquet")
     metrics = read_metric(tmp_path / "m.parquet", "test_accuracy")
     values = value_per_cell(metrics, "test_accuracy", "last")
@@ -130,7 +126,7 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
         {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}},
     ]
     plan = tmp_path / "plan.json"
-    write_text(plan, json.dumps({"study": "s", "experiment": "e", "cells": cells}))
+    write_sealed(plan, {"study": "s", "experiment": "e", "cells": cells})
     missing = Result("missing", EMPTY.iloc[:0])
     collect(
         plan,

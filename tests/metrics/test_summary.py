@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cohort.metrics.files import write_metrics
 from cohort.metrics.summary import (
     Runs,
     label_text,
@@ -85,8 +86,10 @@ def test_runs_behind(statuses: list[str], phrase: str) -> None:
 
 
 def test_runs_of_a_file(tmp_path: Path) -> None:
-    frame(("a", "done", LABELS, EVERY_FOUR), ("b", "missing", LABELS, {})).to_parquet(
-        tmp_path / "m.parquet"
+    write_metrics(
+        tmp_path / "m.parquet",
+        frame(("a", "done", LABELS, EVERY_FOUR), ("b", "missing", LABELS, {})),
+        {},
     )
     assert read_runs(tmp_path / "m.parquet") == Runs(
         planned=2, done=1, diverged=0, unfinished=0, missing=1
@@ -98,7 +101,7 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
         ("b", "done", {"lr": 0.1, "buffer": None, "seed": 0}, EVERY_FOUR),
         ("a", "missing", {"lr": 1.0, "buffer": 0.5, "seed": 1}, {}),
     )
-    metrics.sample(frac=1, random_state=3).to_parquet(tmp_path / "m.parquet")
+    write_metrics(tmp_path / "m.parquet", metrics.sample(frac=1, random_state=3), {})
     read = read_metric(tmp_path / "m.parquet", "test_accuracy")
     assert read["digest"].tolist() == ["a", *"bbbbb"]
     assert read["round"].tolist()[1:] == [4, 8, 12, 16, 20]

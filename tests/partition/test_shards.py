@@ -9,9 +9,11 @@ import h5py
 import numpy as np
 import pytest
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, digest_of, freeze, plan_file
+from cohort.cell.settings import shard_identity
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
+from cohort.core.layout import digest_in
 from cohort.data.sampling import share_of
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
@@ -49,8 +51,10 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dealt(data: str = "data.h5", **changes: Any) -> Shards:
-    freeze(Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": data}))
-    deal(plan_file("k0123456789ab"), "shards.h5")
+    settings = SETTINGS | changes
+    digest = digest_of(shard_identity(settings, digest_in(data)), {})
+    freeze(Planned("shards.h5", digest, settings, {}, {"data": data}))
+    deal(plan_file(digest), "shards.h5")
     return read("shards.h5")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cohort.metrics.files import write_metrics
 from cohort.metrics.paper import PaperValue, read_paper
 from cohort.metrics.paper_match import match_paper
 from cohort.partition import Pool, parse_name
@@ -295,8 +296,10 @@ def test_tables_are_in_the_papers_order(
     frame = pd.DataFrame(rows).assign(
         study="fedentopt", experiment="e", round=None, client=None, value=float("nan")
     )
-    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(
-        tmp_path / "metrics.parquet"
+    write_metrics(
+        tmp_path / "metrics.parquet",
+        frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}),
+        {},
     )
     told = spec_of(plan, "fedentopt", name) | {"paper_values": str(ROOT / PAPER)}
     tabulate(told, tmp_path / "metrics.parquet", [tmp_path / "table.csv", tmp_path / "table.md"])

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cohort.metrics.files import write_metrics
 from cohort.report.page import write_page
 
 Spec = dict[str, Any]
@@ -75,10 +76,8 @@ def spec(tmp_path: Path) -> Spec:
     ]
     experiments = {"main": cells[:4], "later": cells[4:]}
     for name, own in experiments.items():
-        (tmp_path / f"{name}.json").write_text(
-            json.dumps({"study": "demo", "experiment": name, "cells": own})
-        )
-        metrics(own).to_parquet(tmp_path / f"{name}.parquet")
+        experiment = {"study": "demo", "experiment": name, "cells": own}
+        write_metrics(tmp_path / f"{name}.parquet", metrics(own), experiment)
     drawn = tmp_path / "drawn"
     drawn.mkdir()
     (drawn / "fig1.png").write_bytes(PNG)

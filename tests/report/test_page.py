@@ -9,12 +9,13 @@ import tomllib
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 import cohort.report
+from cohort.core.sealed_json import write_sealed
+from cohort.metrics.files import read_experiment, write_metrics
 from cohort.report.claims import _counts
 from cohort.report.index import write_index
 from cohort.report.render import hours
@@ -250,7 +251,9 @@ def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     assert "no reproduction" in page(spec | {"scale": "smoke"})
     assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
     file = Path(spec["experiments"]["main"]["runs"])
-    file.write_text(file.read_text().replace('"status"', '"generated": true, "status"'))
+    content = read_experiment(file)
+    content["cells"] = [one | {"generated": True} for one in content["cells"]]
+    write_sealed(file, content)
     assert "Some runs used generated stand-in data" in page(spec)
 
 
@@ -299,16 +302,15 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
     """A study that nobody has trained: claims by the paper's own numbers, no picture, no row of dashes."""
     for name, entry in spec["experiments"].items():
         file = Path(entry["runs"])
-        content: dict[str, Any] = json.loads(file.read_text())
+        content = read_experiment(file)
         content["cells"] = [
             {key: one[key] for key in ("digest", "path", "labels")} | {"status": "missing"}
             for one in content["cells"]
         ]
-        file.write_text(json.dumps(content))
         frame = pd.read_parquet(file.with_suffix(".parquet")).assign(
             status="missing", metric=None, value=None
         )
-        frame.to_parquet(file.with_suffix(".parquet"))
+        write_metrics(file.with_suffix(".parquet"), frame, content)
         assert name in ("main", "later")
     Path(spec["tables"][0]["files"][0]).write_text(re.sub(r"last,.*", "last,,,,,0,2,0,0", CSV))
     tags = Tags(page(spec))

@@ -6,6 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cohort.metrics.files import write_metrics
+
 NAN = float("nan")
 CELLS = [  # partition, strategy, seed, status, final accuracy
     ("dir-0.1", "fedavg", 0, "done", 0.50),
@@ -37,7 +39,7 @@ def frame() -> pd.DataFrame:
 @pytest.fixture
 def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
     """The runs in a file."""
-    frame.to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
     return tmp_path / "metrics.parquet"
 
 

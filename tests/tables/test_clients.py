@@ -11,6 +11,7 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
+from cohort.metrics.files import write_metrics
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -37,7 +38,7 @@ def metrics(tmp_path: Path) -> Path:
             rows.append(known | {"metric": "batch_accuracy", "client": client, "value": value})
             rows.append(known | {"metric": "selected", "client": client, "value": client + 3.0})
     frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
-    frame.to_parquet(tmp_path / "metrics.parquet")
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
     return tmp_path / "metrics.parquet"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cohort.metrics.files import write_metrics
 from cohort.tables.compare import verdict
 from cohort.tables.tabulate import tabulate
 
@@ -61,7 +62,7 @@ def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
 def test_measures_joined_in_one_row(compared: Spec, frame: pd.DataFrame, metrics: Path) -> None:
     """FedAvg's runs have no loss, so their number stands once; one of FedEntOpt's is missing."""
     losses = frame[frame["strategy"] == "fedent_opt"].assign(metric="test_loss")
-    pd.concat([frame, losses]).to_parquet(metrics)
+    write_metrics(metrics, pd.concat([frame, losses]), {})
     table = compared | {"also": ["test_loss"], "joined": True, "tolerance": None}
     lines = written(table, metrics).splitlines()
     assert lines[4] == "| Partition | Strategy | Paper | Measured | Difference |"
@@ -130,14 +131,14 @@ def test_at_a_cheaper_scale_there_is_no_verdict(compared: Spec, metrics: Path) -
 def test_generated_data_is_never_compared_with_a_paper(
     compared: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    frame.assign(generated=[True] + [False] * (len(frame) - 1)).to_parquet(
-        tmp_path / "some.parquet"
+    write_metrics(
+        tmp_path / "some.parquet", frame.assign(generated=[True] + [False] * (len(frame) - 1)), {}
     )
     text = written(compared, tmp_path / "some.parquet")
     assert "Paper" not in text and "53.50" not in text
     assert "Generated stand-in data: no reproduction of any paper." in text
     assert "paper" not in written(compared, tmp_path / "some.parquet", ".csv")
-    frame.assign(generated=False).to_parquet(tmp_path / "none.parquet")
+    write_metrics(tmp_path / "none.parquet", frame.assign(generated=False), {})
     assert LINES[2] in written(compared, tmp_path / "none.parquet")
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.metrics.files import write_metrics
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -22,8 +23,10 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
         rows.assign(metric="test_loss", round=round, value=value)
         for round, value in ((4, 2.0), (8, 3.0))
     ]
-    pd.concat([frame, earlier, *losses]).astype({"metric": "string", "round": "Int64"}).to_parquet(
-        tmp_path / "metrics.parquet"
+    write_metrics(
+        tmp_path / "metrics.parquet",
+        pd.concat([frame, earlier, *losses]).astype({"metric": "string", "round": "Int64"}),
+        {},
     )
     return tmp_path / "metrics.parquet"
 
@@ -65,8 +68,10 @@ def test_the_mean_of_counts_has_a_decimal(spec: dict[str, Any], metrics: Path):
         cells["metric"].isna() | ((cells["metric"] == "test_accuracy") & (cells["round"] == 8))
     ]
     counts = cells["seed"] * 5.0 + 4
-    cells.assign(metric="never_selected", value=counts.where(cells["value"].notna())).to_parquet(
-        metrics
+    write_metrics(
+        metrics,
+        cells.assign(metric="never_selected", value=counts.where(cells["value"].notna())),
+        {},
     )
     line = lines_of(spec | {"metric": "never_selected"}, metrics)[3]
     assert line == "| dir-0.1 | 6.5 ± 3.5 [-25.3, 38.3] (2) | 4 (n = 1 of 2) |"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.metrics.files import write_metrics
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -43,8 +44,10 @@ def metrics(tmp_path: Path) -> Path:
         digest=[f"k{place}" for place in range(len(frame))],
         metric=frame["metric"].where(frame["status"] != "missing"),
     )
-    frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}).to_parquet(
-        tmp_path / "metrics.parquet"
+    write_metrics(
+        tmp_path / "metrics.parquet",
+        frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}),
+        {},
     )
     return tmp_path / "metrics.parquet"
 
@@ -117,7 +120,7 @@ def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metr
     cells.loc[partner, ["status", "metric", "value"]] = ["done", "test_accuracy", 0.8]
     more = cells[cells["strategy"] == "with"].sort_values(["model", "seed"])
     more = more.assign(strategy="more", digest="m" + more["digest"], value=[0.9, 1.201, 0.4, 0.501])
-    pd.concat([cells, more]).to_parquet(metrics)
+    write_metrics(metrics, pd.concat([cells, more]), {})
     both = {
         "paper": "TableII",
         "joined": True,

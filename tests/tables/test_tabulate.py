@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from cohort.core.components import schema_of
+from cohort.metrics.files import write_metrics
 from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
@@ -61,7 +62,7 @@ def test_finished_runs_without_a_value_are_not_awaited(
 ) -> None:
     """FedAvg's runs have another metric only; one of FedEntOpt's is missing."""
     measured = frame["strategy"] != "fedavg"
-    frame.assign(metric=frame["metric"].where(measured, "train_loss")).to_parquet(metrics)
+    write_metrics(metrics, frame.assign(metric=frame["metric"].where(measured, "train_loss")), {})
     text = written(spec, metrics, ".md")
     assert "| dir-0.1 | – (n = 0 of 2) | 60.00 (n = 1 of 2) |" in text
     assert "–: not planned or no value in these runs." in text
@@ -106,8 +107,10 @@ def contest(frame: pd.DataFrame, tmp_path: Path, **values: list[float]) -> Path:
         partition="iid", status="done", round=8, metric="test_accuracy", client=None
     )
     cells = cells.assign(digest=[f"k{place}" for place in range(len(cells))])
-    cells.astype(frame.dtypes[["metric", "round", "client"]].to_dict()).to_parquet(
-        tmp_path / "contest.parquet"
+    write_metrics(
+        tmp_path / "contest.parquet",
+        cells.astype(frame.dtypes[["metric", "round", "client"]].to_dict()),
+        {},
     )
     return tmp_path / "contest.parquet"
 
@@ -145,7 +148,7 @@ def test_runs_without_common_seeds_are_compared_unpaired(
     file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64])
     cells = pd.read_parquet(file)
     cells["seed"] += 10 * (cells["strategy"] == "b")
-    cells.to_parquet(file)
+    write_metrics(file, cells, {})
     best = [line.split(",")[-1] for line in written(spec, file, ".csv").splitlines()[1:]]
     assert best == ["1", "0"]
 
@@ -163,7 +166,7 @@ def test_measures_are_marked_each_by_its_own_best_and_direction(
         *(accurate.assign(metric=key, value=value) for key, value in measures.items()),
     ]
     file = tmp_path / "measures.parquet"
-    pd.concat(tables).astype({"metric": "string"}).to_parquet(file)
+    write_metrics(file, pd.concat(tables).astype({"metric": "string"}), {})
     lines = written(spec | {"also": list(measures)}, file, ".md").splitlines()
     bold = {
         line.split(" | ")[1]: [cell.startswith("**") for cell in line.split(" | ")[2:]]
@@ -184,7 +187,7 @@ def test_data_sets_and_partitions_are_not_rivals(
         partition="dir-0.1", value=cells["value"] - 0.5, digest="e" + cells["digest"]
     )
     file = tmp_path / "conditions.parquet"
-    pd.concat([cells, easy]).to_parquet(file)
+    write_metrics(file, pd.concat([cells, easy]), {})
     for rows, columns in (("J", "partition"), ("partition", "J")):
         table = spec | {"rows": [rows], "columns": columns}
         lines = written(table, file, ".csv").splitlines()[1:]
@@ -202,13 +205,13 @@ def test_data_sets_and_partitions_are_not_rivals(
 
 def _with_dataset(file: Path) -> Path:
     cells = pd.read_parquet(file).query("J == 'J4'")
-    cells.assign(dataset="digits").to_parquet(file.with_name("dataset.parquet"))
+    write_metrics(file.with_name("dataset.parquet"), cells.assign(dataset="digits"), {})
     return file.with_name("dataset.parquet")
 
 
 def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
     file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.63])
-    pd.read_parquet(file).assign(metric="test_loss").to_parquet(file)
+    write_metrics(file, pd.read_parquet(file).assign(metric="test_loss"), {})
     line = written(spec | {"metric": "test_loss"}, file, ".md").splitlines()[6]
     assert line.startswith("| iid | 0.820 ±") and "| **0.617 ±" in line
 
@@ -219,7 +222,7 @@ def test_an_experiment_without_any_run_has_a_table(
     missing = frame.assign(
         status="missing", metric=pd.Series([None] * len(frame), dtype="string"), value=float("nan")
     )
-    missing.to_parquet(tmp_path / "missing.parquet")
+    write_metrics(tmp_path / "missing.parquet", missing, {})
     assert "| iid | no result yet (n = 0 of 2) | no result yet (n = 0 of 2) |" in written(
         spec, tmp_path / "missing.parquet", ".md"
     )
@@ -228,7 +231,7 @@ def test_an_experiment_without_any_run_has_a_table(
 def test_the_same_numbers_give_the_same_bytes(
     spec: Spec, frame: pd.DataFrame, metrics: Path, tmp_path: Path
 ) -> None:
-    frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "shuffled.parquet")
+    write_metrics(tmp_path / "shuffled.parquet", frame.sample(frac=1, random_state=1), {})
     for ending in (".csv", ".md", ".tex"):
         assert written(spec, metrics, ending) == written(
             spec, tmp_path / "shuffled.parquet", ending

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
 from cohort.core.layout import RUN_OPTIONS, plan_file
+from cohort.core.sealed_json import read_sealed, sealed
 
 DIGEST = r"k[0-9a-f]{12}"
+PLAN_FIX = "start snakemake again, which writes it anew"
 
 
 @dataclass(frozen=True)
@@ -44,21 +46,37 @@ def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
 
 def freeze(planned: Planned) -> None:
     """Write the plan file, unless it already has the same content."""
-    text = json.dumps(vars(planned), indent=1, sort_keys=True) + "\n"
+    text = sealed(vars(planned), indent=1)
     file = plan_file(planned.digest)
-    if not file.exists() or file.read_text(encoding="utf-8") != text:
+    if not file.exists() or file.read_bytes() != text.encode():
         write_text(file, text, sync=False)
 
 
-def frozen(file: str | Path) -> Planned:
-    """Read a plan file."""
+def frozen(file: str | Path, *, unsealed: bool = False) -> Planned:
+    """Read a plan file. With `unsealed`, accept one of a version that wrote no checksum: then the
+    caller verifies that the settings have this digest, see `check_digest`."""
+    content = read_sealed(file, "a plan file", PLAN_FIX, unsealed=unsealed)
     try:
-        return Planned(**json.loads(Path(file).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        planned = Planned(**content)
+    except TypeError as error:
+        raise UserError(f"{file}: cannot be read as a plan file ({error}); {PLAN_FIX}") from None
+    if planned.digest != Path(file).stem:
+        raise UserError(f"{file}: is the plan of {planned.digest}; {PLAN_FIX}")
+    return planned
+
+
+def check_digest(planned: Planned, identity: Callable[[Planned], Mapping[str, Any]]) -> None:
+    """Raise UserError unless the digest is that of the settings, of which `identity` returns what
+    the digest is made from."""
+    try:
+        is_right = planned.digest == digest_of(identity(planned), planned.science)
+    except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
+        is_right = False
+    if not is_right:
         raise UserError(
-            f"{file}: cannot be read as a plan file ({error}); "
-            "start snakemake again, which writes it anew"
-        ) from None
+            f"{plan_file(planned.digest)}: its settings are not those of {planned.digest}; "
+            f"{PLAN_FIX}"
+        )
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -77,7 +95,9 @@ def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def run_options(stage: str) -> dict[str, Any]:
     """The options that the driver wrote for a stage; none if it wrote no file."""
-    options: dict[str, dict[str, Any]] = (
-        json.loads(RUN_OPTIONS.read_text(encoding="utf-8")) if RUN_OPTIONS.exists() else {}
+    if not RUN_OPTIONS.exists():
+        return {}
+    options: dict[str, dict[str, Any]] = read_sealed(
+        RUN_OPTIONS, "the options of jobs", PLAN_FIX, unsealed=True
     )
     return options.get(stage, {})

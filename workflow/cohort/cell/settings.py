@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from cohort.core.components import parameter
 
@@ -124,8 +125,33 @@ class Settings:
     )
 
 
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
+"""Every setting with its default, `dataclasses.MISSING` where it has none."""
+
 SHARD_KEYS = ("dataset", "samples", "partition", "clients", "seed", "validation", "holdout")
 """The settings that shards depend on."""
+
+ADDED_SHARD_KEYS = ("validation", "holdout")
+"""Those that are younger than the first digests, which their defaults must not change."""
+
+
+def cell_identity(
+    settings: Mapping[str, Any], parts: Mapping[str, Any], data: str
+) -> dict[str, Any]:
+    """What the digest of a cell is made from: its settings and its strategy's parts, both without
+    defaults, and the digest of its data."""
+    own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
+    return own | dict(parts) | {"data": data}
+
+
+def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """What the digest of shards is made from: their settings and the digest of their data."""
+    own = {
+        key: value
+        for key, value in settings.items()
+        if key not in ADDED_SHARD_KEYS or value != DEFAULTS[key]
+    }
+    return own | {"data": data}
 
 
 def local_work(J: str) -> tuple[int, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from cohort.commands.screen import paint
 from cohort.core.errors import UserError
 from cohort.core.layout import state_folder
 from cohort.core.lazy import lazy
+from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
@@ -108,8 +108,9 @@ def _trained_again(planned: Planned, before: Record, until: int | None) -> Again
     trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"
     device = "cpu" if made["devices"][-1] == devices.cpu_name() else "auto"
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
-        record, file = Path(folder, Path(planned.path).name), Path(folder, "plan.json")
-        file.write_text(json.dumps(vars(planned)))
+        record = Path(folder, Path(planned.path).name)
+        file = Path(folder, f"{planned.digest}.json")
+        write_sealed(file, vars(planned), sync=False)
         with progress.watching(until or planned.settings["rounds"], planned.digest) as watch:
             train(file, record, trainer=trainer, device=device, until=until, watch=watch)
         if record.exists():

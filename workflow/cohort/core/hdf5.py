@@ -21,13 +21,13 @@ import h5py
 import numpy as np
 
 from cohort.core.files import replacing
+from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
 UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
-DAMAGED = "its checksum does not fit: it was damaged after it was written"
 
 
 @contextlib.contextmanager

@@ -47,6 +47,11 @@ def record_file(settings: Mapping[str, Any], digest: str) -> str:
     return f"{CELLS}/{folder}/seed{settings['seed']}-{digest}.h5"
 
 
+def digest_in(path: str | Path) -> str:
+    """The digest that ends the name of a record, of shards or of prepared data."""
+    return Path(path).stem.rpartition("-")[2]
+
+
 def is_record_file(path: str | Path) -> bool:
     """Whether a file is called as records are; nothing else is."""
     return re.fullmatch(r"seed\d+-k[0-9a-f]{12}\.h5", Path(path).name) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.core.files import replacing, write_text
+from cohort.cell.planned import PLAN_FIX
+from cohort.core.sealed_json import read_sealed
 from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
+from cohort.metrics.files import write_metrics
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
 from cohort.training.evaluators import EVALUATORS
@@ -51,7 +52,7 @@ def collect(
     several panels is there once for each, under its digest with a number: the digest tells runs
     apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
-    experiment: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
+    experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     parts, runs, seen = [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
@@ -80,9 +81,7 @@ def collect(
             "value": "float64",
         }
     )
-    with replacing(output) as temporary:
-        table.to_parquet(temporary, index=False)
-    write_text(Path(output).with_suffix(".json"), json.dumps({**experiment, "cells": runs}))
+    write_metrics(output, table, {**experiment, "cells": runs})
 
 
 def from_record(path: str | Path) -> Result:

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.settings import Settings
+from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component, build
 from cohort.core.layout import CELL_FOLDERS
 from cohort.metrics.intervals import Sample, holm, welch
 from cohort.records.record import Record
 from cohort.training.parts import PARTS
 
-DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}
 LEAST_PAIRS = 3  # fewer give no word
 FEW = "not enough runs"
 

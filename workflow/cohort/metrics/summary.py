@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
 from cohort.metrics.at import ENDED_EARLY, rounds_of
+from cohort.metrics.files import read_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-    import pyarrow.parquet as parquet
     from pandas import DataFrame, Series
 else:
-    pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
+    pd = lazy("pandas")
 
 FIXED = (
     "digest",
@@ -73,7 +73,7 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
 
     A cell that has none of them keeps one other row, so that it still counts as planned.
     """
-    everything = pd.read_parquet(file)
+    everything = read_metrics(file)
     wanted = everything["metric"].isin(metrics)
     lacking = (
         ~everything["digest"].isin(everything.loc[wanted, "digest"])
@@ -87,7 +87,7 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
 
 def read_runs(file: str | Path) -> Runs:
     """Count the runs in a metrics file by status."""
-    return runs_behind(pd.read_parquet(file, columns=["digest", "status"]))
+    return runs_behind(read_metrics(file, "digest", "status"))
 
 
 def is_generated(metrics: DataFrame) -> bool:
@@ -97,9 +97,7 @@ def is_generated(metrics: DataFrame) -> bool:
 
 def reads_generated(file: str | Path) -> bool:
     """Whether a metrics file has any run on generated stand-in data."""
-    if "generated" not in parquet.read_schema(file).names:
-        return False
-    return is_generated(pd.read_parquet(file, columns=["generated"]))
+    return is_generated(read_metrics(file, "generated"))
 
 
 def label_columns(metrics: DataFrame) -> list[str]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.planned import frozen
+from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
+from cohort.core.layout import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import scaled_count, share_of
 from cohort.data.shards import Shards, write
@@ -23,8 +25,13 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
-    planned = frozen(plan)
+    planned = frozen(plan, unsealed=True)
+    check_digest(planned, _identity)
     write(output, dealt(planned.settings, planned.inputs["data"]))
+
+
+def _identity(planned: Planned) -> dict[str, Any]:
+    return shard_identity(planned.settings, digest_in(planned.inputs["data"]))
 
 
 def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:

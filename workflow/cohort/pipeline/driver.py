@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import shutil
 import subprocess
@@ -15,10 +14,11 @@ from typing import IO, TYPE_CHECKING, Any
 import cohort
 from cohort.cell.planned import freeze, options_of
 from cohort.core.errors import UserError, explained
-from cohort.core.files import check_writable, write_text
+from cohort.core.files import check_writable
 from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
+from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
@@ -155,8 +155,8 @@ def freeze_plan(plan: Plan) -> None:
     for study in plan.studies.values():
         for experiment in study.experiments:
             content = experiment_plan(plan, study.name, experiment)
-            write_text(experiment_file(content), json.dumps(content), sync=False)
-    write_text(RUN_OPTIONS, json.dumps(options_of(plan.config)), sync=False)
+            write_sealed(experiment_file(content), content, sync=False)
+    write_sealed(RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
 def restore_records(plan: Plan) -> None:

@@ -5,15 +5,14 @@ Previews have a folder of their own, results/{scale}/partial, see `Layout`.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cohort.claims.judge import judge
 from cohort.core.errors import UserError
-from cohort.core.files import write_text
 from cohort.core.layout import Layout, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.sealed_json import write_sealed
 from cohort.figures.draw import draw
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
@@ -69,7 +68,7 @@ def draw_item(plan: Plan, study: str, name: str) -> list[str]:
 def collect_partial(plan: Plan, study: str, experiment: str) -> str:
     """Collect the metrics of an experiment from what exists; return their file."""
     content = experiment_plan(plan, study, experiment)
-    write_text(experiment_file(content), json.dumps(content), sync=False)
+    write_sealed(experiment_file(content), content, sync=False)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
     collecting.collect(experiment_file(content), target, result_of=result_so_far)
     return target

@@ -9,8 +9,15 @@ from typing import Any, TypeVar
 
 from cohort.cell.evaluations import spelled_out
 from cohort.cell.planned import Planned, digest_of
-from cohort.cell.settings import EVALUATION_PLANS, SHARD_KEYS, Settings
-from cohort.core.components import build, canonical, in_type
+from cohort.cell.settings import (
+    DEFAULTS,
+    EVALUATION_PLANS,
+    SHARD_KEYS,
+    Settings,
+    cell_identity,
+    shard_identity,
+)
+from cohort.core.components import build, in_type
 from cohort.core.errors import UserError
 from cohort.core.layout import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
@@ -23,14 +30,13 @@ from cohort.plan.axes import Values
 from cohort.plan.checks import check_cohort, check_partition, check_procedure, check_shape
 from cohort.plan.errors import located
 from cohort.training.participation import parse_participation
-from cohort.training.parts import PARTS
+from cohort.training.parts import PARTS, without_defaults
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
-NEUTRAL: Values = {field.name: field.default for field in dataclasses.fields(Settings)}
-REQUIRED = [name for name, default in NEUTRAL.items() if default is dataclasses.MISSING]
+REQUIRED = [name for name, default in DEFAULTS.items() if default is dataclasses.MISSING]
 
 Check = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
@@ -96,8 +102,7 @@ class Resolver:
         science = strategy.science | self._once(
             _science, *(settings[key] for key in COMPONENT_KEYS)
         )
-        own = {key: value for key, value in settings.items() if value != NEUTRAL[key]}
-        digest = digest_of(own | strategy.short | {"data": data.digest}, science)
+        digest = digest_of(cell_identity(settings, strategy.short, data.digest), science)
         if digest not in self.cells:
             generated = self.datasets[settings["dataset"]].get("generated")
             self.cells[digest] = Planned(
@@ -111,7 +116,7 @@ class Resolver:
 
     def plan_shards(self, settings: Values) -> Planned:
         """Plan the shards of these settings; those that are missing take their defaults."""
-        settings = NEUTRAL | settings
+        settings = DEFAULTS | settings
         return self._once(self._shards, *(settings[key] for key in SHARD_KEYS))
 
     def _once(self, make: Callable[..., T], *arguments: Any) -> T:
@@ -139,7 +144,7 @@ class Resolver:
                     spec[parameter] = value
             with located(f"strategy {name}, {part}"):
                 self._check_part(spec, part)
-            short = {"name": spec["name"]} | canonical(components[spec["name"]], spec)
+            short = without_defaults(part, spec)
             component = build(components, short)
             strategy.short[part] = short
             strategy.parts[part] = {"name": spec["name"]} | dataclasses.asdict(component)
@@ -160,13 +165,7 @@ class Resolver:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self._once(self._data, settings["dataset"])
         scheme = self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
-        added = ("validation", "holdout")  # settings younger than the first digests
-        identity = {
-            key: value
-            for key, value in settings.items()
-            if key not in added or value != NEUTRAL[key]
-        }
-        digest = digest_of(identity | {"data": data.digest}, scheme.versions())
+        digest = digest_of(shard_identity(settings, data.digest), scheme.versions())
         planned = Planned(
             shards_file(settings, digest), digest, settings, scheme.versions(), {"data": data.path}
         )
@@ -186,8 +185,8 @@ def check_required(values: Values) -> None:
 
 def _complete(values: Values) -> Values:
     """Every setting of a cell, in its own type."""
-    settings = NEUTRAL | {
-        key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != NEUTRAL[key]
+    settings = DEFAULTS | {
+        key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
     }
     for key in EVALUATION_PLANS:
         settings[key] = spelled_out(settings[key], settings["rounds"])

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.cell.settings import EVALUATION_PLANS
+from cohort.cell.settings import DEFAULTS, EVALUATION_PLANS
 from cohort.metrics.names import FREE
 from cohort.plan.axes import Values
 from cohort.plan.matching import matches
-from cohort.plan.resolution import NEUTRAL
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
@@ -54,7 +53,7 @@ def _scaled_interval(every: int | str, share: float) -> int | str:
 
 def settings_of(values: Values) -> Values:
     """A cell's values with every default, without the labels that are no settings."""
-    return NEUTRAL | {key: value for key, value in values.items() if key not in FREE}
+    return DEFAULTS | {key: value for key, value in values.items() if key not in FREE}
 
 
 class ScaleChoices:

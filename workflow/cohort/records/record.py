@@ -12,7 +12,7 @@ import numpy as np
 from cohort.cell.planned import DIGEST, Planned
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
-from cohort.core.layout import CELLS, is_record_file
+from cohort.core.layout import CELLS, digest_in, is_record_file
 from cohort.core.lazy import lazy
 from cohort.records.history import History
 
@@ -95,6 +95,8 @@ def read(path: str | Path) -> Record:
             header = json.loads(file.attrs["header"])
             _check_header(header)
             arrays = file.arrays()
+        if is_record_file(path) and header["digest"] != digest_in(path):
+            raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
         _check_shapes(record)

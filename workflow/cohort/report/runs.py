@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+from cohort.metrics.files import read_experiment
 from cohort.metrics.names import Names
 from cohort.metrics.summary import NO_VALUE, STATUSES, Runs, label_text
 
@@ -53,7 +53,7 @@ class StudyRuns:
         self.cells: dict[str, Cell] = {}
         self._estimates: dict[str, float] = {}
         for name, spec in experiments.items():
-            found = json.loads(Path(spec["runs"]).read_text(encoding="utf-8"))["cells"]
+            found = read_experiment(spec["runs"])["cells"]
             self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in found]
             self.cells |= {cell["digest"]: cell for cell in found}
             self._estimates |= spec["seconds"]

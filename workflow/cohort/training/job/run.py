@@ -14,7 +14,7 @@ from types import FrameType
 import numpy as np
 import torch
 
-from cohort.cell.planned import Planned, frozen
+from cohort.cell.planned import Planned, check_digest, frozen
 from cohort.core.errors import UserError
 from cohort.core.layout import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
@@ -33,6 +33,7 @@ from cohort.training.job.lease import (
 )
 from cohort.training.job.progress import LogLines, Watch, describe
 from cohort.training.job.provenance import provenance, session
+from cohort.training.parts import identity_of
 from cohort.training.precision import set_up
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -59,7 +60,8 @@ def train(
 
     With `until`, stop at a checkpoint after that round.
     """
-    planned = frozen(plan)
+    planned = frozen(plan, unsealed=True)
+    check_digest(planned, identity_of)
     folder = state_folder(record)
     with lease(
         folder,

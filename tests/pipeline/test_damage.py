@@ -1,0 +1,289 @@
+"""Plan files, metrics and records that were damaged, or that lie in another's place, are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+import cohort
+from cohort.cell.planned import check_digest, freeze, frozen, run_options
+from cohort.claims.judge import judge
+from cohort.core.errors import UserError
+from cohort.core.layout import RUN_OPTIONS, digest_in, plan_file, state_folder
+from cohort.core.sealed_json import read_sealed, write_sealed
+from cohort.figures.draw import draw
+from cohort.metrics.collect import collect
+from cohort.metrics.files import read_experiment, read_metrics
+from cohort.metrics.summary import read_metric, read_runs, reads_generated
+from cohort.partition.deal import deal
+from cohort.pipeline.driver import freeze_plan, remove_finished_states, restore_records
+from cohort.pipeline.pages import page_spec
+from cohort.pipeline.specs import claims_spec, spec_of
+from cohort.pipeline.stages import Stages
+from cohort.plan import Plan, load
+from cohort.plan.yaml_files import all_studies
+from cohort.report.page import write_page
+from cohort.tables.beside import beside
+from cohort.tables.tabulate import tabulate
+from cohort.training.job.lease import FINISHED
+from cohort.training.job.run import train
+from cohort.training.parts import identity_of
+from tests.commands.conftest import STUDY, finish
+from tests.flips import flip_bits
+
+FLIPS = 150
+ITEMS = {
+    "figures": {"fig1": {"experiment": "one", "kind": "curves", "metric": "test_accuracy"}},
+    "claims": {
+        "better": {
+            "kind": "gain",
+            "says": "FedAvg is better.",
+            "where": "here",
+            "experiment": "one",
+            "metric": "test_accuracy",
+            "along": "strategy",
+            "pairs": [["fedavg", "loss"]],
+        }
+    },
+}
+Reader = Callable[[], Any]
+
+
+@pytest.fixture
+def plan(project: Path) -> Plan:
+    """Six finished cells, and all plan files and metrics."""
+    study = STUDY | ITEMS
+    Path("config/studies/six.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    plan = load({"studies": ["six"]})
+    for place, planned in enumerate(plan.cells.values()):
+        finish(planned, accuracy=0.1 * place)
+    freeze_plan(plan)
+    collect_metrics(plan)
+    return plan
+
+
+WILDCARDS = SimpleNamespace(study="six", experiment="one")
+METRICS = Path("results/full/metrics/six/one.parquet")
+
+
+def experiment_plan_of(plan: Plan) -> Path:
+    return Path(Stages(plan).collect_plan(WILDCARDS))
+
+
+def collect_metrics(plan: Plan) -> None:
+    collect(experiment_plan_of(plan), METRICS)
+
+
+def read_cell(file: Path) -> Any:
+    """What `train` does with its plan file first."""
+    planned = frozen(file, unsealed=True)
+    check_digest(planned, identity_of)
+    return planned
+
+
+def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
+    """Each file with checksum, and what reads it."""
+    cell, shards, data = (
+        plan_file(next(iter(things))) for things in (plan.cells, plan.shards, plan.data)
+    )
+    experiment, runs = experiment_plan_of(plan), METRICS.with_suffix(".json")
+    return {
+        "a cell's plan": (cell, lambda: read_cell(cell)),
+        "shards' plan": (shards, lambda: frozen(shards, unsealed=True)),
+        "data's plan": (data, lambda: frozen(data)),
+        "options": (RUN_OPTIONS, lambda: [*map(run_options, ("train", "download", "request"))]),
+        "an experiment's plan": (
+            experiment,
+            lambda: read_sealed(experiment, "x", "snakemake again"),
+        ),
+        "metrics": (METRICS, lambda: numbers(METRICS)),
+        "runs": (runs, lambda: (read_experiment(runs), numbers(METRICS))),
+    }
+
+
+def numbers(file: Path) -> Any:
+    table = read_metric(file, "test_accuracy")
+    return table.to_csv(), read_runs(file), reads_generated(file)
+
+
+KINDS = (
+    "a cell's plan",
+    "shards' plan",
+    "data's plan",
+    "options",
+    "an experiment's plan",
+    "metrics",
+    "runs",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_is_never_believed(kind: str, plan: Plan):
+    file, read = readers(plan)[kind]
+    assert flip_bits(file, read, FLIPS)["refused"] > 0.9 * FLIPS
+
+
+def damage(file: Path) -> None:
+    """Flip a bit in the middle."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+STAGES: dict[str, Callable[[Plan], object]] = {
+    "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
+    "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
+    "judge": lambda plan: judge(claims_spec(plan, "six"), ["claims.csv"]),
+    "compare": lambda plan: beside(spec_of(plan, "six", "tab1"), str(METRICS)),
+}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".json"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_refuses_damaged_metrics(stage: str, ending: str, plan: Plan):
+    STAGES[stage](plan)
+    damage(file := METRICS.with_suffix(ending))
+    with pytest.raises(UserError, match=f"^{file}: cannot be read as metrics .* snakemake again"):
+        STAGES[stage](plan)
+
+
+def test_the_page_refuses_damaged_runs(plan: Plan):
+    page = page_spec(plan, "six")
+    tabulate(spec_of(plan, "six", "tab1"), str(METRICS), page["tables"][0]["files"])
+    draw(spec_of(plan, "six", "fig1"), METRICS, page["figures"][0]["files"])
+    judge(claims_spec(plan, "six"), page["claims"])
+    write_page(page, ["page.html", "card.json"])
+    damage(METRICS.with_suffix(".json"))
+    with pytest.raises(UserError, match="one.json: cannot be read as metrics"):
+        write_page(page, ["page.html", "card.json"])
+
+
+def test_metrics_of_a_version_without_checksums_are_refused(plan: Plan):
+    runs = METRICS.with_suffix(".json")
+    runs.write_text(json.dumps({"study": "six", "experiment": "one", "cells": []}))
+    with pytest.raises(UserError, match=r"no checksum\); delete it and run snakemake again"):
+        read_metrics(METRICS)
+
+
+def test_missing_metrics_are_one_sentence(plan: Plan):
+    METRICS.unlink()
+    with pytest.raises(UserError, match="one.parquet: is missing; start snakemake again"):
+        read_metrics(METRICS)
+
+
+def test_nothing_else_reads_metrics():
+    package = Path(cohort.__file__).parent
+    reads = re.compile(r"read_parquet|read_table\(|ParquetFile|read_schema")
+    files = [file for file in package.rglob("*.py") if reads.search(file.read_text())]
+    others = {file.relative_to(package).as_posix() for file in files} - {"report/tables.py"}
+    assert others - {"report/page.py"} == {"metrics/files.py"}  # those read a table's CSV
+
+
+@pytest.mark.parametrize("scale", ["full", "reduced"])
+def test_the_digest_of_every_cell_follows_from_its_plan_file(scale: str, project: Path):
+    plan = load({"studies": all_studies(), "scale": scale})
+    assert len(plan.cells) > 100
+    for planned in plan.cells.values():
+        check_digest(
+            SimpleNamespace(**json.loads(json.dumps(vars(planned)))),  # type: ignore[arg-type]
+            identity_of,
+        )
+
+
+CHANGES = [
+    ("lr", 0.85),
+    ("momentum", 0.5),
+    ("seed", 1),
+    ("partition", "classes-2"),
+    ("selector", {"name": "loss"}),
+    ("selector", {"name": "nobody"}),
+    ("selector", 3),
+    ("Lr", 0.85),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), CHANGES)
+def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
+    """A plan file whose checksum is right, and of a version that wrote none."""
+    planned = next(iter(plan.cells.values()))
+    file = plan_file(planned.digest)
+    content = vars(planned) | {"settings": planned.settings | {key: value}}
+    for write in (write_sealed, lambda path, content: path.write_text(json.dumps(content))):
+        write(file, content)
+        with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}; st"):
+            train(file, "record.h5")
+    assert not Path("record.h5").exists()
+
+
+def test_dealing_works_the_digest_out_again(plan: Plan):
+    planned = next(iter(plan.shards.values()))
+    file = plan_file(planned.digest)
+    write_sealed(file, vars(planned) | {"settings": planned.settings | {"clients": 5}})
+    with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}"):
+        deal(file, "shards.h5")
+
+
+def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
+    first, second, *_ = map(plan_file, plan.cells)
+    shutil.copy(first, second)
+    with pytest.raises(UserError, match=f"{second}: is the plan of {first.stem}; start snakemake"):
+        frozen(second)
+    freeze(plan.cells[second.stem])
+    assert frozen(second) == plan.cells[second.stem]
+
+
+def test_a_plan_file_that_is_no_text_is_written_anew(plan: Plan):
+    planned = next(iter(plan.cells.values()))
+    plan_file(planned.digest).write_bytes(b"\xff\xfe")
+    freeze(planned)
+    assert frozen(plan_file(planned.digest)) == planned
+
+
+@pytest.fixture
+def misplaced(plan: Plan) -> tuple[Plan, Path]:
+    """A plan, and the record of another cell in the place of its first one."""
+    first, other, *_ = (Path(planned.path) for planned in plan.cells.values())
+    shutil.copy(other, first)
+    return plan, first
+
+
+def test_a_record_in_anothers_place_is_not_collected(misplaced: tuple[Plan, Path]):
+    plan, file = misplaced
+    other = list(plan.cells)[1]
+    sentence = f"^{file} is not a valid record .it is that of {other}, under the name of another"
+    with pytest.raises(UserError, match=sentence):
+        collect_metrics(plan)
+
+
+def test_commands_refuse_a_record_in_anothers_place(
+    misplaced: tuple[Plan, Path], said: Callable[..., str]
+):
+    _, file = misplaced
+    digest = digest_in(file)
+    study = ("--config", "studies=[six]")
+    status = said("status", "six", "--cells") if False else said("status", "six")
+    assert re.search(r"six.one +5 +1\b", status), status
+    sentence = "under the name of another cell"
+    for command in (("show", str(file)), ("verify", digest), ("compare", "results", "results")):
+        assert sentence in said(*command, fails=True), command
+    assert sentence in said("why", digest) and study
+
+
+def test_a_finished_state_of_another_cell_is_not_published(misplaced: tuple[Plan, Path]):
+    plan, file = misplaced
+    finished = state_folder(file) / FINISHED
+    finished.parent.mkdir()
+    file.rename(finished)
+    restore_records(plan)
+    assert not file.exists()
+    shutil.copy(finished, file)
+    remove_finished_states(plan)
+    assert finished.exists()

@@ -1,0 +1,56 @@
+"""JSON files with a checksum of their content, which is verified when they are read.
+
+The checksum is that of the values, not of the bytes: a file that is indented anew stays valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cohort.core.errors import UserError, explained
+from cohort.core.files import write_text
+
+SEAL = "sha256"
+DAMAGED = "its checksum does not fit: it was damaged after it was written"
+
+
+def sealed(content: Mapping[str, Any], indent: int | None = None) -> str:
+    """The content and its checksum as JSON."""
+    return json.dumps({**content, SEAL: _checksum(content)}, indent=indent) + "\n"
+
+
+def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = True) -> None:
+    """Write the content and its checksum to a JSON file."""
+    write_text(path, sealed(content), sync=sync)
+
+
+def read_sealed(path: str | Path, kind: str, fix: str, *, unsealed: bool = False) -> dict[str, Any]:
+    """Read a JSON file that `write_sealed` wrote; with `unsealed`, also one without a checksum.
+
+    Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
+    to do.
+    """
+    try:
+        with explained(path):
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
+        seal = content.pop(SEAL, None)
+        if seal is None and not unsealed:
+            raise ValueError("it has no checksum")
+        if seal is not None and seal != _checksum(content):
+            raise ValueError(DAMAGED)
+    except FileNotFoundError:
+        raise UserError(f"{path}: is missing; start snakemake again, which writes it") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as {kind} ({error}); {fix}") from None
+    return content
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of the content as JSON, in which the order of keys counts."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

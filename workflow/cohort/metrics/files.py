@@ -1,0 +1,65 @@
+"""The files that hold an experiment's metrics: a Parquet file with the numbers, and beside it a
+JSON file that says what the runs are. Both are verified whenever either is read.
+
+Planning imports this module, so pandas is lazy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.errors import UserError, explained
+from cohort.core.files import replacing, sha256
+from cohort.core.lazy import lazy
+from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow.parquet as parquet
+    from pandas import DataFrame
+else:
+    pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
+
+PARQUET_SHA256 = "parquet_sha256"
+KIND = "metrics"
+FIX = "delete it and run snakemake again, which collects it anew"
+
+
+def write_metrics(file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any]) -> None:
+    """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
+    both."""
+    with replacing(file) as temporary:
+        metrics.to_parquet(temporary, index=False)
+        checksum = sha256(temporary)
+    write_sealed(Path(file).with_suffix(".json"), {**experiment, PARQUET_SHA256: checksum})
+
+
+def read_metrics(file: str | Path, *columns: str) -> DataFrame:
+    """Read metrics, or those of these columns that the file has. Raise UserError if the file is
+    missing or damaged."""
+    content = _verified(Path(file))
+    wanted = [name for name in parquet.read_schema(content).names if not columns or name in columns]
+    return pd.read_parquet(content, columns=wanted)
+
+
+def read_experiment(file: str | Path) -> dict[str, Any]:
+    """Read the JSON file beside metrics. Raise UserError if it is missing or damaged."""
+    return read_sealed(file, KIND, FIX)
+
+
+def _verified(file: Path) -> io.BytesIO:
+    """The bytes of a Parquet file that has the checksum in the JSON file beside it."""
+    beside = file.with_suffix(".json")
+    expected = read_experiment(beside)[PARQUET_SHA256]
+    try:
+        with explained(file):
+            content = file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{file}: is missing; start snakemake again, which writes it") from None
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise UserError(f"{file}: cannot be read as {KIND} ({DAMAGED}); {FIX}")
+    return io.BytesIO(content)
