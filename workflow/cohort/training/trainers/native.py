@@ -164,6 +164,7 @@ class NativeTrainer(Trainer):
             momentum=self.settings.momentum != 0,
             weight_decay=self.settings.weight_decay != 0,
             proximal=mu != 0,
+            pulls_hard=work.lr * mu > 0.5,
             clips=bool(self.settings.clip),
             corrects=bool(correction),
             calibrates=scale is not None or shift is not None,
