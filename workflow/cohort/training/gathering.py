@@ -11,7 +11,7 @@ import torch
 
 from cohort.core.randomness import generator
 from cohort.needs import NEEDS, Need
-from cohort.training.evaluation import evaluate, mean_softmax, softmax_of
+from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
@@ -43,10 +43,8 @@ class ModelEvaluations:
     def global_losses(self) -> np.ndarray:
         assert self.weights is not None
         self.ledger.evaluated(int(self.task.sizes[self.clients].sum()))
-        samples, model = self.task.train_samples, self.task.model
-        return np.array(
-            [evaluate(model, self.weights, samples, own).loss for own in self._own_samples()]
-        )
+        weights = self.weights
+        return np.array([self._on_own(weights, own).loss for own in self._own_samples()])
 
     def reserved_losses(self) -> np.ndarray:
         assert self.trainer is not None and self.updates is not None
@@ -64,19 +62,20 @@ class ModelEvaluations:
     def _reserved_predictions(self) -> np.ndarray:
         """Softmax outputs of all local models, evaluated (and counted) once for all needs."""
         assert self.updates is not None
-        samples, reserved, model = self.task.test_samples, self.task.reserved, self.task.model
+        task, reserved = self.task, self.task.reserved
         self.ledger.evaluated(len(self.clients) * len(reserved))
-        each = (self.updates.of_client(row) for row in range(len(self.clients)))
-        found = [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
-        return np.stack(found) if found else np.empty((0, len(reserved), self.task.classes))
+        found = []
+        for local in map(self.updates.of_client, range(len(self.clients))):
+            outputs = softmax_of(task.model, local, task.test_samples, reserved, plain=task.plain)
+            found.append(outputs.cpu().numpy())
+        return np.stack(found) if found else np.empty((0, len(reserved), task.classes))
 
     def local_accuracies(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))
-        samples, model = self.task.train_samples, self.task.model
         return np.array(
             [
-                evaluate(model, self.updates.of_client(row), samples, own).accuracy
+                self._on_own(self.updates.of_client(row), own).accuracy
                 for row, own in enumerate(self._own_samples())
             ]
         )
@@ -84,12 +83,17 @@ class ModelEvaluations:
     def mean_soft_labels(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))
-        samples, model = self.task.train_samples, self.task.model
-        found = []
+        task, found = self.task, []
         for row, own in enumerate(self._own_samples()):
             local = self.updates.of_client(row)
-            found.append(mean_softmax(model, local, samples, own).cpu().numpy())
+            mean = mean_softmax(task.model, local, task.train_samples, own, plain=task.plain)
+            found.append(mean.cpu().numpy())
         return np.stack(found)
+
+    def _on_own(self, weights: Weights, own: torch.Tensor) -> Evaluation:
+        """A model's evaluation on a client's own training samples."""
+        task = self.task
+        return evaluate(task.model, weights, task.train_samples, own, plain=task.plain)
 
     def _own_samples(self) -> Iterable[torch.Tensor]:
         """The training samples of each client that is asked."""

@@ -187,10 +187,16 @@ class Run:
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
         network = self.rounds.network(state.round)
         results = [
-            evaluate(network, state.weights, task.train_samples, indices) for indices in rows
+            evaluate(network, state.weights, task.train_samples, indices, plain=task.plain)
+            for indices in rows
         ]
         tested, right = right_by_class(
-            network, state.weights, task.test_samples, task.test, task.classes
+            network,
+            state.weights,
+            task.test_samples,
+            task.test,
+            task.classes,
+            plain=task.plain,
         )
         header = {
             "format": FORMAT,
