@@ -11,15 +11,13 @@ import torch
 
 from cohort.core.randomness import generator
 from cohort.needs import NEEDS, Need
+from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.read_only import read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates, Weights
-
-
-class WrongAnswer(Exception):
-    """A selector or a need returned what it must not return; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         rng = generator(self.task.settings.seed, "selection")
-        return self.task.selector.label_report.of(self.task.shards.label_counts, rng)
+        return read_only(self.task.selector.label_report.of(self.task.shards.label_counts, rng))
 
     def overlapping(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
@@ -52,7 +50,7 @@ class ModelEvaluations:
         return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
 
     def reserved_predictions(self) -> np.ndarray:
-        return self._reserved_predictions
+        return read_only(self._reserved_predictions)
 
     def reserved_correct(self) -> np.ndarray:
         labels = self.task.test_samples.labels[self.task.reserved].cpu().numpy()
@@ -115,7 +113,7 @@ class Needs:
 
     def once(self) -> dict[str, np.ndarray]:
         """What all clients report before the first round."""
-        everybody = np.arange(self.task.settings.clients)
+        everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger())
         return {need.name: _answers(need, context) for need in self.gathered("once")}
 
@@ -129,7 +127,7 @@ class Needs:
         """What the clients of a pool report of the global model: a row for each client of the
         federation, NaN for those outside the pool."""
         asked = self.gathered("before")
-        context = ModelEvaluations(self.task, pool, ledger, weights=weights)
+        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
         with ledger.timed("selecting"):
             found = {need.name: _answers(need, context) for need in asked}
         self._charge(asked, len(pool), ledger)
@@ -140,7 +138,8 @@ class Needs:
         self, updates: Updates, trainer: Trainer, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """What is known of the clients that answered, one row each."""
-        asked, clients = self.gathered("after"), np.array(updates.clients, dtype=np.int64)
+        asked = self.gathered("after")
+        clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
         with ledger.timed("selecting"):
             found = {need.name: _answers(need, context) for need in asked}

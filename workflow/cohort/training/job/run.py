@@ -81,11 +81,11 @@ def train(
         print(f"record {record}", flush=True)
 
 
-class Stopped(Exception):
+class Stopped(BaseException):  # no error, so that no component that handles errors catches it
     """A signal stopped the run, and a checkpoint inside the round was saved."""
 
 
-class GivenUp(Exception):
+class GivenUp(BaseException):
     """A signal came, and for `PATIENCE_SECONDS` no place was reached from which to resume."""
 
 
