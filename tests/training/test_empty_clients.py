@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -55,10 +56,13 @@ class PerStep(ServerRule):
 
     name: ClassVar[str] = "per-step"
 
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        return {"calls": torch.zeros(1)}
+
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         return Merged(
             updates.mean(1 / updates.steps.double()),
-            {"calls": memory.get("calls", torch.zeros(1)) + 1},
+            {"calls": memory["calls"] + 1},
             {},
         )
 

@@ -20,6 +20,7 @@ from cohort.training.native import kernel, networks
 from cohort.training.native.networks import outputs_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives.fedprox import FedProx
 from cohort.training.objectives.fedrs import FedRS
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.state import RunState
@@ -82,6 +83,21 @@ def test_stratifys_cnn(shape: tuple[int, int, int], batch: int):
     task = photo_task(model=model, train=samples, test=samples, batch=batch, J="J3")
     assert NativeTrainer.refusal(task) == ""
     assert_same(*both(task, [10, 2]))
+
+
+@pytest.mark.parametrize("pull", [0.1, 0.5, 0.9999, 1.0, 1.5])
+def test_single_samples_with_a_proximal_term_of_any_strength(pull: float):
+    """lr mu is the share of the way to the anchor that a step goes. In float32, where a step that
+    divides by 1 - lr mu would be wrong in the fourth digit near 1, and NaN at 1."""
+    train = replace(photos(), mean=torch.full((3, 1, 1), 0.5), std=torch.full((3, 1, 1), 0.3))
+    parts = {"train": train, "test": train, "model": network().float(), "J": "J2e"}
+    serial, found = both(
+        photo_task(objective=FedProx(mu=pull / 0.01), lr=0.01, batch=1, **parts), [10, 2]
+    )
+    for name, expected in serial.weights.items():
+        error = torch.linalg.vector_norm(found.weights[name] - expected)
+        assert error < 1e-6 * torch.linalg.vector_norm(expected), name
+    torch.testing.assert_close(found.losses.float(), serial.losses, rtol=1e-5, atol=0)
 
 
 @dataclass(frozen=True, kw_only=True)

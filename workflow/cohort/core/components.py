@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
+import sys
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from cohort.core import own
 from cohort.core.errors import UserError
+from cohort.core.files import from_here
 
 JSON_TYPES: dict[Any, str] = {
     int: "integer",
@@ -48,6 +50,11 @@ class Component:
 C = TypeVar("C", bound=Component)
 
 
+def source_of(cls: type) -> str:
+    """The file that defines a class, from the working directory if it lies there."""
+    return from_here(sys.modules[cls.__module__].__file__ or cls.__module__)
+
+
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
     """A dataclass field with a description and JSON Schema keywords (`minimum=0`, ...)."""
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
@@ -64,6 +71,7 @@ class Catalog(MutableMapping[str, type[C]]):
     def __init__(self, package: str, base: type[C]):
         self._package, self._base = package, base
         self._found: dict[str, type[C]] = {}
+        self._nameless: list[type[C]] = []  # of the user
 
     def __getitem__(self, name: str) -> type[C]:
         file = name.replace("-", "_")
@@ -87,6 +95,7 @@ class Catalog(MutableMapping[str, type[C]]):
     def __iter__(self) -> Iterator[str]:
         self._import(self._modules)
         self._import_own(self._own_modules)
+        self._check_names()
         return iter(sorted(self._found))
 
     def __len__(self) -> int:
@@ -120,18 +129,32 @@ class Catalog(MutableMapping[str, type[C]]):
     def _add(self, module: types.ModuleType) -> None:
         """Add the components that a module defines. Raise UserError for a name that is taken."""
         for value in vars(module).values():
-            if (
+            if not (
                 isinstance(value, type)
                 and issubclass(value, self._base)
-                and "name" in vars(value)
                 and value.__module__ == module.__name__
             ):
-                known = self._found.setdefault(value.name, value)
-                if known is not value and own.is_own(module):
-                    raise UserError(
-                        f"{module.__file__}: '{value.name}' is the name of {known.__module__}."
-                        f"{known.__name__} already; give {value.__name__} another name"
-                    )
+                continue
+            if "name" not in vars(value):
+                self._nameless += [value] if own.is_own(module) else []
+                continue
+            known = self._found.setdefault(value.name, value)
+            if known is not value and own.is_own(module):
+                raise UserError(
+                    f"{module.__file__}: '{value.name}' is the name of {known.__module__}."
+                    f"{known.__name__} already; give {value.__name__} another name"
+                )
+
+    def _check_names(self) -> None:
+        """Raise UserError for a class of the user that no config can refer to, unless others are
+        derived from it."""
+        for cls in self._nameless:
+            if not cls.__subclasses__():
+                name = cls.__module__.rpartition(".")[2].replace("_", "-")
+                raise UserError(
+                    f"{source_of(cls)}: {cls.__name__} has no name by which a config can refer to "
+                    f'it; give it one, such as name: ClassVar[str] = "{name}"'
+                )
 
 
 def schema_of(cls: type) -> dict[str, Any]:

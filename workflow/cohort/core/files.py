@@ -52,6 +52,12 @@ def check_writable(folder: str | Path) -> None:
         raise OSError(read_only if folder.is_dir() else errno.ENOTDIR, "", str(folder))
 
 
+def from_here(path: str | Path) -> str:
+    """A path from the working directory if it lies there, else as it is."""
+    path = Path(path)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
     """Write a small text file atomically."""
     with replacing(path, sync=sync) as temporary:

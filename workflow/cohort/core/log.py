@@ -32,7 +32,7 @@ def logged(path: str | Path) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:
         message = f"error: {error if isinstance(error, UserError) else repr(error)}"
         with contextlib.suppress(OSError):
-            if not isinstance(error, (UserError, KeyboardInterrupt)):
+            if error.__cause__ or not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)
             print(message, file=file)
         sys.exit(f"{message} (log: {path})")

@@ -14,7 +14,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.facts import USUAL
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
-from cohort.needs import NEEDS
+from cohort.needs import needs_of
 from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.errors import refused
@@ -70,7 +70,7 @@ def check_cohort(settings: Settings, facts: Facts) -> None:
             f"reserve is {reserve}, but {settings['dataset']} has only {test} test samples, "
             "of which some must be left"
         )
-    if any(NEEDS[need].reserved for need in selector.needs) and reserve == 0:
+    if any(need.reserved for need in needs_of(selector)) and reserve == 0:
         raise UserError(
             f"strategy '{strategy}' evaluates reserved samples, so reserve must be at least 1"
         )

@@ -20,7 +20,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.models.counting import Counts
-from cohort.needs import NEEDS
+from cohort.needs import needs_of
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
 from cohort.training.native.counting import LANES, NativeCounts, native_counts
@@ -151,7 +151,7 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
         for plan, samples in planned.items()
         if settings[plan]
     )
-    needs = (NEEDS[name] for name in build(SELECTORS, settings["selector"]).needs)
+    needs = needs_of(build(SELECTORS, settings["selector"]))
     for when, reserved in {(need.gathered, need.reserved) for need in needs}:
         clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
         found += settings["rounds"] * clients * (reserve if reserved else size)

@@ -1,4 +1,7 @@
-"""Evaluation of models: loss, accuracy, calibration and softmax outputs on given samples."""
+"""Evaluation of models: loss, accuracy, calibration and softmax outputs on given samples.
+
+By native code where there is any for the network, unless it must be `plain` PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,14 @@ def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
 
 
 @torch.inference_mode()
-def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Evaluation:
+def evaluate(
+    model: nn.Module,
+    weights: Weights,
+    samples: Samples,
+    indices: Tensor,
+    *,
+    plain: bool = False,
+) -> Evaluation:
     """Evaluate a model on the samples with these indices. Without samples, or if a weight is not
     finite, its metrics are NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
@@ -52,7 +62,7 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
     predicted: set[int] = set()
     # the sum of confidence minus correctness by bin
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
-    for chunk, outputs in _outputs(model, weights, samples, indices):
+    for chunk, outputs in _outputs(model, weights, samples, indices, plain):
         targets = samples.labels[chunk]
         loss += float(cross_entropy(outputs, targets, reduction="sum"))
         confidence, predictions = outputs.double().softmax(dim=1).max(dim=1)
@@ -68,13 +78,19 @@ def evaluate(model: nn.Module, weights: Weights, samples: Samples, indices: Tens
 
 @torch.inference_mode()
 def right_by_class(
-    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int
+    model: nn.Module,
+    weights: Weights,
+    samples: Samples,
+    indices: Tensor,
+    classes: int,
+    *,
+    plain: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The number of samples of each class, and of those that a model classifies correctly: none if
     a weight is not finite."""
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     if all_finite(weights):
-        for chunk, outputs in _outputs(model, weights, samples, indices):
+        for chunk, outputs in _outputs(model, weights, samples, indices, plain):
             targets = samples.labels[chunk]
             hits = outputs.argmax(dim=1) == targets
             correct += targets[hits].bincount(minlength=classes)
@@ -82,28 +98,42 @@ def right_by_class(
 
 
 @torch.inference_mode()
-def softmax_of(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
+def softmax_of(
+    model: nn.Module,
+    weights: Weights,
+    samples: Samples,
+    indices: Tensor,
+    *,
+    plain: bool = False,
+) -> Tensor:
     """A model's softmax outputs in float64, one row per sample."""
-    found = _outputs(model, weights, samples, indices)
+    found = _outputs(model, weights, samples, indices, plain)
     return torch.cat([outputs.double().softmax(dim=1) for _, outputs in found])
 
 
 @torch.inference_mode()
-def mean_softmax(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor:
+def mean_softmax(
+    model: nn.Module,
+    weights: Weights,
+    samples: Samples,
+    indices: Tensor,
+    *,
+    plain: bool = False,
+) -> Tensor:
     """A model's mean softmax output in float64; NaN without samples."""
-    found = _outputs(model, weights, samples, indices)
+    found = _outputs(model, weights, samples, indices, plain)
     sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in found]
     return torch.stack(sums).sum(dim=0) / len(indices)
 
 
 def _outputs(
-    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, plain: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches of the indices, each with the model's outputs for these samples: by native code if
-    it can be had."""
+    """Batches of the indices, each with the model's outputs for these samples."""
     parts = chunks(samples, indices)
-    if (found := outputs_of(model, weights, samples, indices)) is not None:
-        yield from zip(parts, found.split([len(part) for part in parts]), strict=True)
+    computed = None if plain else outputs_of(model, weights, samples, indices)
+    if computed is not None:
+        yield from zip(parts, computed.split([len(part) for part in parts]), strict=True)
         return
     model.load_state_dict(weights)
     model.eval()

@@ -11,15 +11,13 @@ import torch
 
 from cohort.core.randomness import generator
 from cohort.needs import NEEDS, Need
-from cohort.training.evaluation import evaluate, mean_softmax, softmax_of
+from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.read_only import read_only
+from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates, Weights
-
-
-class WrongAnswer(Exception):
-    """A selector or a need returned what it must not return; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         rng = generator(self.task.settings.seed, "selection")
-        return self.task.selector.label_report.of(self.task.shards.label_counts, rng)
+        return read_only(self.task.selector.label_report.of(self.task.shards.label_counts, rng))
 
     def overlapping(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
@@ -43,10 +41,8 @@ class ModelEvaluations:
     def global_losses(self) -> np.ndarray:
         assert self.weights is not None
         self.ledger.evaluated(int(self.task.sizes[self.clients].sum()))
-        samples, model = self.task.train_samples, self.task.model
-        return np.array(
-            [evaluate(model, self.weights, samples, own).loss for own in self._own_samples()]
-        )
+        weights = self.weights
+        return np.array([self._on_own(weights, own).loss for own in self._own_samples()])
 
     def reserved_losses(self) -> np.ndarray:
         assert self.trainer is not None and self.updates is not None
@@ -54,7 +50,7 @@ class ModelEvaluations:
         return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
 
     def reserved_predictions(self) -> np.ndarray:
-        return self._reserved_predictions
+        return read_only(self._reserved_predictions)
 
     def reserved_correct(self) -> np.ndarray:
         labels = self.task.test_samples.labels[self.task.reserved].cpu().numpy()
@@ -64,19 +60,20 @@ class ModelEvaluations:
     def _reserved_predictions(self) -> np.ndarray:
         """Softmax outputs of all local models, evaluated (and counted) once for all needs."""
         assert self.updates is not None
-        samples, reserved, model = self.task.test_samples, self.task.reserved, self.task.model
+        task, reserved = self.task, self.task.reserved
         self.ledger.evaluated(len(self.clients) * len(reserved))
-        each = (self.updates.of_client(row) for row in range(len(self.clients)))
-        found = [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
-        return np.stack(found) if found else np.empty((0, len(reserved), self.task.classes))
+        found = []
+        for local in map(self.updates.of_client, range(len(self.clients))):
+            outputs = softmax_of(task.model, local, task.test_samples, reserved, plain=task.plain)
+            found.append(outputs.cpu().numpy())
+        return np.stack(found) if found else np.empty((0, len(reserved), task.classes))
 
     def local_accuracies(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))
-        samples, model = self.task.train_samples, self.task.model
         return np.array(
             [
-                evaluate(model, self.updates.of_client(row), samples, own).accuracy
+                self._on_own(self.updates.of_client(row), own).accuracy
                 for row, own in enumerate(self._own_samples())
             ]
         )
@@ -84,12 +81,17 @@ class ModelEvaluations:
     def mean_soft_labels(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))
-        samples, model = self.task.train_samples, self.task.model
-        found = []
+        task, found = self.task, []
         for row, own in enumerate(self._own_samples()):
             local = self.updates.of_client(row)
-            found.append(mean_softmax(model, local, samples, own).cpu().numpy())
+            mean = mean_softmax(task.model, local, task.train_samples, own, plain=task.plain)
+            found.append(mean.cpu().numpy())
         return np.stack(found)
+
+    def _on_own(self, weights: Weights, own: torch.Tensor) -> Evaluation:
+        """A model's evaluation on a client's own training samples."""
+        task = self.task
+        return evaluate(task.model, weights, task.train_samples, own, plain=task.plain)
 
     def _own_samples(self) -> Iterable[torch.Tensor]:
         """The training samples of each client that is asked."""
@@ -111,7 +113,7 @@ class Needs:
 
     def once(self) -> dict[str, np.ndarray]:
         """What all clients report before the first round."""
-        everybody = np.arange(self.task.settings.clients)
+        everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger())
         return {need.name: _answers(need, context) for need in self.gathered("once")}
 
@@ -125,7 +127,7 @@ class Needs:
         """What the clients of a pool report of the global model: a row for each client of the
         federation, NaN for those outside the pool."""
         asked = self.gathered("before")
-        context = ModelEvaluations(self.task, pool, ledger, weights=weights)
+        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
         with ledger.timed("selecting"):
             found = {need.name: _answers(need, context) for need in asked}
         self._charge(asked, len(pool), ledger)
@@ -136,7 +138,8 @@ class Needs:
         self, updates: Updates, trainer: Trainer, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """What is known of the clients that answered, one row each."""
-        asked, clients = self.gathered("after"), np.array(updates.clients, dtype=np.int64)
+        asked = self.gathered("after")
+        clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
         with ledger.timed("selecting"):
             found = {need.name: _answers(need, context) for need in asked}

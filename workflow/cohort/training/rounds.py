@@ -14,6 +14,8 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
+from cohort.training.contract.errors import located
+from cohort.training.contract.model import check_model
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
@@ -71,12 +73,16 @@ class Rounds(ABC):
         """Play the rounds that remain: the state after each of them. Ends early if the weights are
         no longer finite. `cursor` says where in the first round to begin, and saves places inside
         rounds."""
+        task, strategy = self.task, self.task.settings.strategy
+        with located(strategy, state.round):
+            check_model(task.settings.model, task.model, task.train_samples, task.classes)
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):
             ledger = self.cursor.begin_round(self.costs)
-            after = self.play(state, round, ledger)
+            with located(strategy, round):
+                after = self.play(state, round, ledger)
             state = replace(after, round=round, diverged=not all_finite(after.weights))
-            with ledger.timed("evaluating"):
+            with located(strategy, round), ledger.timed("evaluating"):
                 self.evaluate(state, ledger)
             self.local_models = None
             ledger.close(state.history, round)

@@ -60,6 +60,11 @@ class Task:
         """The procedure that the settings name."""
         return parse_procedure(self.settings.procedure)
 
+    @property
+    def plain(self) -> bool:
+        """Whether everything is computed by plain PyTorch: evaluations as well as training."""
+        return self.trainer == "serial"
+
     @cached_property
     def sizes(self) -> np.ndarray:
         """The number of training samples that each client holds."""

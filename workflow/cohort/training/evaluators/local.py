@@ -44,7 +44,9 @@ class OfLocalModels(Evaluator):
         if updates is None:
             return {}
         found = [
-            evaluation.evaluate(network, updates.of_client(row), task.test_samples, task.test)
+            evaluation.evaluate(
+                network, updates.of_client(row), task.test_samples, task.test, plain=task.plain
+            )
             for row in range(len(updates.sizes))
         ]
         return {

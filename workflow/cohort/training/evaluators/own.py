@@ -52,7 +52,9 @@ class OnOwnSamples(Evaluator):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
                 local = updates.of_client(row)
-                found.append(evaluation.evaluate(network, local, task.train_samples, own))
+                found.append(
+                    evaluation.evaluate(network, local, task.train_samples, own, plain=task.plain)
+                )
         return {
             "own_samples_accuracy": np.mean([one.accuracy for one in found]) if found else np.nan,
             "own_samples_loss": np.mean([one.loss for one in found]) if found else np.nan,

@@ -44,6 +44,10 @@ class OnValidation(Evaluator):
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         found = evaluation.evaluate(
-            network, state.weights, task.validation_samples, task.validation
+            network,
+            state.weights,
+            task.validation_samples,
+            task.validation,
+            plain=task.plain,
         )
         return found.metrics("validation")

@@ -171,7 +171,11 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    """Arrays as tensors; one that is read-only is copied, because PyTorch has no such tensors."""
+    return {
+        name: torch.from_numpy(np.require(array, requirements="W"))
+        for name, array in arrays.items()
+    }
 
 
 def _arrays(tensors: Weights) -> dict[str, np.ndarray]:

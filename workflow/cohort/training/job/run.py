@@ -83,11 +83,11 @@ def train(
         print(f"record {record}", flush=True)
 
 
-class Stopped(Exception):
+class Stopped(BaseException):  # no error, so that no component that handles errors catches it
     """A signal stopped the run, and a checkpoint inside the round was saved."""
 
 
-class GivenUp(Exception):
+class GivenUp(BaseException):
     """A signal came, and for `PATIENCE_SECONDS` no place was reached from which to resume."""
 
 
@@ -189,10 +189,16 @@ class Run:
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
         network = self.rounds.network(state.round)
         results = [
-            evaluate(network, state.weights, task.train_samples, indices) for indices in rows
+            evaluate(network, state.weights, task.train_samples, indices, plain=task.plain)
+            for indices in rows
         ]
         tested, right = right_by_class(
-            network, state.weights, task.test_samples, task.test, task.classes
+            network,
+            state.weights,
+            task.test_samples,
+            task.test,
+            task.classes,
+            plain=task.plain,
         )
         header = {
             "format": FORMAT,

@@ -12,11 +12,15 @@ ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
 
 @dataclass(frozen=True)
 class Options:
-    """What a step does beside following the gradient, and whether logits are calibrated."""
+    """What a step does beside following the gradient, and whether logits are calibrated.
+
+    `pulls_hard` if a step takes a proximal term more than half of the way to its anchor.
+    """
 
     momentum: bool = False
     weight_decay: bool = False
     proximal: bool = False
+    pulls_hard: bool = False
     clips: bool = False
     corrects: bool = False
     calibrates: bool = False

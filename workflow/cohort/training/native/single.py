@@ -27,7 +27,8 @@ from cohort.training.native.vectors import exponential
 
 def is_single(stages: Sequence[Stage], batch: int, options: Options | None) -> bool:
     """Whether SingleProgram can train a network. Linear layers must follow ReLUs, because inputs
-    that are 0 get no gradient."""
+    that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step is
+    divided by what the pull leaves of it."""
     if batch != 1 or options is None:
         return False
     rectified = all(before.rectifies or after.is_convolution for before, after in pairwise(stages))

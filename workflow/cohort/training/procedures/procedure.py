@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cohort.core.component_names import Named
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
+from cohort.training.contract.errors import located
 
 if TYPE_CHECKING:
     from cohort.training.cursor import Cursor
@@ -94,7 +95,8 @@ class Procedure(Named):
 
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
-        return self.rounds_of(task).begin()
+        with located(task.settings.strategy, 0):
+            return self.rounds_of(task).begin()
 
     def rounds(
         self, task: Task, state: RunState, cursor: Cursor | None = None

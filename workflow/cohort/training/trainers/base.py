@@ -110,7 +110,11 @@ class Trainer:
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
         models = (updates.of_client(row) for row in range(len(updates.sizes)))
-        return np.array([evaluate(self.model, model, samples, indices).loss for model in models])
+        found = [
+            evaluate(self.model, model, samples, indices, plain=self.name == "serial")
+            for model in models
+        ]
+        return np.array([evaluation.loss for evaluation in found])
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         raise NotImplementedError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
+from cohort.training.contract.objective import augmented
 from cohort.training.cursor import Resumable
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.native.augment import Augment, as_arrays
@@ -146,7 +147,7 @@ class NativeTrainer(Trainer):
         """Samples augmented by PyTorch, in this order."""
         numbers = torch.from_numpy(self._draws(work)[rows])
         images = self.samples.scaled(torch.from_numpy(samples))
-        applied = self.augmentation.apply(images, numbers)
+        applied = augmented(self.augmentation, images, numbers)
         return scaled_inputs(self.samples, applied, self.target.dtype)
 
     def _coefficients(self, work: LocalWork) -> Coefficients:
@@ -164,6 +165,7 @@ class NativeTrainer(Trainer):
             momentum=self.settings.momentum != 0,
             weight_decay=self.settings.weight_decay != 0,
             proximal=mu != 0,
+            pulls_hard=work.lr * mu > 0.5,
             clips=bool(self.settings.clip),
             corrects=bool(correction),
             calibrates=scale is not None or shift is not None,

@@ -12,6 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
+from cohort.training.contract.objective import augmented, losses_of
 from cohort.training.cursor import Collect, Resumable, part
 from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives.objective import output_bias
@@ -153,7 +154,7 @@ class SerialTrainer(Trainer):
         bias: Tensor,
         anchor: Sequence[Tensor],
     ) -> Tensor:
-        loss = self.objective.losses(outputs, targets, facts, bias).mean()
+        loss = losses_of(self.objective, outputs, targets, facts, bias).mean()
         if not self.objective.is_proximal:
             return loss
         return loss + self.objective.proximal_term(self.model.parameters(), anchor)
@@ -170,10 +171,13 @@ class SerialTrainer(Trainer):
         images = self.samples.scaled(indices)
         draws = self.augmentation_draws(len(indices), work.client, work.round)
         numbers = torch.from_numpy(draws).to(images.device)
-        augment, standardized = self.augmentation.apply, self.samples.standardized
-        return lambda step, batch: _laid_out(
-            standardized(augment(_rows(images, batch), _rows(numbers[step // per_epoch], batch)))
-        )
+
+        def inputs_of(step: int, batch: np.ndarray) -> Tensor:
+            drawn = _rows(numbers[step // per_epoch], batch)
+            applied = augmented(self.augmentation, _rows(images, batch), drawn)
+            return _laid_out(self.samples.standardized(applied))
+
+        return inputs_of
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:

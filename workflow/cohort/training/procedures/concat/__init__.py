@@ -11,6 +11,7 @@ from cohort.core.components import build, parameter
 from cohort.core.metric import Metric
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Allocating, Filtering, Screening
+from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Load, Procedure
 
 
@@ -29,6 +30,7 @@ class Concat(Procedure):
     name: ClassVar[str] = "concat"
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of the clusters' networks
     metrics: ClassVar[Mapping[str, Metric]] = {
+        **OVERLAP_METRICS,
         "stage": Metric("Stage", digits=0),
         "clusters_trained": Metric("Clusters that trained", digits=0),
     }

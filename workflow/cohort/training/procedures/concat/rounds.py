@@ -9,6 +9,8 @@ import torch
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
+from cohort.training.choosing import choose, view_of
+from cohort.training.contract.selector import CheckedSelector
 from cohort.training.cursor import part
 from cohort.training.gathering import Needs
 from cohort.training.ledger import Ledger
@@ -24,7 +26,6 @@ from cohort.training.procedures.concat.network import (
     summed_classifiers,
     train_classifier,
 )
-from cohort.training.procedures.federated.rounds import view_of
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -41,7 +42,8 @@ class ConcatRounds(Rounds):
 
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)
-        self.procedure, self.needs = procedure, Needs(task.selector.needs | {"label_counts"}, task)
+        self.procedure, self.selector = procedure, CheckedSelector(task.selector)
+        self.needs = Needs(task.selector.needs | {"label_counts"}, task)
         data = task.objective, task.train_samples, task.shards.indices
         seed = torch_seed(task.settings.seed, "classifier")
         self.concatenated = Concatenated(task.model, procedure.clusters, seed)
@@ -62,7 +64,7 @@ class ConcatRounds(Rounds):
         found = clustered(counts, self.procedure.clusters, rng, bool(self.procedure.balanced))
         weights = initial_weights(self.concatenated, task.initial_weights())
         reports = Needs(task.selector.needs, task).once()
-        memory = task.selector.begin(view_of(task, reports), generator(seed, "selection"))
+        memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
         return RunState(weights, {"cluster": torch.from_numpy(found)}, memory, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -76,17 +78,14 @@ class ConcatRounds(Rounds):
         weights = self.merge(start, trained, round, ledger)
         self.charge(state, trained, round, ledger)
         view = view_of(self.task, state.reports)
-        selector = self.task.selector.observe(state.selector, ledger.cohort, {}, view)
+        selector = self.selector.observe(state.selector, ledger.cohort, {}, view)
         return replace(state, weights=weights, selector=selector)
 
     def choose(self, state: RunState, round: int, ledger: Ledger) -> np.ndarray:
         """Choose the cohort and return its clients that hold samples."""
         task, candidates = self.task, np.arange(self.task.settings.clients)
-        rng = generator(task.settings.seed, "selection", round=round)
         view = view_of(task, state.reports)
-        with ledger.timed("selecting"):
-            cohort = task.selector.select(state.selector, candidates, view, rng)
-        ledger.cohort = cohort
+        cohort = choose(task, state.selector, candidates, view, round, ledger)
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         return cohort[task.sizes[cohort] > 0]

@@ -11,21 +11,16 @@ import numpy as np
 
 from cohort.cell.settings import local_work
 from cohort.core.randomness import generator
-from cohort.selection.abilities import (
-    Allocating,
-    Filtering,
-    Measuring,
-    Probing,
-    Screening,
-    Weighing,
-)
+from cohort.selection.abilities import Allocating, Probing
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
+from cohort.training.choosing import choose, view_of
+from cohort.training.contract import participation, server
+from cohort.training.contract.selector import CheckedSelector
 from cohort.training.gathering import Needs, scattered
 from cohort.training.ledger import Ledger
 from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.procedures.federated import Federated, contract
-from cohort.training.procedures.federated.overlap import of_cohort, of_probabilities
+from cohort.training.procedures.federated import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -63,56 +58,48 @@ class FederatedRounds(Rounds):
 
     def __init__(self, procedure: Federated, task: Task):
         super().__init__(task)
-        self.selector, self.server = task.selector, task.server
-        self.needs = Needs(self.selector.needs, task)
+        self.selector, self.server = CheckedSelector(task.selector), task.server
+        self.needs = Needs(task.selector.needs, task)
         data = task.objective, task.train_samples, task.shards.indices
         kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
         weights, rng = self.task.initial_weights(), generator(self.task.settings.seed, "selection")
-        with contract.answering(self.task.settings.strategy, 0):
-            reports = self.needs.once()
-            chosen = contract.check_state(
-                self.selector.begin(view_of(self.task, reports), rng), "begin"
-            )
-        memory = self.server.begin(self.task.trainable(weights), self.task.redrawn_weights)
+        reports = self.needs.once()
+        chosen = self.selector.begin(view_of(self.task, reports), rng)
+        trainable = self.task.trainable(weights)
+        memory = server.begin(self.server, trainable, self.task.redrawn_weights)
         return RunState(weights, memory, chosen, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        with contract.answering(self.task.settings.strategy, round):
-            return self._play(state, round, ledger)
-
-    def _play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         asked = self.ask(cohort, pool, round)
         updates = self.train(state, asked, pool, round, ledger)
         reports = self.needs.after_training(updates, self.trainer, ledger)
         kept = self.keep(updates, reports)
-        weights, server = self.merge(state, updates, kept, asked, ledger)
+        weights, memory = self.merge(state, updates, kept, asked, ledger)
         selector = self.learn(state, asked, reports, pool, ledger)
-        return replace(state, weights=weights, server=server, selector=selector)
+        return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
         """The clients to choose from: everybody, or a pool that is asked or probed first."""
         if round == 1:
             self.needs.charge_setup(ledger)
         everybody, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
-        clients = everybody
-        if isinstance(self.selector, Screening):
-            drawn = self.selector.draw_pool(everybody, view, self._draw("pool", round))
-            clients = contract.check_clients(drawn, everybody, "draw_pool")
-        if not (self.needs.gathered("before") or isinstance(self.selector, Probing)):
+        clients = self.selector.draw_pool(everybody, view, self._draw("pool", round))
+        selector = self.task.selector
+        if not (self.needs.gathered("before") or isinstance(selector, Probing)):
             return Pool(clients, view)
         ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
         reports = {
             **view.reports,
             **self.needs.before_choosing(state.weights, clients, ledger),
         }
-        if not isinstance(self.selector, Probing):
+        if not isinstance(selector, Probing):
             return Pool(clients, replace(view, reports=reports), has_model=True)
-        probes = self._probe(state, clients, round, self.selector.batches, ledger)
+        probes = self._probe(state, clients, round, selector.batches, ledger)
         before = self.task.trainable(state.weights)
         norms = probes.only(before).distances(before).cpu().numpy()
         ledger.probe = clients, norms
@@ -122,33 +109,16 @@ class FederatedRounds(Rounds):
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
         """The cohort."""
-        rng, view = self._draw("selection", round), pool.view
-        with ledger.timed("selecting"):
-            found = self.selector.select(state.selector, pool.clients, view, rng)
-        cohort = contract.check_cohort(found, pool.clients, view.cohort)
-        if isinstance(self.selector, Measuring):
-            metrics = self.selector.measure(state.selector, pool.clients, cohort, view)
-            asked = (values[pool.clients] for values in view.reports.values())
-            inputs = [*state.selector.values(), *asked]
-            ledger.measured(**contract.check_metrics(metrics, self.selector.metrics, inputs))
-        overlapping = self.task.shards.overlapping()
-        ledger.measured(**of_cohort(overlapping, cohort))
-        if isinstance(self.selector, Weighing):
-            found = self.selector.probabilities(state.selector, pool.clients, view)
-            chances = contract.check_probabilities(found, len(pool.clients))
-            ledger.measured(**of_probabilities(overlapping, pool.clients, chances))
+        cohort = choose(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
-        ledger.cohort = cohort
         return cohort
 
     def ask(self, cohort: np.ndarray, pool: Pool, round: int) -> Asked:
         """Which clients of the cohort respond, and how many samples of each class they use."""
-        responds = self.task.participation.responds(cohort, self._draw("answers", round))
-        label_counts = self.task.shards.label_counts[cohort]
-        if isinstance(self.selector, Allocating):
-            found = self.selector.quotas(cohort, pool.view)
-            label_counts = contract.check_quotas(found, label_counts.shape)
+        rng, held = self._draw("answers", round), self.task.shards.label_counts[cohort]
+        responds = participation.responds(self.task.participation, cohort, rng)
+        label_counts = self.selector.quotas(cohort, pool.view, held)
         return Asked(cohort, responds, label_counts)
 
     def train(
@@ -171,19 +141,20 @@ class FederatedRounds(Rounds):
         """What each client that responds does: all of J on all its samples, unless the selector
         grants it fewer samples, it is a straggler, or it continues from its probe."""
         settings, efforts, works = self.task.settings, self._efforts(round), []
+        selector, trainable = self.task.selector, self.task.trainable(state.weights)
         most, epochs = local_work(settings.J)
         for row in np.flatnonzero(asked.responds):
             client = int(asked.cohort[row])
             samples = self.task.shards.indices[client]
-            if isinstance(self.selector, Allocating):
+            if isinstance(selector, Allocating):
                 samples = self._portion(client, asked.label_counts[row], round)
             per_epoch = local_steps(len(samples), settings)[1]
             weights, begin, end = state.weights, 0, None
             if efforts[client] < most:
                 end = efforts[client] * (per_epoch if epochs else 1)
-            if pool.probes is not None and isinstance(self.selector, Probing):
+            if pool.probes is not None and isinstance(selector, Probing):
                 weights = pool.probes.of_client(pool.probes.clients.index(client))
-                begin = per_epoch if epochs else self.selector.batches
+                begin = per_epoch if epochs else selector.batches
             work = LocalWork(
                 client=client,
                 round=round,
@@ -192,7 +163,9 @@ class FederatedRounds(Rounds):
                 lr=self.trainer.lr(round),
                 begin=begin,
                 end=end,
-                correction=partial(self.server.control_variate, state.server, client),
+                correction=partial(
+                    server.control_variate, self.server, state.server, client, trainable
+                ),
             )
             works.append(work)
         return works
@@ -201,10 +174,7 @@ class FederatedRounds(Rounds):
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector leaves out."""
         sizes = updates.sizes.cpu().numpy()
-        counts = sizes > 0
-        if isinstance(self.selector, Filtering):
-            counts &= contract.check_kept(self.selector.keep(reports, sizes), len(sizes))
-        return np.flatnonzero(counts)
+        return np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
 
     def merge(
         self, state: RunState, updates: Updates, kept: np.ndarray, asked: Asked, ledger: Ledger
@@ -223,9 +193,9 @@ class FederatedRounds(Rounds):
         ledger.measured(
             train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(before).mean())
         )
-        merged, server, measured = self.server.apply(before, heard, state.server)
+        merged, memory, measured = server.apply(self.server, before, heard, state.server)
         ledger.measured(**measured)
-        return merged | statistics, server
+        return merged | statistics, memory
 
     def learn(
         self,
@@ -240,8 +210,7 @@ class FederatedRounds(Rounds):
         rows, size = np.flatnonzero(asked.responds), len(asked.cohort)
         with ledger.timed("selecting"):
             full = {need: scattered(values, rows, size) for need, values in reports.items()}
-            found = self.selector.observe(state.selector, asked.cohort, full, pool.view)
-        return contract.check_state(found, "observe")
+            return self.selector.observe(state.selector, asked.cohort, full, pool.view)
 
     def _probe(
         self, state: RunState, clients: np.ndarray, round: int, batches: int, ledger: Ledger
@@ -275,7 +244,8 @@ class FederatedRounds(Rounds):
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         most = local_work(settings.J)[0]
-        return self.task.participation.efforts(settings.clients, most, *draws).tolist()
+        given = self.task.participation, settings.clients, most
+        return participation.efforts(*given, *draws).tolist()
 
     def _draw(self, purpose: str, round: int, client: int = 0) -> np.random.Generator:
         return generator(self.task.settings.seed, purpose, round=round, client=client)
@@ -283,16 +253,3 @@ class FederatedRounds(Rounds):
     def _model_bytes(self, state: RunState) -> int:
         """The size in bytes of one transfer of the model, in either direction."""
         return self.server.copies * size_in_bytes(state.weights)
-
-
-def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
-    """What the selector of a task may know before it is told anything in a round."""
-    settings = task.settings
-    return View(
-        clients=settings.clients,
-        cohort=settings.cohort,
-        rounds=settings.rounds,
-        sizes=task.sizes,
-        label_counts=reports.get("label_counts"),
-        reports={name: found for name, found in reports.items() if name != "label_counts"},
-    )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
+from cohort.training.contract.objective import losses_of
 from cohort.training.cursor import Resumable
 from cohort.training.local_work import LocalWork
 from cohort.training.optimizers import LocalOptimizer, local_optimizer
@@ -97,7 +98,7 @@ class FirstStepTogether(SerialTrainer):
         """A client's loss of its batch."""
         labels = self.samples.labels[torch.from_numpy(work.samples)]
         facts, bias = self._facts(labels, network)
-        return self.objective.losses(outputs, targets, facts, bias).mean()
+        return losses_of(self.objective, outputs, targets, facts, bias).mean()
 
     def _stepped(self, work: LocalWork, network: nn.Module, loss: Tensor) -> First:
         """Take the step of a network that has its gradients."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from cohort.cell.settings import Settings
+from cohort.training.contract.objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.batched.cuda_graph import CudaGraphed
@@ -93,7 +94,7 @@ class Stack:
         """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
-        loss = (shares * self.objective.losses(outputs, targets, facts, bias)).sum()
+        loss = (shares * losses_of(self.objective, outputs, targets, facts, bias)).sum()
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
+from cohort.training.contract.objective import augmented
 from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks
 from cohort.training.local_work import LocalWork, local_steps
@@ -145,7 +146,7 @@ class BatchedTrainer(Trainer):
         if draws is None:
             inputs = self.samples.inputs(flat)
         else:
-            images = self.augmentation.apply(self.samples.scaled(flat), draws.flatten(0, 1))
+            images = augmented(self.augmentation, self.samples.scaled(flat), draws.flatten(0, 1))
             inputs = self.samples.standardized(images)
         return inputs.unflatten(0, chosen.shape)
 

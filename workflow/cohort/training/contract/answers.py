@@ -1,0 +1,63 @@
+"""Checks of arrays and metrics that components return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cohort.training.contract.errors import WrongAnswer
+
+SHOWN = 8  # values of a wrong answer that an error quotes
+
+
+def check_shape(found: Any, shape: tuple[int, ...], method: str) -> np.ndarray:
+    """What a method returned, as an array of this shape."""
+    array = as_array(found, method)
+    if array.shape != shape:
+        raise WrongAnswer(f"{method} returned an array of shape {array.shape}, not {shape}")
+    return array
+
+
+def as_array(found: Any, method: str) -> np.ndarray:
+    """What a method returned, as an array."""
+    try:
+        return np.asarray(found)
+    except ValueError:  # lists of different lengths
+        raise WrongAnswer(f"{method} returned {found!r:.80}, not an array") from None
+
+
+def shown(array: np.ndarray) -> str:
+    """An array's values, or the first of them."""
+    values = ", ".join(map(str, array.ravel()[:SHOWN].tolist()))
+    return f"[{values}{', ...' if array.size > SHOWN else ''}]"
+
+
+def check_metrics(
+    found: Any,
+    declared: Iterable[str],
+    *,
+    method: str,
+    owner: str,
+    inputs_are_finite: Callable[[], bool],
+) -> dict[str, float]:
+    """The metrics that a method of a component (its `owner`) returned: numbers under declared
+    names.
+
+    They must be finite unless what they were computed from is not: a run that diverges is a result.
+    """
+    if not isinstance(found, Mapping):
+        raise WrongAnswer(f"{method} returned {found!r:.80}, not metrics by name")
+    names = list(declared)
+    for name, value in found.items():
+        if name not in names:
+            raise WrongAnswer(
+                f"{method} returned '{name}', which the {owner} does not declare in metrics"
+            )
+        number = np.asarray(value)
+        if number.ndim or number.dtype.kind not in "fiub":
+            raise WrongAnswer(f"{method} returned {value!r:.80} as {name}, not a number")
+        if not np.isfinite(number) and inputs_are_finite():
+            raise WrongAnswer(f"{method} returned {value} as {name}, not a finite number")
+    return dict(found)

@@ -1,0 +1,25 @@
+"""Tensors that a component is given: they cannot be made read-only, but they count their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from torch import Tensor
+
+from cohort.training.contract.errors import WrongAnswer
+
+
+@contextmanager
+def unchanged(method: str, **given: Mapping[str, Tensor]) -> Iterator[None]:
+    """Raise WrongAnswer if this block changes one of the given tensors in place. A change behind
+    PyTorch's back (`.data`, a shared NumPy array) is not found."""
+    tensors = [(what, name, found) for what, part in given.items() for name, found in part.items()]
+    versions = [tensor._version for _, _, tensor in tensors]
+    yield
+    for (what, name, tensor), version in zip(tensors, versions, strict=True):
+        if tensor._version != version:
+            raise WrongAnswer(
+                f"{method} changed {what}{f' ({name})' if name else ''} in place; "
+                "what a component is given is read-only: work on a copy (tensor.clone())"
+            )
