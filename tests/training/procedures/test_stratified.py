@@ -13,10 +13,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
+from cohort.training import shared_norm
 from cohort.training.local_work import batches as local_batches
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.procedures.stratified.schedule import Epoch, batches, single_samples
+from cohort.training.procedures.stratified.schedule import (
+    Epoch,
+    batches,
+    frequencies,
+    single_samples,
+)
 from cohort.training.shared_norm import LockStep, by_sums
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -132,6 +138,43 @@ def test_batch_normalization_across_clients_is_that_of_the_batch():
             clients = scheduled.clients[start : start + 5]
             _shared_step(model, task, [samples[clients == one] for one in np.unique(clients)])
     assert_close(found.weights, model, 1e-9)
+
+
+@pytest.mark.parametrize("batch_size", [5, None], ids=["batches of five", "a last batch of one"])
+def test_bytes_of_sums_for_batch_normalization(
+    batch_size: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    """As many as clients send that play the protocol layer by layer, and as many back to each. A
+    batch of one sample has no statistics, so nothing is sent for it."""
+    task = batch(model=normalized_network(), rounds=1)
+    data = client_data(task)
+    size = batch_size or int(frequencies(data.counts).sum()) - 1
+    found = run(replace(task, settings=replace(task.settings, batch=size)))
+    sent, plain = [], shared_norm._combined
+
+    def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
+        sent.extend(own.numel() * own.element_size() for own in sums)
+        return plain(sums, weights)
+
+    monkeypatch.setattr(shared_norm, "_combined", counted)
+    scheduled, model = batches(data, schedule_rng(task, 1), batch=size), normalized_network()
+    ends = range(size, len(scheduled.samples), size)
+    parts = [np.split(values, ends) for values in (scheduled.samples, scheduled.clients)]
+    assert (len(parts[0][-1]) == 1) == (batch_size is None)
+    for samples, clients in zip(*parts, strict=True):
+        if len(samples) > 1:
+            own = [samples[clients == client] for client in np.unique(clients)]
+            _shared_step(model, task, own)
+    exchanged = sum(
+        found.history.traffic[what] for what in ("batch_statistics", "gradients_of_statistics")
+    )
+    assert exchanged.tolist() == [sum(sent), sum(sent), 0]
+    ((_, up),) = found.history.cost["bytes_up"]
+    assert up == sum(sent) + found.history.traffic["gradient"][0]
+
+
+def test_without_batch_normalization_no_sums_are_sent():
+    assert set(run(batch()).history.traffic) == {"model", "labels", "gradient"}
 
 
 def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:

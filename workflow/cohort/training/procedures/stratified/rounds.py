@@ -28,6 +28,7 @@ from cohort.training.procedures.stratified.schedule import (
     single_samples,
 )
 from cohort.training.rounds import Rounds
+from cohort.training.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
@@ -123,6 +124,7 @@ class StratifiedBatchRounds(EpochRounds):
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.sent("gradient", size, to="server", copies=contributions)
+        charge_exchange(state.weights, int(epoch.sharing(batch).sum()), ledger)
         ledger.stepped(contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
