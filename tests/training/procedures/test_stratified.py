@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
-from cohort.training import shared_norm
+from cohort.records.history import History
+from cohort.training import shared_norm, transfers
 from cohort.training.local_work import batches as local_batches
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
@@ -253,24 +256,37 @@ def test_sequential_clients_go_on_from_each_other():
     assert len(set(map(tuple, orders))) > 1
 
 
+def in_a_row(procedure: str, history: History, round: int) -> float:
+    """How many transfers follow one another: one to all clients at once; one to each client; to the
+    first client of each handing on; or one for each batch of five."""
+    if procedure in ("federated", "fedtan"):
+        return 1
+    if procedure == "sequential":
+        return 4
+    if round > 1 or procedure == "stratified-single":
+        return dict(history.metrics["model_transfers"])[round] + 1
+    return 4  # of 8 + 8 + 3 samples
+
+
 @pytest.mark.parametrize(
-    "procedure", ["stratified-single", "stratified-batch", "stratified-hybrid-1", "sequential"]
+    "procedure",
+    [
+        *("federated", "fedtan", "sequential", "stratified-single", "stratified-batch"),
+        "stratified-hybrid-1",
+    ],
 )
-def test_time_of_a_transfer(procedure: str):
-    """It is a small part of a round's whole time, and no part of training."""
-    task = batch(procedure=procedure, batch=1)
+def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPatch):
+    """That of one, which takes a quarter of a second by this clock, times those in a row."""
+    ticks = itertools.count(step=0.25)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(transfers, "time", clock)
+    batch_size = 1 if procedure == "stratified-single" else 5
+    rounds = 1 if procedure == "stratified-batch" else 2
+    task = batch(procedure=procedure, batch=batch_size, rounds=rounds, model=normalized_network())
     history = run(task).history
-    training = np.array(recorded(history.cost, "seconds_training"))
-    transfers, rounds = (
-        np.array(recorded(series, name))
-        for series, name in (
-            (history.metrics, "seconds_transfer"),
-            (history.cost, "seconds"),
-        )
-    )
-    assert (transfers > 0).all() and (transfers + training < rounds).all()
-    unknown = set(history.metrics) - set(task.procedure.metrics)
-    assert not {name for name in unknown if name.startswith("seconds")}
+    assert recorded(history.cost, "seconds_transfers") == [
+        0.25 * in_a_row(procedure, history, round) for round in range(1, rounds + 1)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.profiling import ProfilingTrainer
+from cohort.training.transfers import charge_transfers
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 NORM_BYTES = 8  # a probed client sends one number
@@ -92,6 +93,7 @@ class FederatedRounds(Rounds):
         kept = self.keep(updates, reports)
         weights, server = self.merge(state, updates, kept, asked, ledger)
         selector = self.learn(state, asked, reports, pool, ledger)
+        charge_transfers(self.task.model, weights, 1, ledger)
         return replace(state, weights=weights, server=server, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
-TRANSFER_TIME = Metric("Time to serialize and load the model", "s", better="low")
 PLAIN = {
     "participation": "full",
     "objective": {"name": "cross-entropy"},
@@ -80,7 +79,6 @@ class StratifiedSingle(InChunks):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "tasks": TASKS,
         "model_transfers": TRANSFERS,
-        "seconds_transfer": TRANSFER_TIME,
     }
 
     def check(self, settings: Mapping[str, Any]) -> None:
@@ -99,7 +97,6 @@ class StratifiedBatch(Stratified):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "contributions": CONTRIBUTIONS,
         "learning_rate": Metric("Learning rate", digits=5),
-        "seconds_transfer": TRANSFER_TIME,
     }
 
     def science_with(self, model: type[Model]) -> int:
@@ -163,7 +160,6 @@ class Sequential(Procedure):
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
     metrics: ClassVar[Mapping[str, Metric]] = {
         "model_transfers": TRANSFERS,
-        "seconds_transfer": TRANSFER_TIME,
     }
 
     def check(self, settings: Mapping[str, Any]) -> None:
