@@ -12,7 +12,7 @@ import numpy as np
 
 from cohort.records.history import History
 
-Purpose = Literal["training", "selecting", "evaluating"]
+Purpose = Literal["training", "selecting", "scoring", "evaluating"]
 BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
 
 
@@ -47,6 +47,10 @@ class Ledger:
         """Local steps that clients took."""
         self._add("client_steps", steps)
 
+    def transferred(self, seconds: float) -> None:
+        """Time that a real round would wait for the model to be sent."""
+        self._add("seconds_transfers", seconds)
+
     def evaluated(self, samples: int) -> None:
         """Samples on which a model was evaluated for the selector."""
         self._add("selection_samples", samples)
@@ -57,7 +61,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def timed(self, purpose: Purpose) -> Iterator[None]:
-        """Count the time that the block takes."""
+        """Count the time that the block takes. Blocks of different purposes may be nested."""
         self._timed_since[purpose] = time.perf_counter()
         try:
             yield
