@@ -24,8 +24,8 @@ class FedTan(Procedure):
     statistics too.
 
     Together the first steps are one of SGD on the union of the clients' batches, with ordinary
-    batch normalization, if all of these batches have one size, and all shards too. Otherwise
-    rows of small batches weigh more in the statistics, and clients with large shards in the average.
+    batch normalization, if all of these batches have one size, and all shards too. Otherwise rows
+    of small batches weigh more in the statistics, and clients with large shards in the average.
 
     As in its authors' code, momentum begins anew after the first step.
     """
