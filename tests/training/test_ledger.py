@@ -26,6 +26,8 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now
 
+    thread_time = perf_counter
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cohort.records.history import History
 
-Purpose = Literal["training", "selecting", "scoring", "evaluating"]
+Purpose = Literal["training", "selecting", "evaluating"]
 BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
 
 
@@ -61,12 +61,22 @@ class Ledger:
 
     @contextlib.contextmanager
     def timed(self, purpose: Purpose) -> Iterator[None]:
-        """Count the time that the block takes. Blocks of different purposes may be nested."""
+        """Count the time that the block takes."""
         self._timed_since[purpose] = time.perf_counter()
         try:
             yield
         finally:
             self._seconds[purpose] += time.perf_counter() - self._timed_since.pop(purpose)
+
+    @contextlib.contextmanager
+    def scoring(self) -> Iterator[None]:
+        """Count the processor time of the block, in which the server chooses clients or learns from
+        their reports. It is so short that other processes would disturb the time on a clock."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._add("seconds_scoring", time.thread_time() - started)
 
     def seconds(self) -> dict[str, float]:
         """Seconds so far, by purpose; `total` is the whole round's."""

@@ -125,7 +125,7 @@ class FederatedRounds(Rounds):
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
         """The cohort."""
         rng, view = self._draw("selection", round), pool.view
-        with ledger.timed("selecting"), ledger.timed("scoring"):
+        with ledger.timed("selecting"), ledger.scoring():
             found = self.selector.select(state.selector, pool.clients, view, rng)
         cohort = contract.check_cohort(found, pool.clients, view.cohort)
         if isinstance(self.selector, Measuring):
@@ -240,7 +240,7 @@ class FederatedRounds(Rounds):
         """The selector's memory after the round: reports come as one row for each client of the
         cohort, NaN for one that did not answer."""
         rows, size = np.flatnonzero(asked.responds), len(asked.cohort)
-        with ledger.timed("selecting"), ledger.timed("scoring"):
+        with ledger.timed("selecting"), ledger.scoring():
             full = {need: scattered(values, rows, size) for need, values in reports.items()}
             found = self.selector.observe(state.selector, asked.cohort, full, pool.view)
         return contract.check_state(found, "observe")
