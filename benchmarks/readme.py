@@ -102,7 +102,7 @@ def results() -> Iterator[Result]:
         what = f"Stratify by samples, {title}, #C = 1, best of {epochs} epochs"
         yield Result("Stratify, Table I", what, "1", paper, ours)
     for strategy, title in (("ucb", "UCB"), ("fedavg", "random")):
-        for at in (10, 20):
+        for at in (1, 10, 20):
             paper = published("ucb", "Table:results", str(at), strategy=strategy)
             ours = percent(curve("ucb_own_samples_accuracy"), strategy, at, at)
             yield Result("UCB, results", f"{title}, round {at}, own samples", "5", paper, ours)

@@ -48,6 +48,7 @@ FURTHER = {  # metrics beside accuracy and loss
     "stratify": {
         *("best_round", "tasks_saved", "seconds_unique_list", "seconds_mapping", "seconds_counts"),
         *("seconds_training", "client_seconds_training", "client_seconds_to_best"),
+        "seconds_transfers",
     },
 }
 COMING = (

@@ -82,6 +82,29 @@ def test_science_above_one_counts():
     assert digest_of(settings, {"selector:random": 2}) != digest_of(settings, {})
 
 
+@pytest.mark.parametrize(
+    ("procedure", "model", "science"),
+    [
+        ("stratified-batch", "resnet9", 2),
+        ("stratified-batch", "resnet9-gn", 1),
+        ("stratified-hybrid-2", "resnet9", 2),
+        ("stratified-hybrid-2-retained0.28", "resnet9", 3),
+        ("stratified-single", "resnet9", 1),
+        ("stratified-single-retained0.28", "resnet9-gn", 2),
+    ],
+)
+def test_a_procedures_science_may_depend_on_its_parameters_and_the_model(
+    plan_of: PlanOf, procedure: str, model: str, science: int
+):
+    settings = {"dataset": "cifar10", "model": model, "clients": 10, "cohort": 10, "batch": 1}
+    plan = plan_of({"settings": settings | {"procedure": procedure}, "axes": {"J": ["J1e"]}})
+    ((found, *_),) = (
+        [version for key, version in cell.science.items() if key.startswith("procedure:")]
+        for cell in plan.cells.values()
+    )
+    assert found == science
+
+
 def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf, project: Path):
     before = digest(plan_of)
     file = project / "config/datasets.yaml"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 from cohort.metrics.paper import read_paper
 from cohort.metrics.paper_match import match_paper
@@ -22,21 +24,22 @@ def plan() -> Plan:
         return load({"studies": ["ucb"]})
 
 
-def test_the_slides_have_seven_cells_and_a_longer_profile(plan: Plan):
+def test_the_slides_cells_five_seeds_and_variants(plan: Plan):
     experiments = plan.study("ucb").experiments
     counts = {name: len(experiment.rows) for name, experiment in experiments.items()}
     assert counts == {
         "results": 2,
-        "profiling": 5,
+        "profiling": 25,
         "profiled": 1,
         "repeated": 10,
         "explorations": 12,
+        "milder": 10,
     }
-    assert len(plan.cells) == 2 + 5 + 1 + 8 + 9
+    assert len(plan.cells) == 2 + 25 + 1 + 8 + 9 + 10
 
 
 def test_settings(plan: Plan):
-    fixed = {"clients": 12, "cohort": 5, "J": "J1e", "lr": 0.01, "partition": "dir-0.5"}
+    fixed = {"clients": 12, "J": "J1e", "lr": 0.01}
     chosen = {"name": "ucb", "epsilon": 0.1, "initial": 3}
     for cell in plan.cells.values():
         assert fixed.items() <= cell.settings.items()
@@ -45,8 +48,37 @@ def test_settings(plan: Plan):
     profiled = [
         cell.settings for cell in plan.cells.values() if "profiled" in cell.settings["procedure"]
     ]
-    sizes = sorted((cell["batch"], cell["rounds"]) for cell in profiled)
-    assert sizes == [(8, 3), (16, 3), (16, 20), (32, 3), (64, 3), (128, 3)]
+    counts = Counter((cell["batch"], cell["rounds"]) for cell in profiled)
+    assert counts == {(batch, 3): 5 for batch in (8, 16, 32, 64, 128)} | {(16, 20): 1}
+
+
+def test_two_clients_of_strong_skew_and_five_of_less(plan: Plan):
+    """The slides leave both open; the likelier setting is that of all experiments but one."""
+    for name, experiment in plan.study("ucb").experiments.items():
+        found = {
+            (settings["partition"], settings["cohort"])
+            for settings in (plan.cells[row.digest].settings for row in experiment.rows)
+        }
+        assert found == {("dir-0.5", 5) if name == "milder" else ("dir-0.1", 2)}
+
+
+def test_the_likelihood_of_the_slides_selections():
+    """A client is in a random cohort of k with probability k / 12, so its rounds in twenty are
+    binomial: 7, 2, 2, 2 and 2 are far likelier with cohorts of two than of five."""
+    two, five = (binom.pmf([7, 2, 2, 2, 2], 20, cohort / 12).prod() for cohort in (2, 5))
+    assert two == pytest.approx(4.0e-5, rel=0.01) and five == pytest.approx(2.5e-12, rel=0.02)
+
+
+def test_claims_that_runs_can_decide(plan: Plan):
+    """Those of accuracies have five seeds, and the server's work is judged without what clients
+    evaluate."""
+    claims = plan.study("ucb").claims
+    seeds = {
+        name: {row.labels["seed"] for row in plan.study("ucb").experiments[spec["experiment"]].rows}
+        for name, spec in claims.items()
+    }
+    assert {name: len(values) for name, values in seeds.items()} == dict.fromkeys(claims, 5)
+    assert claims["server_complexity"]["metric"] == "seconds_scoring"
 
 
 def test_the_slides_numbers_stand_beside_accuracies_on_own_samples(plan: Plan):

@@ -7,8 +7,10 @@ import pytest
 
 from cohort.records.history import History
 from cohort.selection.probe import Probe
+from cohort.selection.ucb import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
+from cohort.training.gathering import ModelEvaluations
 from cohort.training.ledger import Ledger
 from cohort.training.rounds import Rounds
 from cohort.training.updates import size_in_bytes
@@ -23,6 +25,8 @@ class Clock:
 
     def perf_counter(self) -> float:
         return self.now
+
+    thread_time = perf_counter
 
 
 @pytest.fixture
@@ -171,6 +175,29 @@ def test_seconds_of_a_run_add_up():
         purposes = ("seconds_training", "seconds_selecting", "seconds_evaluating")
         parts = [history.cost[name][place][1] for name in purposes]
         assert min(parts) > 0 and sum(parts) <= history.cost["seconds"][place][1]
+
+
+def test_scoring_is_selecting_without_the_clients_evaluations(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """Of ten seconds for selecting, the server's choice takes one and learning from rewards two."""
+
+    def takes(kind: type, method: str, seconds: int) -> None:
+        plain = getattr(kind, method)
+
+        def slow(self: object, *values: object) -> object:
+            clock.now += seconds
+            return plain(self, *values)
+
+        monkeypatch.setattr(kind, method, slow)
+
+    takes(Ucb, "select", 1)
+    takes(Ucb, "observe", 2)
+    takes(ModelEvaluations, "local_accuracies", 7)
+    history = run(small_task(selector=Ucb(), cohort=2, rounds=2)).history
+    assert history.cost["seconds_scoring"] == [(1, 3), (2, 3)]
+    assert history.cost["seconds_selecting"] == [(1, 10), (2, 10)]
+    assert history.cost["seconds"] == [(1, 10), (2, 10)]
 
 
 def test_traffic_of_a_run_with_probes():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,17 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
+from cohort.records.history import History
+from cohort.training import shared_norm, transfers
 from cohort.training.local_work import batches as local_batches
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.procedures.stratified.schedule import Epoch, batches, single_samples
+from cohort.training.procedures.stratified.schedule import (
+    Epoch,
+    batches,
+    frequencies,
+    single_samples,
+)
 from cohort.training.shared_norm import LockStep, by_sums
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -134,6 +143,43 @@ def test_batch_normalization_across_clients_is_that_of_the_batch():
     assert_close(found.weights, model, 1e-9)
 
 
+@pytest.mark.parametrize("batch_size", [5, None], ids=["batches of five", "a last batch of one"])
+def test_bytes_of_sums_for_batch_normalization(
+    batch_size: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    """As many as clients send that play the protocol layer by layer, and as many back to each. A
+    batch of one sample has no statistics, so nothing is sent for it."""
+    task = batch(model=normalized_network(), rounds=1)
+    data = client_data(task)
+    size = batch_size or int(frequencies(data.counts).sum()) - 1
+    found = run(replace(task, settings=replace(task.settings, batch=size)))
+    sent, plain = [], shared_norm._combined
+
+    def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
+        sent.extend(own.numel() * own.element_size() for own in sums)
+        return plain(sums, weights)
+
+    monkeypatch.setattr(shared_norm, "_combined", counted)
+    scheduled, model = batches(data, schedule_rng(task, 1), batch=size), normalized_network()
+    ends = range(size, len(scheduled.samples), size)
+    parts = [np.split(values, ends) for values in (scheduled.samples, scheduled.clients)]
+    assert (len(parts[0][-1]) == 1) == (batch_size is None)
+    for samples, clients in zip(*parts, strict=True):
+        if len(samples) > 1:
+            own = [samples[clients == client] for client in np.unique(clients)]
+            _shared_step(model, task, own)
+    exchanged = sum(
+        found.history.traffic[what] for what in ("batch_statistics", "gradients_of_statistics")
+    )
+    assert exchanged.tolist() == [sum(sent), sum(sent), 0]
+    ((_, up),) = found.history.cost["bytes_up"]
+    assert up == sum(sent) + found.history.traffic["gradient"][0]
+
+
+def test_without_batch_normalization_no_sums_are_sent():
+    assert set(run(batch()).history.traffic) == {"model", "labels", "gradient"}
+
+
 def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:
     """One step of SGD on the sum of the clients' gradients, divided by the batch."""
     if sum(map(len, parts)) == 1:
@@ -210,24 +256,37 @@ def test_sequential_clients_go_on_from_each_other():
     assert len(set(map(tuple, orders))) > 1
 
 
+def in_a_row(procedure: str, history: History, round: int) -> float:
+    """How many transfers follow one another: one to all clients at once; one to each client; to the
+    first client of each handing on; or one for each batch of five."""
+    if procedure in ("federated", "fedtan"):
+        return 1
+    if procedure == "sequential":
+        return 4
+    if round > 1 or procedure == "stratified-single":
+        return dict(history.metrics["model_transfers"])[round] + 1
+    return 4  # of 8 + 8 + 3 samples
+
+
 @pytest.mark.parametrize(
-    "procedure", ["stratified-single", "stratified-batch", "stratified-hybrid-1", "sequential"]
+    "procedure",
+    [
+        *("federated", "fedtan", "sequential", "stratified-single", "stratified-batch"),
+        "stratified-hybrid-1",
+    ],
 )
-def test_time_of_a_transfer(procedure: str):
-    """It is a small part of a round's whole time, and no part of training."""
-    task = batch(procedure=procedure, batch=1)
+def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPatch):
+    """That of one, which takes a quarter of a second by this clock, times those in a row."""
+    ticks = itertools.count(step=0.25)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(transfers, "time", clock)
+    batch_size = 1 if procedure == "stratified-single" else 5
+    rounds = 1 if procedure == "stratified-batch" else 2
+    task = batch(procedure=procedure, batch=batch_size, rounds=rounds, model=normalized_network())
     history = run(task).history
-    training = np.array(recorded(history.cost, "seconds_training"))
-    transfers, rounds = (
-        np.array(recorded(series, name))
-        for series, name in (
-            (history.metrics, "seconds_transfer"),
-            (history.cost, "seconds"),
-        )
-    )
-    assert (transfers > 0).all() and (transfers + training < rounds).all()
-    unknown = set(history.metrics) - set(task.procedure.metrics)
-    assert not {name for name in unknown if name.startswith("seconds")}
+    assert recorded(history.cost, "seconds_transfers") == [
+        0.25 * in_a_row(procedure, history, round) for round in range(1, rounds + 1)
+    ]
 
 
 @pytest.mark.parametrize(

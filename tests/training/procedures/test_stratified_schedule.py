@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.training.procedures.stratified.choice import Choice, longest_runs
+from cohort.training.procedures.stratified.choice import Choice, longest_runs, retained_of
 from cohort.training.procedures.stratified.schedule import (
     ClientData,
     Epoch,
@@ -105,6 +110,68 @@ def test_runs_against_brute_force(able: list[int], seed: int):
         assert start == place and end == place + longest and client in best
         place = end
     assert place == len(able)
+
+
+def chi_square(observed: Counter[Any], expected: dict[Any, float]) -> float:
+    """Pearson's statistic; infinite if something was observed that is impossible."""
+    if set(observed) - set(expected):
+        return np.inf
+    return sum((observed[key] - count) ** 2 / count for key, count in expected.items())
+
+
+@pytest.mark.parametrize(
+    ("able", "tied"), [([0b10110], [1, 2, 4]), ([0b11011, 0b00011, 0b10011], [0, 1])]
+)
+def test_a_tie_goes_to_each_client_equally_often(able: list[int], tied: list[int]):
+    """Those who can serve the longest run, of one label or of three."""
+    rng, asked = np.random.default_rng(3), Counter()
+    for _ in range(3000):
+        ((client, *_),) = longest_runs(able, rng)
+        asked[client] += 1
+    assert chi_square(asked, {client: 3000 / len(tied) for client in tied}) < 13.8  # 0.001
+
+
+def test_ties_of_a_chunk_are_broken_one_by_one():
+    """Two labels that nobody serves in a row: all four pairs of clients occur equally often."""
+    rng, pairs = np.random.default_rng(4), Counter()
+    for _ in range(3000):
+        pairs[tuple(client for client, *_ in longest_runs([0b0011, 0b1100], rng))] += 1
+    assert chi_square(pairs, {(a, b): 750 for a in (0, 1) for b in (2, 3)}) < 16.3  # 0.001
+
+
+def orders_by_hand() -> dict[tuple[int, ...], float]:
+    """The chance of each order of training where two clients hold one sample of label 0 each and a
+    third has label 1: the second label 0 asks the client in vain that served the first half of the
+    time, and then waits at any place among the labels that are left."""
+    chances: Counter[tuple[int, ...]] = Counter()
+    for labels in permutations([0, 0, 1, 1, 1]):
+        second = labels.index(0, labels.index(0) + 1)
+        rest = labels[second + 1 :]
+        chances[labels] += Fraction(1, 2 * 120)
+        for place in range(len(rest) + 1):
+            order = (*labels[:second], *rest[:place], 0, *rest[place:])
+            chances[order] += Fraction(1, 2 * 120 * (len(rest) + 1))
+    assert sum(chances.values()) == 1
+    return {order: float(chance) for order, chance in chances.items()}
+
+
+def test_a_refused_label_waits_at_a_random_place():
+    """Against all orders enumerated by hand."""
+    labels, holders = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 2, 2, 2, 2])
+    data, orders, runs = client_data(labels, holders, 3), Counter(), 4000
+    for seed in range(runs):
+        epoch = single_samples(data, np.random.default_rng(seed), chunk=1, retained=1.0)
+        orders[tuple(labels[epoch.samples].tolist())] += 1
+    expected = {order: runs * chance for order, chance in orders_by_hand().items()}
+    assert len(expected) == 10 and chi_square(orders, expected) < 27.9  # at 0.001, of 9
+
+
+def test_retained_clients_are_the_exact_share_rounded_up():
+    """Seven of 25 are 0.28 of them, and 55 of a hundred 0.55."""
+    assert (retained_of(0.28, 25), retained_of(0.55, 100), retained_of(0.3, 5)) == (7, 55, 2)
+    for hundredths in range(1, 101):
+        for clients in range(1, 120):
+            assert retained_of(hundredths / 100, clients) == -(-hundredths * clients // 100)
 
 
 @pytest.mark.parametrize(("weighted", "shares"), [(False, [1, 1, 1]), (True, [6, 3, 1])])

@@ -34,6 +34,10 @@ RECORDED = {
     ),
     "tasks_saved": Metric("Tasks saved", "%", 100, digits=1, better="high"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
+    "seconds_scoring": Metric(
+        "Processor time to choose clients per round", "ms", 1000, digits=3, better="low"
+    ),
+    "seconds_transfers": Metric("Time of the model's transfers per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
     "test_accuracy_swing": Metric(

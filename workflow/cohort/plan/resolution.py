@@ -206,7 +206,7 @@ def _science(
     return {
         f"model:{model}": MODELS[model].science,
         f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
-        f"procedure:{parsed.name}": parsed.science,
+        f"procedure:{parsed.name}": parsed.science_with(MODELS[model]),
         f"schedule:{schedule.partition('-')[0]}": parse_schedule(schedule).science,
         f"participation:{participation.partition('-')[0]}": parse_participation(
             participation

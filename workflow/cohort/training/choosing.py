@@ -34,7 +34,7 @@ def choose(
     clients overlap, how it prefers them."""
     selector = CheckedSelector(task.selector)
     rng = generator(task.settings.seed, "selection", round=round)
-    with ledger.timed("selecting"):
+    with ledger.timed("selecting"), ledger.scoring():
         cohort = selector.select(state, candidates, view, rng)
     ledger.cohort = cohort
     ledger.measured(**selector.measure(state, candidates, cohort, view))

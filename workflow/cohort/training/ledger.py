@@ -47,6 +47,10 @@ class Ledger:
         """Local steps that clients took."""
         self._add("client_steps", steps)
 
+    def transferred(self, seconds: float) -> None:
+        """Time that a real round would wait for the model to be sent."""
+        self._add("seconds_transfers", seconds)
+
     def evaluated(self, samples: int) -> None:
         """Samples on which a model was evaluated for the selector."""
         self._add("selection_samples", samples)
@@ -63,6 +67,16 @@ class Ledger:
             yield
         finally:
             self._seconds[purpose] += time.perf_counter() - self._timed_since.pop(purpose)
+
+    @contextlib.contextmanager
+    def scoring(self) -> Iterator[None]:
+        """Count the processor time of the block, in which the server chooses clients or learns from
+        their reports. It is so short that other processes would disturb the time on a clock."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._add("seconds_scoring", time.thread_time() - started)
 
     def seconds(self) -> dict[str, float]:
         """Seconds so far, by purpose; `total` is the whole round's."""

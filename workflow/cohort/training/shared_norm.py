@@ -17,6 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from cohort.training.ledger import Ledger
+from cohort.training.updates import Weights, size_in_bytes
+
 Counts = Sequence[int]
 """How many rows of a batch each client has."""
 
@@ -34,6 +37,21 @@ def by_averages(counts: Counts) -> list[float]:
     """Every client weighs the same: the statistics, and the gradients that the clients receive, are
     plain averages of the clients' own (FedTAN)."""
     return [1 / (len(counts) * count) for count in counts]
+
+
+def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
+    """Charge one step's exchange of statistics to so many clients: two numbers of each channel of
+    batch normalization forward and two backward, from client to server and back."""
+    channels = {
+        name: tensor
+        for name, tensor in weights.items()
+        if name.endswith(("running_mean", "running_var"))
+    }
+    if not channels:
+        return
+    for what in ("batch_statistics", "gradients_of_statistics"):
+        ledger.sent(what, size_in_bytes(channels), to="server", copies=copies)
+        ledger.sent(what, size_in_bytes(channels), to="clients", copies=copies)
 
 
 class LockStep:

@@ -15,6 +15,7 @@ from cohort.core.metric import Metric
 from cohort.training.contract.errors import located
 
 if TYPE_CHECKING:
+    from cohort.models.model import Model
     from cohort.training.cursor import Cursor
     from cohort.training.rounds import Rounds
     from cohort.training.state import RunState
@@ -53,6 +54,11 @@ class Procedure(Named):
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raise ValueError if it cannot work with these settings and parts of a strategy."""
+
+    def science_with(self, model: type[Model]) -> int:
+        """The science version of its runs of a model, for a change that concerns only some models
+        or parameters."""
+        return self.version()
 
     def takes(self) -> tuple[str, ...]:
         """The trainers that can do its local work with these parameters."""

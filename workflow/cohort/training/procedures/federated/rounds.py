@@ -26,6 +26,7 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.profiling import ProfilingTrainer
+from cohort.training.transfers import charge_transfers
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 NORM_BYTES = 8  # a probed client sends one number
@@ -81,6 +82,7 @@ class FederatedRounds(Rounds):
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, asked, ledger)
         selector = self.learn(state, asked, reports, pool, ledger)
+        charge_transfers(self.task.model, weights, 1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
@@ -208,7 +210,7 @@ class FederatedRounds(Rounds):
         """The selector's memory after the round: reports come as one row for each client of the
         cohort, NaN for one that did not answer."""
         rows, size = np.flatnonzero(asked.responds), len(asked.cohort)
-        with ledger.timed("selecting"):
+        with ledger.timed("selecting"), ledger.scoring():
             full = {need: scattered(values, rows, size) for need, values in reports.items()}
             return self.selector.observe(state.selector, asked.cohort, full, pool.view)
 

@@ -23,6 +23,10 @@ class FedTan(Procedure):
     gradients. All other steps are local. Then everything is averaged by size, the running
     statistics too.
 
+    Together the first steps are one of SGD on the union of the clients' batches, with ordinary
+    batch normalization, if all of these batches have one size, and all shards too. Otherwise rows
+    of small batches weigh more in the statistics, and clients with large shards in the average.
+
     As in its authors' code, momentum begins anew after the first step.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -92,5 +93,5 @@ def _any_of(bits: int, rng: np.random.Generator) -> int:
 
 
 def retained_of(share: float, clients: int) -> int:
-    """How many clients are retained for each label."""
-    return math.ceil(share * clients)
+    """How many clients are retained for each label: the share as it is written, rounded up."""
+    return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, replace
 from typing import ClassVar
 
 import numpy as np
-import safetensors.torch
 
 from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
@@ -28,9 +26,11 @@ from cohort.training.procedures.stratified.schedule import (
     single_samples,
 )
 from cohort.training.rounds import Rounds
+from cohort.training.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
+from cohort.training.transfers import charge_transfers
 from cohort.training.updates import Weights, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder
@@ -64,7 +64,7 @@ class HandedOn(Rounds):
         ledger.sent("model", size, to="client", copies=transfers)
         ledger.sent("model", size, to="server")
         ledger.measured(model_transfers=transfers)
-        note_transfer(self.task, weights, ledger)
+        charge_transfers(self.task.model, weights, transfers + 1, ledger)
 
 
 class StratifiedSingleRounds(HandedOn):
@@ -107,7 +107,7 @@ class StratifiedBatchRounds(EpochRounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
-        note_transfer(self.task, after.weights, ledger)
+        charge_transfers(self.task.model, after.weights, self.batches, ledger)
         return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
@@ -123,6 +123,7 @@ class StratifiedBatchRounds(EpochRounds):
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.sent("gradient", size, to="server", copies=contributions)
+        charge_exchange(state.weights, int(epoch.sharing(batch).sum()), ledger)
         ledger.stepped(contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
@@ -169,14 +170,6 @@ class SequentialRounds(HandedOn):
         ledger.cohort = np.array(order)
         ledger.measured(train_loss=float(np.nanmean(losses)))
         return replace(state, weights=weights)
-
-
-def note_transfer(task: Task, weights: Weights, ledger: Ledger) -> None:
-    """Serialize and load the model once, and note how long that took."""
-    started = time.perf_counter()
-    sent = safetensors.torch.save({name: one.contiguous() for name, one in weights.items()})
-    task.model.load_state_dict(safetensors.torch.load(sent))
-    ledger.measured(seconds_transfer=time.perf_counter() - started)
 
 
 def client_data(task: Task) -> ClientData:

@@ -48,6 +48,12 @@ class Epoch:
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
+    def sharing(self, batch: int) -> np.ndarray:
+        """How many clients share sums for batch normalization in each batch: nobody in a batch of
+        one sample, which has no variance."""
+        sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
+        return np.where(sizes > 1, self.contributions(batch), 0)
+
 
 def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
     """How often each label is scheduled in an epoch: as often as it has samples, but no label more
