@@ -22,6 +22,7 @@ from cohort.core.locks import try_lock
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
+from cohort.pipeline.stopping import Stopping
 from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.report.index import write_index
@@ -45,6 +46,7 @@ class Driver:
         self.plan, self.workflow = plan, workflow
         self.local = plan is not None and workflow.resource_settings.nodes is None
         self.stages = Stages(plan, self.local)
+        self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
@@ -83,7 +85,7 @@ class Driver:
             check_slurm()
 
     def on_start(self) -> None:
-        """Lock the working directory, freeze the plan for the jobs, clean up state folders."""
+        """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
         if self.plan is None:
             return
         self.check_executor()
@@ -92,6 +94,7 @@ class Driver:
             freeze_plan(self.plan)
             remove_finished_states(self.plan)
         self.drop_default_limit()
+        self.stopping.install()
 
     def drop_default_limit(self) -> None:
         """Start jobs without a limit per second, unless the user sets one.
@@ -107,6 +110,7 @@ class Driver:
         """Clean up state folders, delete previews, which are out of date now, name the pages."""
         if self.plan is None:
             return
+        self.stopping.uninstall()
         remove_finished_states(self.plan)
         shutil.rmtree(Layout(self.plan.scale, partial=True).folder, ignore_errors=True)
         if self.stages.reported:
@@ -115,13 +119,20 @@ class Driver:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, report failed cells, draw what exists."""
+        """Restore records that Snakemake deleted, report failed cells, draw what exists.
+
+        A driver that a signal stopped draws nothing.
+        """
         if self.plan is None or self.lock is None:
             return
+        self.stopping.uninstall()
         restore_records(self.plan)
         remove_finished_states(self.plan)
         for failed in failures(self.plan.cells.values()):
             print(failed, file=sys.stderr)
+        if self.stopping.received:
+            self.stopping.explain()
+            return
         for name in self.plan.studies:
             report = preview.draw_partial(self.plan, name)
             print(f"drawn from the records that exist: {report}", file=sys.stderr)
