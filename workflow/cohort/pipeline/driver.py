@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import shutil
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from cohort.core.files import check_writable, write_text
 from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
+from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 else:  # it imports pandas and matplotlib, which only a failed workflow needs
     preview = lazy("cohort.pipeline.preview")
 
-SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
-PING_SECONDS = 15
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
@@ -81,8 +79,11 @@ class Driver:
 
         Snakemake sets its executor after reading the Snakefile, and for some commands not at all.
         """
-        if getattr(self.workflow.executor_plugin, "name", "") == "slurm":
+        if self._on_slurm():
             check_slurm()
+
+    def _on_slurm(self) -> bool:
+        return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
@@ -94,6 +95,8 @@ class Driver:
             freeze_plan(self.plan)
             remove_finished_states(self.plan)
         self.drop_default_limit()
+        if self._on_slurm():
+            Watch(self.workflow)
         self.stopping.install()
 
     def drop_default_limit(self) -> None:
@@ -131,31 +134,11 @@ class Driver:
         for failed in failures(self.plan.cells.values()):
             print(failed, file=sys.stderr)
         if self.stopping.received:
-            self.stopping.explain()
+            self.stopping.finish()
             return
         for name in self.plan.studies:
             report = preview.draw_partial(self.plan, name)
             print(f"drawn from the records that exist: {report}", file=sys.stderr)
-
-
-def check_slurm() -> None:
-    """Raise a UserError if SLURM's commands are not installed or its controller does not answer."""
-    fix = (
-        "start on a login node of the cluster, or without --profile slurm to train on this machine"
-    )
-    if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
-        raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
-    try:
-        answer = subprocess.run(
-            ["scontrol", "ping"], capture_output=True, text=True, timeout=PING_SECONDS
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        answer = ""
-    if " UP" not in answer:
-        raise UserError(
-            "SLURM's controller does not answer (scontrol ping says more); "
-            f"start again when it does, or {fix}"
-        )
 
 
 def freeze_plan(plan: Plan) -> None:

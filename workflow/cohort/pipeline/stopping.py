@@ -18,7 +18,10 @@ else:  # only a driver that is stopped needs it
     psutil = lazy("psutil")
 
 SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
-SIGNALS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+SIGNALS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 WAKE_SECONDS = 0.2
 
 
@@ -27,7 +30,7 @@ class Stopping:
 
     No more jobs start, cells on this machine save their place, and the driver ends. Jobs on a
     cluster go on after SIGTERM, which a driver gets at its own time limit, and are canceled after
-    Ctrl-C (`Driver.on_error`).
+    Ctrl-C.
     """
 
     def __init__(self, workflow: Any, local: bool):
@@ -65,16 +68,19 @@ class Stopping:
                     process.terminate()
             time.sleep(WAKE_SECONDS)
 
-    def explain(self) -> None:
-        """Print why the driver ends, if a signal stopped it."""
-        if self.received is not None:
-            rest = "cells have saved their place"
-            if not self.local:
-                canceled = self.received is signal.SIGINT
-                rest = "its jobs are canceled" if canceled else "its jobs on the cluster go on"
-            print(
-                f"stopped by {self.received.name}: {rest}; start again to resume", file=sys.stderr
-            )
+    def finish(self) -> None:
+        """After the scheduler's end: cancel jobs on the cluster if Ctrl-C stopped it, and say what
+        becomes of the rest."""
+        assert self.received is not None
+        outcome = "cells on this machine have saved their place"
+        if not self.local:
+            outcome = "jobs on the cluster go on"
+            if self.received is signal.SIGINT:
+                executor = self.workflow.scheduler._executor
+                executor.cancel_jobs(list(executor.active_jobs))
+                outcome = "jobs on the cluster are canceled"
+        name = self.received.name
+        print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)
 
 
 def _script_processes() -> list[psutil.Process]:
