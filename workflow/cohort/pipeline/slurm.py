@@ -65,7 +65,7 @@ def held_jobs() -> list[HeldJob]:
     here, jobs = Path.cwd(), []
     for line in queue.splitlines():
         number, reason, comment, folder = line.split("|", maxsplit=3)
-        if "held" in reason.lower() and Path(folder) == here:
+        if "held" in reason.lower() and Path(folder).resolve() == here:
             jobs.append(HeldJob(number, reason, tuple(DIGEST.findall(comment))))
     return jobs
 
@@ -101,6 +101,7 @@ class Watch:
         for job in unfinished:
             if job.external_jobid in complete & self.complete:
                 self.executor.report_job_success(job)
+                _output("scancel", "--state=PENDING", job.external_jobid, seconds=QUEUE_SECONDS)
             else:
                 yield job
         self.complete = complete
