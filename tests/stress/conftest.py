@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.slurm.conftest import dealt, lab, slurm  # noqa: F401 (fixtures)
-from tests.workflow.conftest import fresh  # noqa: F401 (fixture)
+from tests.workflow.conftest import fresh, fresh_once  # noqa: F401 (fixtures)
 
 Tell = Callable[[str, str], None]
 

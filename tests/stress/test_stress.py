@@ -19,11 +19,11 @@ from tests.slurm.conftest import Lab, command
 from tests.slurm.test_faults import SHORT, compare_with_undisturbed, kill_often
 from tests.slurm.test_matrix import PACKED
 from tests.stress.conftest import Tell
-from tests.workflow.conftest import Project
+from tests.workflow.conftest import Project, wait_for
 from tests.workflow.test_kill import assert_same_numbers, lengthen
 
 ON_SLURM = (5, 4)  # cells, and how often each is killed
-AT_RANDOM, CELLS = 100, 200
+AT_RANDOM, CELLS, STORMS = 100, 200, 20
 
 
 def test_kills_on_slurm(lab: Lab, tmp_path: Path, tell: Tell):
@@ -101,6 +101,41 @@ def test_kills_at_random_over_a_mixed_matrix(fresh: Project, tmp_path: Path, tel
     tell(
         f"{AT_RANDOM} x SIGKILL at random moments over {len(calm.records())} cells ({kills})",
         f"all records bit-identical to undisturbed ones; the matrix was whole {finished + 1} times on the way",
+    )
+
+
+def test_storms_of_signals(fresh: Project, tmp_path: Path, tell: Tell):
+    """Ctrl-C and SIGTERM many times over, to the driver alone or to its cells too: it ends each time."""
+    lengthen(fresh, 1500)
+    fresh.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
+    calm = Project(Path(shutil.copytree(fresh.root, tmp_path / "calm", symlinks=True)))
+    calm.snakemake()
+    rng, slowest, signals = random.Random(time.time_ns()), 0.0, 0
+    for _ in range(STORMS):
+        driver = fresh.start(start_new_session=True)
+        wait_for(lambda d=driver: Lab(fresh.root).processes() or d.poll() is not None, every=0.05)
+        time.sleep(rng.uniform(0, 3))
+        send, began = rng.choice([os.kill, os.killpg]), time.monotonic()
+        while driver.poll() is None:
+            assert time.monotonic() - began < 60, "a signal does not stop the driver"
+            with contextlib.suppress(ProcessLookupError):
+                send(driver.pid, rng.choice([signal.SIGINT, signal.SIGTERM]))
+                signals += 1
+            time.sleep(rng.choice([0, 0.001, 0.1]))
+        slowest = max(slowest, time.monotonic() - began)
+        output, _ = driver.communicate()
+        assert not Lab(fresh.root).processes()
+        if driver.returncode == 0:
+            for path in fresh.records()[::2]:
+                path.unlink()
+        else:
+            assert "stopped by SIG" in output and "Traceback" not in output, output
+    fresh.snakemake()
+    for path in fresh.records():
+        assert_same_numbers(read(path), read(calm.root / path.relative_to(fresh.root)))
+    tell(
+        f"{STORMS} storms of Ctrl-C and SIGTERM ({signals} signals) over {len(calm.records())} cells",
+        f"the driver ends within {slowest:.0f} s; all records bit-identical to undisturbed ones",
     )
 
 

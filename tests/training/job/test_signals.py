@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,43 @@ def test_a_round_that_reaches_no_place_after_a_signal_is_given_up(monkeypatch: p
     assert 0.5 < time.monotonic() - begun < 10
 
 
-def test_a_round_that_ends_in_time_leaves_no_alarm(monkeypatch: pytest.MonkeyPatch):
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[list[object]]:
+    """The handlers of this process, which a run that a signal stopped leaves replaced."""
+    before = [signal.getsignal(number) for number in NUMBERS]
+    yield before
+    for number, handler in zip(NUMBERS, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_a_round_that_ends_in_time_leaves_no_alarm(
+    monkeypatch: pytest.MonkeyPatch, handlers: list[object]
+):
     monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-    before = [signal.getsignal(number) for number in numbers]
+    with run._stop_signals() as caught:
+        pass
+    assert [signal.getsignal(number) for number in NUMBERS] == handlers
     with run._stop_signals() as caught:
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught == [signal.SIGTERM]
-    assert [signal.getsignal(number) for number in numbers] == before
+    assert signal.getsignal(signal.SIGALRM) == handlers[2]
+    assert signal.alarm(0) == 0
+
+
+def test_a_second_signal_changes_nothing(monkeypatch: pytest.MonkeyPatch):
+    """Neither the seconds that are left nor the end of the process."""
+    monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
+    begun = time.monotonic()
+    with pytest.raises(GivenUp), run._stop_signals():
+        for _ in range(20):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.5)
+    assert time.monotonic() - begun < 5
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), number)
     assert signal.alarm(0) == 0
 
 

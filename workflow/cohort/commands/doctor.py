@@ -22,7 +22,7 @@ from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, try_lock
 from cohort.data.places import in_mirror
 from cohort.data.raw import RawFile
-from cohort.pipeline.driver import SLURM_COMMANDS, check_slurm
+from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml
 

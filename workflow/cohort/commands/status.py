@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cohort.commands.screen import (
     table,
 )
 from cohort.core.layout import CELLS, CLAIMS_TABLE
+from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
 from cohort.pipeline.status import (
     STATES,
@@ -91,7 +93,7 @@ def each(found: Statuses) -> list[CellStatus]:
 
 def print_status(plan: Plan) -> None:
     """Print a line for each experiment, figures drawn from records that are gone, the cells that
-    are under way, the time left, and failures."""
+    are under way, jobs that SLURM holds, the time left, and failures."""
     slurm_logs = find_slurm_logs()
     found = statuses(plan, slurm_logs)
     cells = each(found)
@@ -110,6 +112,8 @@ def print_status(plan: Plan) -> None:
             print(paint(under_way(status), state))
         if len(here) > MOST_LISTED:
             print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
+    for job in held_jobs():
+        print(job)
     for line in time_left(plan, cells):
         print(line)
     for note in plan.notes:
@@ -120,7 +124,7 @@ def print_status(plan: Plan) -> None:
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state, every unfinished cell, hours left, and notes."""
+    """Counts of cells by state, every unfinished cell, held jobs, hours left, and notes."""
     found = statuses(plan, find_slurm_logs())
     cells = each(found)
     counted = []
@@ -132,6 +136,7 @@ def facts(plan: Plan) -> dict[str, Any]:
         "scale": plan.scale,
         "experiments": counted,
         "unfinished": [_entry(status) for status in cells if not status.is_finished],
+        "held_jobs": [asdict(job) for job in held_jobs()],
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,11 @@ from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
 from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
+from cohort.pipeline.stopping import Stopping
 from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.report.index import write_index
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 else:  # it imports pandas and matplotlib, which only a failed workflow needs
     preview = lazy("cohort.pipeline.preview")
 
-SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
-PING_SECONDS = 15
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
@@ -45,6 +44,7 @@ class Driver:
         self.plan, self.workflow = plan, workflow
         self.local = plan is not None and workflow.resource_settings.nodes is None
         self.stages = Stages(plan, self.local)
+        self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
 
     def set_up(self) -> None:
@@ -79,11 +79,14 @@ class Driver:
 
         Snakemake sets its executor after reading the Snakefile, and for some commands not at all.
         """
-        if getattr(self.workflow.executor_plugin, "name", "") == "slurm":
+        if self._on_slurm():
             check_slurm()
 
+    def _on_slurm(self) -> bool:
+        return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
+
     def on_start(self) -> None:
-        """Lock the working directory, freeze the plan for the jobs, clean up state folders."""
+        """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
         if self.plan is None:
             return
         self.check_executor()
@@ -92,6 +95,9 @@ class Driver:
             freeze_plan(self.plan)
             remove_finished_states(self.plan)
         self.drop_default_limit()
+        if self._on_slurm():
+            Watch(self.workflow)
+        self.stopping.install()
 
     def drop_default_limit(self) -> None:
         """Start jobs without a limit per second, unless the user sets one.
@@ -107,6 +113,7 @@ class Driver:
         """Clean up state folders, delete previews, which are out of date now, name the pages."""
         if self.plan is None:
             return
+        self.stopping.uninstall()
         remove_finished_states(self.plan)
         shutil.rmtree(Layout(self.plan.scale, partial=True).folder, ignore_errors=True)
         if self.stages.reported:
@@ -115,36 +122,23 @@ class Driver:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, report failed cells, draw what exists."""
+        """Restore records that Snakemake deleted, report failed cells, draw what exists.
+
+        A driver that a signal stopped draws nothing.
+        """
         if self.plan is None or self.lock is None:
             return
+        self.stopping.uninstall()
         restore_records(self.plan)
         remove_finished_states(self.plan)
         for failed in failures(self.plan.cells.values()):
             print(failed, file=sys.stderr)
+        if self.stopping.received:
+            self.stopping.finish()
+            return
         for name in self.plan.studies:
             report = preview.draw_partial(self.plan, name)
             print(f"drawn from the records that exist: {report}", file=sys.stderr)
-
-
-def check_slurm() -> None:
-    """Raise a UserError if SLURM's commands are not installed or its controller does not answer."""
-    fix = (
-        "start on a login node of the cluster, or without --profile slurm to train on this machine"
-    )
-    if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
-        raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
-    try:
-        answer = subprocess.run(
-            ["scontrol", "ping"], capture_output=True, text=True, timeout=PING_SECONDS
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        answer = ""
-    if " UP" not in answer:
-        raise UserError(
-            "SLURM's controller does not answer (scontrol ping says more); "
-            f"start again when it does, or {fix}"
-        )
 
 
 def freeze_plan(plan: Plan) -> None:

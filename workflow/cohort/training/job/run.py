@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -244,19 +245,28 @@ class _Clock:
 def _stop_signals() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved at the next
     place from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such place
-    is reached in time (within a long evaluation), `GivenUp` is raised."""
+    is reached in time (within a long evaluation), `GivenUp` is raised.
+
+    Further signals change nothing, not even once the block is left: the process is ending.
+    """
     caught: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
+        if not caught:
+            signal.alarm(PATIENCE_SECONDS)
         caught.append(number)
-        signal.alarm(PATIENCE_SECONDS)
 
     def give_up(number: int, frame: FrameType | None) -> None:
         raise GivenUp
 
-    handlers = ((signal.SIGINT, note), (signal.SIGTERM, note), (signal.SIGALRM, give_up))
     with ExitStack() as stack:
-        for number, handler in handlers:
-            stack.callback(signal.signal, number, signal.signal(number, handler))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            stack.callback(_restore, number, signal.signal(number, note), unless=caught)
+        stack.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, give_up))
         stack.callback(signal.alarm, 0)
         yield caught
+
+
+def _restore(number: int, handler: Any, unless: list[int]) -> None:
+    if not unless:
+        signal.signal(number, handler)

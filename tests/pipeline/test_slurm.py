@@ -1,0 +1,130 @@
+"""How the driver learns from SLURM what became of its jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cohort.pipeline import slurm
+from cohort.pipeline.slurm import HeldJob, Watch, held_jobs
+
+
+class Job(SimpleNamespace):
+    """Snakemake's job with one output."""
+
+    def is_group(self) -> bool:
+        return False
+
+
+class Executor:
+    """Forgets its jobs where SLURM does not answer, and waits for all others, as the plugin does."""
+
+    def __init__(self):
+        self.answers, self.wait = True, True
+        self._status_query_failures = 0
+        self.succeeded: list[str] = []
+
+    async def check_active_jobs(self, active_jobs: list[SimpleNamespace]) -> AsyncIterator:
+        if not self.answers:
+            self._status_query_failures += 1
+            return
+        for job in active_jobs:
+            yield job
+
+    async def sleep(self) -> None:
+        await asyncio.sleep(3600)
+
+    def report_job_success(self, job: SimpleNamespace) -> None:
+        self.succeeded.append(job.external_jobid)
+
+
+def program(folder: Path, name: str, *lines: str) -> None:
+    (folder / name).write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, whose `bin` is all that is on the PATH."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def watched(executor: Executor, missing: set[str]) -> Watch:
+    dag = SimpleNamespace(reason=lambda job: SimpleNamespace(missing_output=missing))
+    scheduler = SimpleNamespace(_executor=executor)
+    settings = SimpleNamespace(status_attempts=1000)
+    watch = Watch(SimpleNamespace(scheduler=scheduler, dag=dag, executor_settings=settings))
+    assert settings.status_attempts == 1
+    return watch
+
+
+def check(executor: Executor, jobs: list[SimpleNamespace]) -> list[SimpleNamespace]:
+    async def unfinished() -> list[SimpleNamespace]:
+        return [job async for job in executor.check_active_jobs(jobs)]
+
+    return asyncio.run(unfinished())
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_job_whose_output_exists_twice_has_succeeded(here: Path, answers: bool):
+    """Unless it existed before the job, which is then to make it again."""
+    executor = Executor()
+    executor.answers = answers
+    watched(executor, missing={"a.h5", "b.h5"})
+    jobs = [SimpleNamespace(job=Job(output=[f"{name}.h5"]), external_jobid=name) for name in "abc"]
+    Path("c.h5").touch()
+    assert check(executor, jobs) == jobs
+    Path("a.h5").touch()
+    assert check(executor, jobs) == jobs and not executor.succeeded
+    assert check(executor, jobs) == jobs[1:] and executor.succeeded == ["a"]
+
+
+def test_the_end_of_the_driver_waits_for_no_check(here: Path):
+    executor = Executor()
+    watched(executor, set())
+    executor.wait = False
+    asyncio.run(asyncio.wait_for(executor.sleep(), timeout=10))
+
+
+def test_held_jobs_of_this_folder(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert held_jobs() == []
+    digest = "k0123456789ab"
+    comment = f"rule_train_wildcards_digits_iid_{digest}"
+    program(
+        here / "bin",
+        "squeue",
+        f"echo '7|JobHeldUser|{comment}|{here}'",
+        f"echo '8|job requeued in held state|(null)|{here}'",
+        f"echo '9|Priority|{comment}|{here}'",
+        f"echo '10|JobHeldUser|{comment}|/elsewhere'",
+    )
+    first, second = (
+        HeldJob("7", "JobHeldUser", (digest,)),
+        HeldJob("8", "job requeued in held state", ()),
+    )
+    assert held_jobs() == [first, second]
+    executor = Executor()
+    watched(executor, set())
+    job = SimpleNamespace(job=Job(output=["a.h5"]), external_jobid="7")
+    for _ in range(2):
+        check(executor, [job])
+    assert capsys.readouterr().err == f"{first}\n{second}\n"
+    assert str(first) == (
+        f"held by SLURM: job 7 ({digest}), JobHeldUser\n"
+        "  scontrol release 7 lets it start, scancel 7 gives it up"
+    )
+
+
+def test_a_controller_that_does_not_answer_holds_no_job(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", 0.2)
+    program(here / "bin", "squeue", "exec sleep 60")
+    assert held_jobs() == []

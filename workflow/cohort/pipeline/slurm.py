@@ -1,0 +1,137 @@
+"""What the driver and `cohort status` ask of SLURM, beside what Snakemake's executor asks."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.core.errors import UserError
+
+SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
+PING_SECONDS = 15
+QUEUE_SECONDS = 10
+DIGEST = re.compile(r"k[0-9a-f]{12}")
+
+
+def check_slurm() -> None:
+    """Raise a UserError if SLURM's commands are not installed or its controller does not answer."""
+    fix = (
+        "start on a login node of the cluster, or without --profile slurm to train on this machine"
+    )
+    if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
+        raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
+    if " UP" not in _output("scontrol", "ping", seconds=PING_SECONDS):
+        raise UserError(
+            "SLURM's controller does not answer (scontrol ping says more); "
+            f"start again when it does, or {fix}"
+        )
+
+
+@dataclass(frozen=True)
+class HeldJob:
+    """A job that SLURM starts only once someone releases it, and the cells it trains, if known."""
+
+    number: str
+    reason: str
+    digests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        cells = f" ({', '.join(self.digests)})" if self.digests else ""
+        return (
+            f"held by SLURM: job {self.number}{cells}, {self.reason}\n"
+            f"  scontrol release {self.number} lets it start, scancel {self.number} gives it up"
+        )
+
+
+def held_jobs() -> list[HeldJob]:
+    """The held jobs that were submitted from this folder; none where SLURM does not answer."""
+    if shutil.which("squeue") is None:
+        return []
+    queue = _output(
+        "squeue",
+        "--me",
+        "--states=PENDING",
+        "--noheader",
+        "--format=%i|%r|%k|%Z",
+        seconds=QUEUE_SECONDS,
+    )
+    here, jobs = Path.cwd(), []
+    for line in queue.splitlines():
+        number, reason, comment, folder = line.split("|", maxsplit=3)
+        if "held" in reason.lower() and Path(folder).resolve() == here:
+            jobs.append(HeldJob(number, reason, tuple(DIGEST.findall(comment))))
+    return jobs
+
+
+class Watch:
+    """Stands between Snakemake and its executor for SLURM (2.8), which waits in vain for some jobs.
+
+    - Where SLURM does not answer, the executor asks again up to `status_attempts` times, with one
+      command, then forgets the jobs. It may have chosen `sacct` because the controller was away,
+      and without a database `sacct` never answers. So it asks once, and if there is no answer it
+      keeps all jobs until the next time.
+    - It waits for jobs that SLURM no longer knows, or that SLURM holds although they are done. A
+      job whose outputs were missing and exist at two checks in a row has succeeded.
+    - When it is to end it first sleeps, for up to three minutes.
+    """
+
+    def __init__(self, workflow: Any):
+        self.executor, self.dag = workflow.scheduler._executor, workflow.dag
+        self.complete: set[str] = set()  # jobs whose outputs existed at the last check
+        self.reported: set[HeldJob] = set()
+        self.check, self.sleep = self.executor.check_active_jobs, self.executor.sleep
+        workflow.executor_settings.status_attempts = 1
+        self.executor.check_active_jobs = self.check_active_jobs
+        self.executor.sleep = self.sleep_until_end
+
+    async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+        """Report the jobs that have ended, and yield the others."""
+        failures = self.executor._status_query_failures
+        unfinished = [job async for job in self.check(active_jobs)]
+        if self.executor._status_query_failures > failures:
+            unfinished = active_jobs
+        complete = {job.external_jobid for job in unfinished if self._has_outputs(job.job)}
+        for job in unfinished:
+            if job.external_jobid in complete & self.complete:
+                self.executor.report_job_success(job)
+                _output("scancel", "--state=PENDING", job.external_jobid, seconds=QUEUE_SECONDS)
+            else:
+                yield job
+        self.complete = complete
+        if len(unfinished) == len(active_jobs) > 0:
+            self._report_held_jobs()
+
+    async def sleep_until_end(self) -> None:
+        """Sleep until the next check, or until the driver is to end."""
+        sleeping = asyncio.ensure_future(self.sleep())
+        while self.executor.wait and not sleeping.done():
+            await asyncio.wait([sleeping], timeout=1)
+
+    def _has_outputs(self, job: Any) -> bool:
+        """Whether outputs that were missing when the driver started exist now."""
+        return all(
+            file in self.dag.reason(member).missing_output and Path(file).exists()
+            for member in (job if job.is_group() else [job])
+            for file in member.output
+        )
+
+    def _report_held_jobs(self) -> None:
+        for job in held_jobs():
+            if job not in self.reported:
+                self.reported.add(job)
+                print(job, file=sys.stderr)
+
+
+def _output(*command: str, seconds: float) -> str:
+    """What a command of SLURM prints; empty if it fails or takes longer than `seconds`."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,96 @@
+"""What Ctrl-C and SIGTERM do to Snakemake's main process."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import psutil
+else:  # only a driver that is stopped needs it
+    psutil = lazy("psutil")
+
+SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
+SIGNALS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+WAKE_SECONDS = 0.2
+
+
+class Stopping:
+    """Stops the driver at the first Ctrl-C or SIGTERM; later ones change nothing.
+
+    No more jobs start, cells on this machine save their place, and the driver ends. Jobs on a
+    cluster go on after SIGTERM, which a driver gets at its own time limit, and are canceled after
+    Ctrl-C.
+    """
+
+    def __init__(self, workflow: Any, local: bool):
+        self.workflow, self.local = workflow, local
+        self.received: signal.Signals | None = None
+
+    def install(self) -> None:
+        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
+        it interrupts may hold, and would then wait forever."""
+        for number in SIGNALS:
+            signal.signal(number, self._handle)
+
+    def uninstall(self) -> None:
+        """Handle the signals as Python does, unless one has been received."""
+        if self.received is None:
+            for number, handler in SIGNALS.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received is None:
+            self.received = signal.Signals(number)
+            threading.Thread(target=self._stop, daemon=True).start()
+
+    def _stop(self) -> None:
+        """Tell the scheduler, which waits for local jobs; then pass the signal on to these."""
+        scheduler = self.workflow.scheduler
+        scheduler.exit_gracefully()
+        if not self.local:
+            scheduler.executor_error_callback(KeyboardInterrupt())  # do not wait for the cluster
+        signaled: set[int] = set()
+        while True:  # a job may just be starting
+            for process in _script_processes():
+                if process.pid not in signaled:
+                    signaled.add(process.pid)
+                    process.terminate()
+            time.sleep(WAKE_SECONDS)
+
+    def finish(self) -> None:
+        """After the scheduler's end: cancel jobs on the cluster if Ctrl-C stopped it, and say what
+        becomes of the rest."""
+        assert self.received is not None
+        outcome = "cells on this machine have saved their place"
+        if not self.local:
+            outcome = "jobs on the cluster go on"
+            if self.received is signal.SIGINT:
+                executor = self.workflow.scheduler._executor
+                executor.cancel_jobs(list(executor.active_jobs))
+                outcome = "jobs on the cluster are canceled"
+        name = self.received.name
+        print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)
+
+
+def _script_processes() -> list[psutil.Process]:
+    """The processes that run jobs of this driver, without the shells that wait for them."""
+    folder, processes = SCRIPTS.resolve(), []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            arguments = process.cmdline()
+        except psutil.Error:  # it has just ended
+            continue
+        if any(Path(argument).parent == folder for argument in arguments):
+            processes.append(process)
+    return processes
