@@ -28,6 +28,7 @@ from cohort.pipeline.status import (
     failure,
     find_slurm_logs,
     hours_left,
+    made_by_another,
     status_of,
     waiting,
 )
@@ -112,7 +113,7 @@ def print_status(plan: Plan) -> None:
             print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
     for line in time_left(plan, cells):
         print(line)
-    for note in plan.notes:
+    for note in [*plan.notes, *made_by_another(cells)]:
         print(prose(note))
     for status in cells:
         if status.state == "failed":
@@ -120,7 +121,8 @@ def print_status(plan: Plan) -> None:
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state, every unfinished cell, hours left, and notes."""
+    """Counts of cells by state, every unfinished cell, hours left, notes, and the cells that own
+    files made in another version."""
     found = statuses(plan, find_slurm_logs())
     cells = each(found)
     counted = []
@@ -134,6 +136,11 @@ def facts(plan: Plan) -> dict[str, Any]:
         "unfinished": [_entry(status) for status in cells if not status.is_finished],
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
+        "made_by_another": [
+            {"path": status.planned.path, "files": status.changed}
+            for status in cells
+            if status.changed
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cohort.core import own
 from cohort.core.files import replacing, write_text
 from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
 from cohort.records.history import History
@@ -136,6 +137,7 @@ def facts_of(record: Record) -> dict[str, Any]:
         "sessions": len(made["sessions"]),
         **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": made["versions"],
+        "my": own.versions_in(made),
         **totals,
     }
 
