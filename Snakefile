@@ -53,6 +53,7 @@ include: "rules/train.smk"
 include: "rules/metrics.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
+include: "rules/unknown.smk"
 
 
 onstart:

@@ -246,7 +246,9 @@ def test_a_host_that_cannot_be_resolved_is_asked_once(monkeypatch: pytest.Monkey
         assert asked == ["data.example"] * times
     with locks.lock(DRIVER_LOCK):
         for url in ("http://data.example/values", "http://data.example/others"):
-            with pytest.raises(UserError, match=r"data\.example could not be resolved before; check"):
+            with pytest.raises(
+                UserError, match=r"data\.example could not be resolved before; check"
+            ):
                 download(declared(url), TARGET)
         with pytest.raises(UserError, match=r"the host more\.example cannot be resolved"):
             download(declared("http://more.example/values"), TARGET)
