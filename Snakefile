@@ -53,7 +53,6 @@ include: "rules/train.smk"
 include: "rules/metrics.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
-include: "rules/unknown.smk"
 
 
 onstart:

@@ -1,8 +1,0 @@
-rule unknown:
-    input:
-        stages.unknown,
-    output:
-        "{target}",
-    wildcard_constraints:
-        target="[^/]+",
-    localrule: True
