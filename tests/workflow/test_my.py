@@ -132,7 +132,10 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
 def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
     """A checkpoint, and the record of a run whose two sessions had different files."""
     cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
-    (cell, *_) = [path for path in mine.cells(studies="try_turns_tiny_one") if "/turns/" in path]
+    unfinished = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)[
+        "unfinished"
+    ]
+    cell = next(entry["path"] for entry in unfinished if "/turns/" in entry["path"])
     assert cohort(mine, "run", "--until", "2", "--", cell).returncode == 0
     mine.replace("my/selection/turns.py", *EDIT)
     assert f"1 checkpoint was {BY_ANOTHER}" in cohort(mine, "why", cell).stdout
