@@ -41,3 +41,13 @@ rule index:
         code=stages.code("report"),
     script:
         "../workflow/scripts/index.py"
+
+
+rule unknown:
+    input:
+        stages.unknown,
+    output:
+        "{target}",
+    wildcard_constraints:
+        target="[^/]+",
+    localrule: True

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -18,7 +21,7 @@ from safetensors.torch import save_file
 
 from cohort.core import files
 from cohort.core.errors import Refused, UserError, explained, refusal
-from cohort.core.files import code_hash, replacing, write_text
+from cohort.core.files import clamp_times, code_hash, replacing, write_text
 from cohort.core.hdf5 import new_hdf5
 
 GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
@@ -98,6 +101,25 @@ def test_a_file_in_place_of_a_folder(tmp_path: Path):
     with pytest.raises(Refused, match=r"/a\.txt: a folder stands where a file is needed"):
         write_text(tmp_path / "a.txt", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "results"]
+
+
+def test_a_disk_without_inodes_is_not_called_full(monkeypatch: pytest.MonkeyPatch):
+    full = OSError(errno.ENOSPC, "No space left on device", "results/plan/k0.json")
+    for free_inodes, sentence in ((1, "the disk is full"), (0, "no more files can be made on")):
+        disk = SimpleNamespace(f_files=100, f_favail=free_inodes)
+        monkeypatch.setattr(os, "statvfs", lambda folder, disk=disk: disk)
+        assert str(refusal(full)).startswith(f"results/plan/k0.json: {sentence}")
+
+
+def test_files_dated_in_the_future_get_the_current_time(tmp_path: Path):
+    early, late = tmp_path / "early", tmp_path / "late"
+    for file, written in ((early, 1e9), (late, 4e9)):
+        file.touch()
+        os.utime(file, (written, written))
+    begin = time.time()
+    clamp_times([str(early), str(late), str(tmp_path / "gone")])
+    assert early.stat().st_mtime == 1e9
+    assert begin - 1 <= late.stat().st_mtime <= time.time() + 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ what an enemy's file may not do."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import zlib
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from cohort.core import hdf5
-from cohort.core.errors import UserError
+from cohort.core.errors import FIXES, Refused, UserError
 from cohort.core.hdf5 import SEAL_BYTES, new_hdf5
 from cohort.data import shards, store
 from cohort.records import record
@@ -370,3 +371,26 @@ def test_an_enemys_arrays_of_other_shapes_are_one_sentence(tmp_path: Path):
     for name in ("flat.h5", "odd.h5"):
         with pytest.raises(UserError, match="is not a valid record"):
             record.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
+def test_a_file_that_the_system_does_not_let_read_is_not_to_be_deleted(
+    kind: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It may be whole. Root may read everything, so the system's answer is imitated."""
+    write, read_back, _ = KINDS[kind]
+    path = tmp_path / "file.h5"
+    write(path)
+
+    def refuse(file: Any, *arguments: Any) -> Any:
+        raise OSError(code, "words of the system", str(file))
+
+    monkeypatch.setattr(hdf5, "open", refuse, raising=False)
+    with pytest.raises(Refused) as caught:
+        read_back(path)
+    assert str(caught.value).startswith(f"{path}: {FIXES[code]}")
+    assert "delete" not in str(caught.value)
+    if kind == "record":
+        with pytest.raises(Refused):  # or training would begin anew
+            record.is_valid(path)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from cohort.core import locks
 from cohort.core.errors import UserError
+from cohort.core.layout import DRIVER_LOCK
 from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.download import download
@@ -223,3 +225,31 @@ def test_progress_is_logged(
     download(declared(url, content), TARGET)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [f"{url}: 0.2 of 0.6 MB", f"{url}: 0.4 of 0.6 MB"]
+
+
+def test_a_host_that_cannot_be_resolved_is_asked_once(monkeypatch: pytest.MonkeyPatch):
+    """No retry; and where a driver is at work, its other jobs do not ask again."""
+    asked = []
+
+    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    raw = declared("http://data.example/values")
+    for times in (1, 2):
+        with pytest.raises(UserError) as caught:
+            download(raw, TARGET)
+        assert str(caught.value).startswith(
+            "http://data.example/values: the host data.example cannot be resolved ("
+        )
+        assert asked == ["data.example"] * times
+    with locks.lock(DRIVER_LOCK):
+        for url in ("http://data.example/values", "http://data.example/others"):
+            with pytest.raises(
+                UserError, match=r"data\.example could not be resolved before; check"
+            ):
+                download(declared(url), TARGET)
+        with pytest.raises(UserError, match=r"the host more\.example cannot be resolved"):
+            download(declared("http://more.example/values"), TARGET)
+    assert asked == ["data.example", "data.example", "more.example"]

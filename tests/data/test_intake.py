@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from cohort.core.errors import UserError
+from cohort.core.errors import Refused, UserError, explained
 from cohort.data.intake import Arrays, coded, take
 from cohort.data.parsers.arrays import Arrays as Parser
 
@@ -93,6 +94,9 @@ BROKEN = {
     "floats": ({"x": np.zeros((2, 3)), "y": np.zeros(2)}, "y is of float64, but must be whole"),
     "pixels": ({"x": np.full((2, 2, 2), 256), "y": np.arange(2)}, "whole numbers from 0 to 255"),
     "channels": ({"x": np.zeros((2, 4, 4, 4)), "y": np.arange(2)}, "4 channels"),
+    "nothing": ({}, "holds no arrays, but needs x and y"),
+    "no rows": ({"x": np.zeros((0, 3)), "y": np.zeros(0, int)}, "x is empty: 0 x 3 values"),
+    "no columns": ({"x": np.zeros((2, 0)), "y": np.arange(2)}, "x is empty: 2 x 0 values"),
     "pickle": ({"x": np.array([{}]), "y": np.arange(1)}, "cannot be read as an .npz"),
 }
 
@@ -104,6 +108,21 @@ def test_a_mistake_in_an_npz_is_named(name: str, tmp_path: Path):
     with pytest.raises(UserError) as error:
         taken(tmp_path / "x.npz")
     assert "x.npz" in str(error.value) and sentence in str(error.value)
+
+
+def test_an_empty_file_and_one_that_may_not_be_read(tmp_path: Path, monkeypatch):
+    """Root may read everything, so the system's answer is imitated."""
+    file = tmp_path / "x.npz"
+    file.touch()
+    with pytest.raises(UserError, match=r"x\.npz: cannot be read as an \.npz"):
+        taken(file)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr(np, "load", refuse)
+    with pytest.raises(Refused, match=r"x\.npz: permission is denied; change"), explained():
+        taken(file)
 
 
 def pictures(folder: Path, *names: str, side: int = 4) -> None:

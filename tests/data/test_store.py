@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import h5py
 import numpy as np
 import pytest
+import torch
 
 from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.core.errors import UserError
@@ -16,6 +17,7 @@ from cohort.data import store
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Parser
 from cohort.data.prepare import prepare
+from cohort.data.samples import load
 from cohort.data.split import Blocks, Split
 
 RNG = np.random.default_rng(6)
@@ -116,6 +118,21 @@ def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
     np.testing.assert_allclose(
         facts["std"], [*scaled.std(axis=(0, 2, 3))[:known], 1][:3], rtol=1e-12
     )
+
+
+def test_a_channel_with_one_value_becomes_zero(monkeypatch: pytest.MonkeyPatch):
+    """Division by a deviation of 0 would make every run diverge."""
+    values = TRAIN.values.copy()
+    values[:, 1] = 77
+    monkeypatch.setattr(Noise, "splits", (Split(values, TRAIN.labels), TEST))
+    path = prepared(mean=None, std=None)
+    facts = store.read(path, "train")[1]
+    others = values[:, [0, 2]] / 255
+    np.testing.assert_allclose(facts["std"][[0, 2]], others.std(axis=(0, 2, 3)), rtol=1e-12)
+    assert facts["std"][1] == 1
+    samples = load(path, "train", torch.device("cpu"), torch.float64)
+    inputs = samples.inputs(torch.arange(30))
+    assert inputs[:, 1].abs().max() < 1e-12 and inputs.isfinite().all()
 
 
 def test_blocks_are_stored_like_an_array(monkeypatch: pytest.MonkeyPatch):

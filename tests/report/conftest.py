@@ -55,6 +55,7 @@ def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dic
             "trainer": "native",
         },
         **{"devices": ["Xeon <1>"], "peak_memory_mb": 300.0, "versions": {"torch": "2.9"}},
+        "my": {"my.selection.mine": [f"{seed}" * 64]},
         **{"seconds": 10.0, "bytes_up": 2e6, "bytes_down": 2e6, "client_steps": 40},
     }
     return known | {"status": "done"} | facts
@@ -99,6 +100,7 @@ def spec(tmp_path: Path) -> Spec:
             "source": {},
             "scale": "full",
             "notes": [],
+            "my": {},
         },
         "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
         "experiments": {

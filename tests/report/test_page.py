@@ -330,3 +330,10 @@ def test_comparisons_without_a_verdict_are_counted():
     """The paper has values for two of three comparisons; nothing was run."""
     compared = [{"paper": word, "measured": ""} for word in ("held", "not held", "")]
     assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
+
+
+def test_records_of_an_edited_file_are_counted(spec: Spec, page: Callable[[Spec], str]):
+    """Of three finished runs the one of seed 1 had another version of my/selection/mine.py."""
+    assert "made by another" not in page(spec)  # the file is gone
+    current = spec | {"my": {"my.selection.mine": "0" * 64}}
+    assert "1 record was made by another my/selection/mine.py: raise its" in page(current)

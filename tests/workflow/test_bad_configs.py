@@ -210,6 +210,10 @@ OVERRIDES = {
         "tiny",
         "--config tiny: must be KEY=VALUE; what is no setting, such as a study, goes before --config",
     ),
+    "no number": ("checkpoint_seconds=.nan", "checkpoint_seconds is nan, but must be a number"),
+    "without an end": ("checkpoint_seconds=.inf", "checkpoint_seconds is inf, but must be a"),
+    "no YAML": ("scale=[[[", "--config scale=[[[: the value is no YAML (did not find expected"),
+    "no mirror": ("data_mirror=elsewhere", "data_mirror is 'elsewhere', which is no folder"),
     "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
 }
 

@@ -87,6 +87,32 @@ def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Ca
     assert_same_numbers(read(record), read(finished_once.root / cell))
 
 
+def test_a_disk_that_fills_up_during_a_run(finished: Project, mounted: Callable[..., Path]):
+    """What happens after the failure fails too, in one sentence without a stack."""
+    results, kept = finished.root / "results", finished.root / "kept"
+    next(path for path in finished.records() if "/J3/" in str(path)).unlink()
+    results.rename(kept)
+    results.mkdir()
+    mounted("-t", "tmpfs", "-o", "size=4m", "tmpfs", folder=results)
+    shutil.copytree(kept, results, dirs_exist_ok=True)
+    free = shutil.disk_usage(results).free
+    (results / "other").write_bytes(bytes(free - 24 * 1024))
+    output = finished.snakemake("tiny_fig2", fails=True)
+    assert f"finished.h5: {FULL} (log: " in output
+    assert f"\nerror: results/full/partial/figures/tiny/fig2.png: {FULL}\n" in output, output
+    assert "\n  File " not in output and "Traceback" not in output, output
+    (results / "other").unlink()
+    finished.snakemake("tiny_fig2")
+
+
+def test_a_disk_without_inodes_is_not_called_full(fresh: Project, mounted: Callable[..., Path]):
+    cell, _ = one_cell(fresh)
+    (fresh.root / "results").mkdir(exist_ok=True)
+    mounted("-t", "tmpfs", "-o", "nr_inodes=4", "tmpfs", folder=fresh.root / "results")
+    sentence = "no more files can be made on this disk, although it has room"
+    fails(fresh, sentence, "run", cell, makes="resources/")
+
+
 def by_mount(results: Path, mounted: Callable[..., Path]) -> str:
     mounted("--bind", "-o", "ro", str(results), folder=results)
     return "the disk is read-only; work in a folder that can be written and start again"

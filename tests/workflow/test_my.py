@@ -3,6 +3,7 @@ with others, and none of Git's business."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cohort.core.files import sha256
 from tests.conftest import ROOT
 from tests.workflow.commands import cohort, fails
 from tests.workflow.conftest import Project
@@ -30,7 +32,7 @@ def mine(fresh: Project) -> Project:
     for command in ("init -q", "add -A", "-c user.name=t -c user.email=t@t commit -qm clone"):
         subprocess.run(["git", *command.split()], cwd=fresh.root, check=True)
     write(fresh, "selection/turns.py", blocks("python")[0])
-    write(fresh, "strategies.yaml", blocks("yaml")[1])
+    write(fresh, "strategies.yaml", "\n".join(blocks("yaml")[:2]))
     return fresh
 
 
@@ -81,6 +83,90 @@ def test_a_component_with_a_built_in_name_is_refused(mine: Project):
 )
 def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, mine: Project):
     fails(mine, sentence, *arguments.split())
+
+
+EDIT = ("self.stride * np.arange", "1 + self.stride * np.arange")
+BY_ANOTHER = "made by another my/selection/turns.py: raise its `science` version, or train again"
+
+
+def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project):
+    """The two of the strategy, and no other; `status`, `why`, `verify` and the page name them too."""
+    assert cohort(mine, "try", "turns", "--on", "tiny.fig1").returncode == 0
+    before = {path: sha256(path) for path in mine.records()}
+    turns = [path for path in before if path.parent.name == "turns"]
+    digest = turns[0].stem.rpartition("-")[2]
+    assert cohort(mine, "draw", "try_turns_tiny_one").returncode == 0
+    page = mine.root / "results/full/partial/report/try_turns_tiny_one.html"
+    for command in (["status", "try_turns_tiny_one"], ["why", digest]):
+        assert "made by another" not in cohort(mine, *command).stdout
+    assert "made by another" not in page.read_text()
+
+    mine.replace("my/selection/turns.py", *EDIT)
+    assert (
+        f"2 records were {BY_ANOTHER}"
+        in cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n").stdout
+    )
+    status = " ".join(cohort(mine, "status", "try_turns_tiny_one").stdout.split())
+    assert f"2 records were {BY_ANOTHER}" in status
+    listed = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)
+    assert {entry["path"] for entry in listed["made_by_another"]} == {
+        str(path.relative_to(mine.root)) for path in turns
+    }
+    assert f"1 record was {BY_ANOTHER}" in cohort(mine, "why", digest).stdout
+    verified = cohort(mine, "verify", digest)
+    assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
+    assert "the record was made by another my/selection/turns.py" in verified.stdout
+    assert cohort(mine, "draw", "try_turns_tiny_one").returncode == 0
+    assert f"2 records were {BY_ANOTHER}" in page.read_text()
+
+    planned = cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n", "--retrain").stdout
+    assert "turns: 2 to train" in planned and "the 2 missing cells" in planned
+    assert {path: sha256(path) for path in mine.records()} == before
+    done = cohort(mine, "try", "turns", "--on", "tiny.fig1", "--retrain")
+    assert done.returncode == 0 and "made by another" not in done.stdout, done.stderr
+    after = {path: sha256(path) for path in mine.records()}
+    assert {path for path in before if after[path] != before[path]} == set(turns)
+    assert "made by another" not in cohort(mine, "status", "try_turns_tiny_one").stdout
+
+
+def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
+    """A checkpoint, and the record of a run whose two sessions had different files."""
+    cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
+    unfinished = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)[
+        "unfinished"
+    ]
+    cell = next(entry["path"] for entry in unfinished if "/turns/" in entry["path"])
+    assert cohort(mine, "run", "--until", "2", "--", cell).returncode == 0
+    mine.replace("my/selection/turns.py", *EDIT)
+    assert f"1 checkpoint was {BY_ANOTHER}" in cohort(mine, "why", cell).stdout
+    assert cohort(mine, "run", cell).returncode == 0
+    assert f"1 record was {BY_ANOTHER}" in cohort(mine, "why", cell).stdout
+
+
+def test_a_study_that_cannot_be_is_not_written(mine: Project):
+    """It would stop every command that reads all studies."""
+    cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
+    fails(
+        mine,
+        "mine cannot be tried on try_turns_tiny_one.fig1: my/studies/try_mine_try_turns_tiny_one_one"
+        ".yaml: experiments.one.extends is 'try_turns_tiny_one.one', which extends tiny.one itself",
+        *("try", "mine", "--on", "try_turns_tiny_one.fig1"),
+    )
+
+
+def test_a_strategy_that_the_figure_shows_needs_no_study(finished: Project):
+    done = cohort(finished, "try", "fedavg", "--on", "tiny.fig1", "-n")
+    assert done.stdout.startswith("tiny.fig1 at scale full: 4 cells of one\nno cell is missing\n")
+    assert not (finished.root / "my").exists()
+
+
+def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
+    record = next(path for path in finished.records() if "/J2/" in str(path))
+    record.write_bytes(record.read_bytes()[:500])
+    path = record.relative_to(finished.root)
+    sentence = f"{path} is not a valid record (its checksum does not fit"
+    fails(finished, sentence, "try", "fedprox", "--on", "tiny.fig1", makes="my/studies/try_fedprox")
+    fails(finished, sentence, "reproduce", "tiny.fig1")
 
 
 def test_a_claim_is_judged_without_any_run(fresh: Project):

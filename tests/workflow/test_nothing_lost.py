@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 from collections.abc import Callable
@@ -129,6 +130,18 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     assert {path: after[path] for path in before if "/metrics/" in path} == {
         path: before[path] for path in before if "/metrics/" in path
     }
+
+
+def test_records_and_shards_dated_in_the_future(finished: Project):
+    """As a clock leaves them that was ahead: Snakemake would delete what is made from them."""
+    missing = next(path for path in finished.records() if "/J3/" in str(path))
+    missing.unlink()
+    shutil.rmtree(finished.root / "results/full")
+    for path in [*finished.records(), *(finished.root / "results/shards").rglob("*.h5")]:
+        os.utime(path, (4e9, 4e9))
+    output = finished.snakemake("tiny_fig2", "tiny_tab1")
+    assert jobs(output)["train"] == 1 and missing.exists()
+    assert finished.planned("tiny_fig2", "tiny_tab1") == {}
 
 
 def test_a_record_that_shows_up_late(finished: Project):

@@ -1,7 +1,9 @@
 import json
 
+from cohort.core.files import clamp_times
 from cohort.core.log import logged
 from cohort.figures.draw import draw
 
 with logged(snakemake.log[0]):
+    clamp_times(snakemake.input)
     draw(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))

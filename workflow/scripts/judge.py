@@ -1,7 +1,9 @@
 import json
 
 from cohort.claims.judge import judge
+from cohort.core.files import clamp_times
 from cohort.core.log import logged
 
 with logged(snakemake.log[0]):
+    clamp_times(snakemake.input)
     judge(json.loads(snakemake.params.spec), list(snakemake.output))

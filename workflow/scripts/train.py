@@ -1,10 +1,12 @@
 from cohort.cell.planned import run_options
+from cohort.core.files import clamp_times
 from cohort.core.layout import plan_file
 from cohort.core.log import logged
 from cohort.core.process import leave
 from cohort.training.job.memory import lasting
 
 with logged(snakemake.log[0]):
+    clamp_times(snakemake.input)
     with lasting():
         from cohort.training.job.run import train
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +16,14 @@ from typing import Any
 
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import Layout
+from cohort.core.layout import Layout, state_folder
 from cohort.metrics.intervals import Sample
 from cohort.metrics.names import METRICS
 from cohort.pipeline import preview
+from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import find_slurm_logs, status_of
+from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.scale import FULL
 from cohort.tables.beside import Beside, Line, beside
@@ -60,6 +62,12 @@ class Item:
         """Its name for Snakemake."""
         return f"{self.study}_{self.name}"
 
+    def cells(self) -> list[CellStatus]:
+        """The states of the cells that it shows, of those that can be run here."""
+        logs, plan = find_slurm_logs(), self.plan
+        rows = plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
+        return [status_of(plan.cells[row.digest], logs) for row in rows]
+
     @property
     def command(self) -> str:
         """What makes it."""
@@ -88,26 +96,52 @@ def find_item(
     return Item(plan, study or named, name)
 
 
-def run_item(item: Item, *, dry_run: bool) -> bool:
-    """Say which cells the item shows and what the missing ones cost, then train them and draw it.
-    Return whether the item can be shown."""
-    plan, experiment = item.plan, item.spec["experiment"]
-    rows = plan.rows([item.study]).get((item.study, experiment), [])
-    found = [status_of(plan.cells[row.digest], find_slurm_logs()) for row in rows]
-    missing = [status.planned for status in found if not status.is_finished]
-    print(f"{item.study}.{item.name} at scale {plan.scale}: {len(found)} cells of {experiment}")
+def run_item(item: Item, *, against: bool, dry_run: bool, retrain: bool = False) -> None:
+    """Say which cells the item shows and what the missing ones cost, train them, and print the
+    item's lines: with the verdict against FedAvg, or else against the paper.
+
+    With `retrain`, cells that the user's own files made in another version count as missing. Raise
+    a UserError for a damaged record, with which nothing could be drawn.
+    """
+    cells = item.cells()
+    for status in cells:
+        if status.state == "failed" and Path(status.planned.path).exists():
+            raise UserError(status.reason)
+    again = [status for status in cells if retrain and status.changed]
+    missing = [one.planned for one in cells if not one.is_finished or one in again]
+    print(
+        f"{item.study}.{item.name} at scale {item.plan.scale}: "
+        f"{len(cells)} cells of {item.spec['experiment']}"
+    )
     for name, count in _strategies(missing):
-        print(f"  {name}: {count} missing")
-    for note in plan.notes:
+        print(f"  {name}: {count} {'to train' if again else 'missing'}")
+    for note in item.plan.notes:
         print(note)
-    print(total(plan, missing))
+    print(total(item.plan, missing))
     print(f"$ {item.command}", flush=True)
-    if dry_run:
-        return False
+    if not dry_run:
+        discard(again)
+        _run(item, against=against)
+    for sentence in [] if again and dry_run else made_by_another(item.cells()):
+        print(sentence)
+
+
+def _run(item: Item, *, against: bool) -> None:
+    """Train what is missing and print the lines of an item, of what exists if some cells fail."""
     done = subprocess.run([sys.executable, "-m", *shlex.split(item.command)], check=False)
     if done.returncode:
         print("not all cells were trained; what exists is shown")
-    return True
+    print_result(item, against=against, is_complete=done.returncode == 0)
+
+
+def discard(cells: Sequence[CellStatus]) -> None:
+    """Delete records and checkpoints, so that their cells are trained from the beginning."""
+    if not cells:
+        return
+    with lock_directory():  # no driver may be at work
+        for status in cells:
+            Path(status.planned.path).unlink(missing_ok=True)
+            shutil.rmtree(state_folder(status.planned.path), ignore_errors=True)
 
 
 def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
@@ -118,22 +152,22 @@ def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
     return sorted(counts.items())
 
 
-def result_of(item: Item) -> tuple[list[Beside], list[str]]:
+def result_of(item: Item, *, is_complete: bool) -> tuple[list[Beside], list[str]]:
     """The item's strategies side by side, measure by measure, and the files of its drawing: a
     preview where it was not drawn in full."""
     plan, study, spec = item.plan, item.plan.study(item.study), item.spec
     files = output_files(plan, study, item.name)
     metrics = plan.layout.metrics(item.study, spec["experiment"])
-    if plan.config.get("only") or not all(Path(file).exists() for file in files):
+    if plan.config.get("only") or not is_complete:
         files = preview.draw_item(plan, item.study, item.name)
         metrics = Layout(plan.scale, partial=True).metrics(item.study, spec["experiment"])
     return beside(spec_of(plan, item.study, item.name), metrics), files
 
 
-def print_result(item: Item, *, against: bool) -> None:
+def print_result(item: Item, *, against: bool, is_complete: bool) -> None:
     """Print the lines of an item, with the verdict against FedAvg or else against the paper, and
     where it is drawn."""
-    measures, files = result_of(item)
+    measures, files = result_of(item, is_complete=is_complete)
     for shown in measures:
         _print_measure(shown, item.plan.scale, against=against)
     print("drawn: " + ", ".join(files))

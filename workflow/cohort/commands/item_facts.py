@@ -12,14 +12,14 @@ from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import STATES, CellStatus, find_slurm_logs, hours_left, status_of
+from cohort.pipeline.status import STATES, CellStatus, hours_left
 from cohort.tables.sizes import needs_no_runs
 
 
 def show(text: str, scale: str | None, *, as_json: bool) -> None:
     """Print where a figure or table stands."""
     item = find_item(text, argparse.Namespace(scale=scale, only=""), with_sizes=True)
-    cells = [] if needs_no_runs(item.spec) else _cells(item)
+    cells = [] if needs_no_runs(item.spec) else item.cells()
     if as_json:
         print_json(facts(item, cells))
     else:
@@ -61,9 +61,3 @@ def _print(item: Item, cells: list[CellStatus]) -> None:
         for line in list(time_left(item.plan, cells))[1:]:
             print(line)
     print(f"$ {found['command']}")
-
-
-def _cells(item: Item) -> list[CellStatus]:
-    logs, plan = find_slurm_logs(), item.plan
-    rows = plan.rows([item.study]).get((item.study, item.spec["experiment"]), [])
-    return [status_of(plan.cells[row.digest], logs) for row in rows]

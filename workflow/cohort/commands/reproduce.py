@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cohort.commands.item import add_run, find_item, print_result, run_item
+from cohort.commands.item import add_run, find_item, run_item
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +15,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Say what the figure or table costs, run it, and compare it with the paper."""
-    item = find_item(options.item, options)
-    if run_item(item, dry_run=options.dry_run):
-        print_result(item, against=False)
+    run_item(find_item(options.item, options), against=False, dry_run=options.dry_run)

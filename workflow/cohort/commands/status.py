@@ -30,6 +30,7 @@ from cohort.pipeline.status import (
     failure,
     find_slurm_logs,
     hours_left,
+    made_by_another,
     status_of,
     waiting,
 )
@@ -116,7 +117,7 @@ def print_status(plan: Plan) -> None:
         print(job)
     for line in time_left(plan, cells):
         print(line)
-    for note in plan.notes:
+    for note in [*plan.notes, *made_by_another(cells)]:
         print(prose(note))
     for status in cells:
         if status.state == "failed":
@@ -124,7 +125,8 @@ def print_status(plan: Plan) -> None:
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state, every unfinished cell, held jobs, hours left, and notes."""
+    """Counts of cells by state, every unfinished cell, held jobs, hours left, notes, and the cells
+    that own files made in another version."""
     found = statuses(plan, find_slurm_logs())
     cells = each(found)
     counted = []
@@ -139,6 +141,11 @@ def facts(plan: Plan) -> dict[str, Any]:
         "held_jobs": [asdict(job) for job in held_jobs()],
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
+        "made_by_another": [
+            {"path": status.planned.path, "files": status.changed}
+            for status in cells
+            if status.changed
+        ],
     }
 
 

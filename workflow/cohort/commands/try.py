@@ -4,44 +4,62 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
+from typing import Any
 
-from cohort.commands.item import Item, add_run, find_item, print_result, run_item
+import yaml
+
+from cohort.commands.item import Item, add_run, find_item, run_item
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
+from cohort.plan import load
+from cohort.plan.errors import located
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the strategy and what to try it on."""
+    """Add the strategy, what to try it on, and --retrain."""
     parser.add_argument(
         "strategy", metavar="STRATEGY", help="a strategy, e.g. of my/strategies.yaml"
     )
     parser.add_argument(
         "--on", required=True, metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1"
     )
+    parser.add_argument(
+        "--retrain",
+        action="store_true",
+        help="train the cells again that your own files made in another version",
+    )
     add_run(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a study that extends the experiment behind the figure or table, run and print it."""
-    known = find_item(options.on, argparse.Namespace(scale=None, only=""))
-    if options.strategy not in known.plan.strategies:
-        choices = suggest(options.strategy, known.plan.strategies)
+    """Run the strategy beside those of the figure or table, and print them."""
+    shown = find_item(options.on, argparse.Namespace(scale=None, only=""))
+    if options.strategy not in shown.plan.strategies:
+        choices = suggest(options.strategy, shown.plan.strategies)
         raise UserError(f"there is no strategy '{options.strategy}'{choices}")
-    item = find_item(options.on, options, written_study(known, options.strategy))
-    if run_item(item, dry_run=options.dry_run):
-        print_result(item, against=True)
+    experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
+    is_new = options.strategy not in experiment.axes["strategy"]
+    study = written_study(shown, options.strategy) if is_new else ""
+    item = find_item(options.on, options, study)
+    run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
 
 
 def written_study(item: Item, strategy: str) -> str:
-    """Write the study that adds a strategy to an item's experiment, and return its name."""
+    """Write the study that adds a strategy to an item's experiment, and return its name. One that
+    is impossible at any scale is not written, because every command would stumble over it."""
     experiment = item.spec["experiment"]
     words = re.sub(r"[^a-z0-9]+", "_", f"{strategy}_{item.study}_{experiment}")
     name = f"try_{words}"[:60]
-    write_text(
-        own.folder() / "studies" / f"{name}.yaml",
-        f'title: "{strategy} on {item.study}.{experiment}"\n'
-        "experiments:\n"
-        f"  {experiment}: {{extends: {item.study}.{experiment}, strategy: [+{strategy}]}}\n",
-    )
+    extended = {"extends": f"{item.study}.{experiment}", "strategy": [f"+{strategy}"]}
+    text: dict[str, Any] = {
+        "title": f"{strategy} on {item.study}.{experiment}",
+        "experiments": {experiment: extended},
+    }
+    file = Path(own.folder(), "studies", f"{name}.yaml")
+    with located(f"{strategy} cannot be tried on {item.study}.{item.name}"):
+        for scale in item.plan.scales:
+            load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
+    write_text(file, yaml.safe_dump(text, sort_keys=False))
     return name

@@ -16,6 +16,7 @@ from cohort.cell.planned import Planned
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import add_until, known_cell, make_inputs
 from cohort.commands.screen import paint
+from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.layout import state_folder
 from cohort.core.lazy import lazy
@@ -123,6 +124,8 @@ def _trained_again(planned: Planned, before: Record, until: int | None) -> Again
 
 def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
     """Why the bits of a second run may differ from those of a record with this provenance."""
+    for file in own.changed_files(own.versions_in(made)):
+        yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
         then, now = _listed(made["sessions"], key), _listed(sessions, key)
         if then != now:

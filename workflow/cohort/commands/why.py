@@ -11,9 +11,10 @@ from cohort.cell.planned import Planned
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import planned_cell
 from cohort.commands.show import found_record
+from cohort.core.errors import UserError
 from cohort.core.layout import is_record_file
 from cohort.metrics.differences import completed
-from cohort.pipeline.status import CellStatus, find_slurm_logs, status_of
+from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 
@@ -41,6 +42,7 @@ def _of_planned(plan: Plan, planned: Planned) -> Iterator[str]:
     """The state of the cell and, if it is not done, how the records beside its own differ."""
     status = status_of(planned, find_slurm_logs())
     yield f"{planned.path}: {_sentence(status, _hindrance(plan, planned))}"
+    yield from made_by_another([status])
     if status.is_finished:
         return
     folder, own = Path(planned.path).parent, f"seed{planned.settings['seed']}-"
@@ -48,7 +50,12 @@ def _of_planned(plan: Plan, planned: Planned) -> Iterator[str]:
     others = [file for file in files if file != Path(planned.path)]
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
-        for difference in differing(read(file), planned):
+        try:
+            neighbor = read(file)
+        except UserError as error:
+            yield f"  {error}"
+            continue
+        for difference in differing(neighbor, planned):
             yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
@@ -86,7 +93,7 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
     if hindrance:
         return f"its record is missing, but it waits: {hindrance}"
     if status.state == "failed" and Path(status.planned.path).exists():
-        return f"its record is not valid: {status.reason}"
+        return f"its record cannot be used: {status.reason}"
     return {
         "done": "nothing: it is done",
         "diverged": "nothing: it is done, and diverged",

@@ -7,7 +7,8 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cohort.core import own
@@ -62,6 +63,16 @@ def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
     """Write a small text file atomically."""
     with replacing(path, sync=sync) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def clamp_times(paths: Iterable[str]) -> None:
+    """Give files that are dated in the future the current time. Snakemake deletes what is made from
+    them, because it would be older than its input."""
+    now = time.time()
+    for path in paths:
+        with contextlib.suppress(OSError):  # gone, or another user's
+            if Path(path).stat().st_mtime > now:
+                os.utime(path, (now, now))
 
 
 def sha256(path: str | Path) -> str:

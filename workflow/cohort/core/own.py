@@ -7,18 +7,26 @@ module `my.selection.turns`. config/config.yaml may name another folder under th
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
 import re
 import sys
 import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from cohort.core.errors import UserError
 
 PACKAGE = "my"
 CONFIG_FILE = Path("config/config.yaml")
+ANOTHER_FIX = (
+    "raise its `science` version, or train again with "
+    "`cohort try STRATEGY --on STUDY.NAME --retrain`"
+)
 
 
 def folder() -> Path:
@@ -61,14 +69,64 @@ def is_own(module: ModuleType) -> bool:
     return module.__name__.startswith(f"{PACKAGE}.")
 
 
-def loaded_files() -> dict[str, Path]:
-    """The files of the user's modules that this process has imported, by module."""
-    files = {
-        name: getattr(module, "__file__", None)  # a folder of modules has none
+def loaded_modules() -> list[str]:
+    """The names of the user's modules that this process has imported from files."""
+    return [
+        name
         for name, module in sorted(sys.modules.items())
-        if name.startswith(f"{PACKAGE}.")
-    }
-    return {name: Path(file) for name, file in files.items() if file}
+        if name.startswith(f"{PACKAGE}.") and getattr(module, "__file__", None)
+    ]
+
+
+def modules() -> list[str]:
+    """The names of all modules in the user's folder, whether or not they are imported."""
+    files = (file.relative_to(folder()) for file in folder().rglob("*.py"))
+    paths = (file.parent if file.stem == "__init__" else file.with_suffix("") for file in files)
+    return sorted(".".join((PACKAGE, *path.parts)) for path in paths)
+
+
+def file_of(module: str) -> Path:
+    """The file of one of the user's modules."""
+    path = folder().joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def version_of(module: str) -> str:
+    """The SHA-256 of a user's module as it is now; empty if there is no such file."""
+    file = file_of(module)
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+
+
+def versions_in(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The SHA-256 of each of the user's modules that took part in a run, by module: more than one
+    if the file changed between two sessions. A checkpoint's provenance is its sessions alone."""
+    versions: dict[str, list[str]] = {}
+    for source in (provenance, *provenance.get("sessions", [])):
+        for module, digest in source.get("my", {}).items():
+            versions[module] = sorted({*versions.get(module, []), digest})
+    return versions
+
+
+def changed_files(
+    versions: Mapping[str, Iterable[str]], current: Callable[[str], str] = version_of
+) -> list[str]:
+    """The user's files that took part in a run in another version than the current one. A file that
+    is gone has no version to compare with."""
+    return [
+        str(file_of(module))
+        for module, digests in versions.items()
+        if (now := current(module)) and set(digests) != {now}
+    ]
+
+
+def made_by_another(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
+    """A sentence for each of the user's files that changed after it took part in a run. `what` is
+    what the runs left, such as `record`, and `changed` holds the changed files of each run."""
+    counts = Counter(file for files in changed for file in files)
+    return [
+        f"{count} {what}{' was' if count == 1 else 's were'} made by another {file}: {ANOTHER_FIX}"
+        for file, count in sorted(counts.items())
+    ]
 
 
 def _line(error: Exception, file: Path) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from cohort.core.errors import UserError, refusal
+from cohort.core.files import write_text
+from cohort.core.layout import DRIVER_LOCK, UNRESOLVED
+from cohort.core.locks import is_locked
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
 TIMEOUT = 30.0  # seconds without a byte
@@ -16,27 +21,43 @@ PROGRESS_SECONDS = 5.0
 LIMIT = 20 << 30  # bytes, more than any data set here, should a server never stop sending
 BLOCK = 1 << 20
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
+ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
 def fetch(url: str, target: Path) -> None:
-    """Download a URL to `target`; every try starts from the beginning."""
+    """Download a URL to `target`; every try starts from the beginning.
+
+    A host whose name cannot be resolved is asked for once, and where a driver is at work, once by
+    all of its jobs.
+    """
+    host = urlsplit(url).hostname or ""
+    marker = UNRESOLVED / f"{host}.txt"
+    if marker.exists() and is_locked(DRIVER_LOCK):
+        raise UserError(f"{url}: the host {host} could not be resolved before; {ADVICE}")
     for number in range(len(WAITS) + 1):
         try:
             return _fetch_once(url, target)
         except (OSError, HTTPException) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
+            if _is_unresolved(error):
+                write_text(marker, f"{_reason(error)}\n", sync=False)
+                reason = f"the host {host} cannot be resolved ({_reason(error)})"
+                raise UserError(f"{url}: {reason}; {ADVICE}") from None
             code = error.code if isinstance(error, HTTPError) else 500
             is_final = code < 500 and code not in RETRIED
             if is_final or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"
-                advice = "check the network, or fetch it by hand and name its folder as data_mirror"
                 raise UserError(
-                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}"
+                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {ADVICE}"
                 ) from None
             print(f"{url}: {_reason(error)}; next try in {WAITS[number]:g} s")
             time.sleep(WAITS[number])
     raise AssertionError("the last try returns or raises")
+
+
+def _is_unresolved(error: Exception) -> bool:
+    return isinstance(error, URLError) and isinstance(error.reason, socket.gaierror)
 
 
 def _fetch_once(url: str, target: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, refusal, suggest
 from cohort.core.lazy import lazy
 from cohort.core.randomness import generator
 from cohort.data.pictures import picture
@@ -93,9 +93,13 @@ def _of_npz(path: Path) -> Intake:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        if refusal(error):  # the disk's fault, not the file's
+            raise
         raise UserError(f"{path}: cannot be read as an .npz ({error})") from None
     names = [("x", "y")] if "x" in arrays else [(f"x_{part}", f"y_{part}") for part in SPLITS]
+    if not arrays:
+        raise UserError(f"{path}: holds no arrays, but needs x and y, or one of each per split")
     for name in (name for pair in names for name in pair):
         if name not in arrays:
             raise UserError(f"{path}: holds no array '{name}'{suggest(name, arrays)}")
@@ -114,6 +118,8 @@ def _check_rows(path: Path, x: str, y: str, arrays: dict[str, np.ndarray]) -> No
     values, labels = arrays[x], arrays[y]
     if labels.ndim != 1 or len(labels) != len(values):
         raise UserError(f"{path}: {y} must be one label for each of the {len(values)} rows of {x}")
+    if not values.size:
+        raise UserError(f"{path}: {x} is empty: {' x '.join(map(str, values.shape))} values")
     if labels.dtype.kind not in "iuU":
         raise UserError(f"{path}: {y} is of {labels.dtype}, but must be whole numbers or texts")
     if values.dtype.kind not in "iuf" or values.ndim not in (2, 3, 4):
@@ -167,6 +173,8 @@ def _side_of(file: Path) -> int:
         with Image.open(file, formats=("PNG", "JPEG")) as image:
             width, height = image.size
     except OSError as error:
+        if refusal(error):
+            raise
         raise UserError(f"{file}: is no picture that can be read ({error})") from None
     if width != height:
         raise UserError(f"{file}: has {width} x {height} pixels; resize to a square with --side")

@@ -17,14 +17,22 @@ def in_mirror(mirror: str, names: set[str]) -> list[Path]:
     """All files below the mirror with one of these names; checksums tell which one is meant."""
     if not mirror:
         return []
+    check_mirror(mirror)
     root = Path(mirror).expanduser()
-    if not root.is_dir():
-        raise UserError(f"data_mirror is '{mirror}', which is no folder")
     return sorted(
         Path(folder, name)
         for folder, _, found in os.walk(root)
         for name in names.intersection(found)
     )
+
+
+def check_mirror(mirror: str) -> None:
+    """Raise UserError if the mirror is no folder."""
+    if not Path(mirror).expanduser().is_dir():
+        raise UserError(
+            f"data_mirror is '{mirror}', which is no folder; name one with the publishers' files, "
+            "or leave it out to download them"
+        )
 
 
 def check_given(dataset: str, path: str) -> None:

@@ -129,12 +129,11 @@ class Moments:
 
     def scaled(self, scale: float, standardized: int | None) -> dict[str, list[float]]:
         """Means and deviations (dividing by n) of the values divided by `scale`. If only the first
-        `standardized` channels are to be standardized, the others have 0 and 1."""
+        `standardized` channels are to be standardized, the others have 0 and 1. A channel with one
+        value everywhere has the deviation 1: it becomes 0, which division by 0 would not."""
         mean, std = np.zeros(len(self.sums)), np.ones(len(self.sums))
         chosen = slice(standardized)
         mean[chosen] = self.sums[chosen] / self.count
-        std[chosen] = np.sqrt(self.squares[chosen] / self.count - mean[chosen] ** 2)
-        return {
-            "mean": (mean / scale).tolist(),
-            "std": np.where(np.arange(len(std)) < len(std[chosen]), std / scale, std).tolist(),
-        }
+        std[chosen] = np.sqrt(self.squares[chosen] / self.count - mean[chosen] ** 2) / scale
+        std[std == 0] = 1
+        return {"mean": (mean / scale).tolist(), "std": std.tolist()}

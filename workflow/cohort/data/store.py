@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import UserError
+from cohort.core.errors import Refused, UserError, explained
 from cohort.core.hdf5 import Sealed, sealed_hdf5
 from cohort.data.split import Split
 
@@ -49,12 +49,14 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 @contextmanager
 def _opened(path: str | Path) -> Iterator[Sealed]:
     try:
-        with sealed_hdf5(path) as file:
+        with explained(path), sealed_hdf5(path) as file:
             if file.attrs["format"] != FORMAT:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
     except FileNotFoundError:
         raise UserError(f"{path} is missing; start again to prepare it anew") from None
+    except Refused:
+        raise
     except Exception as error:  # a file from elsewhere may raise anything
         reason = " ".join(str(error).split())
         raise UserError(

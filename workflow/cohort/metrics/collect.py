@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.cell.planned import PLAN_FIX
+from cohort.core import own
 from cohort.core.sealed_json import read_sealed
 from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
 from cohort.metrics.files import write_metrics
@@ -135,6 +136,7 @@ def facts_of(record: Record) -> dict[str, Any]:
         "sessions": len(made["sessions"]),
         **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": made["versions"],
+        "my": own.versions_in(made),
         **totals,
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core import own
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, explained, suggest
 
 FOLDER = Path("resources/paper_values")
 # From the most to the least trusted: the first one counts where several have a value.
@@ -93,13 +93,13 @@ def items_with(rows: Rows, item: str) -> set[str]:
 def read_rows(file: str | Path, item: str) -> Rows:
     """Read the rows of a file by line number; `item` is only for the error message."""
     try:
-        with open(file, encoding="utf-8", newline="") as lines:
+        with explained(file), open(file, encoding="utf-8", newline="") as lines:
             reader = csv.DictReader(lines)
             missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{file}: lacks the column '{missing[0]}'")
             return dict(enumerate(reader, start=2))
-    except OSError:
+    except FileNotFoundError:
         raise UserError(
             f"paper is '{item}', but there is no {file} with the paper's values; add it, "
             "or leave paper out"

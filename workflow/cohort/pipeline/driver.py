@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,15 +16,17 @@ import cohort
 from cohort.cell.planned import freeze, options_of
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable
-from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
+from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
 from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.status import failures
 from cohort.pipeline.stopping import Stopping
+from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.report.index import write_index
@@ -61,6 +65,7 @@ class Driver:
         ]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
         check_writable(RESULTS)  # Snakemake's own message would say less
+        check_folder(Path.cwd())
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
             for note in [*map(misnamed, misnamed_studies()), *self.plan.notes]:
@@ -92,6 +97,7 @@ class Driver:
         self.check_executor()
         with explained(RESULTS):
             self.lock = lock_directory()
+            shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
             remove_finished_states(self.plan)
         self.drop_default_limit()
@@ -114,31 +120,55 @@ class Driver:
         if self.plan is None:
             return
         self.stopping.uninstall()
-        remove_finished_states(self.plan)
-        shutil.rmtree(Layout(self.plan.scale, partial=True).folder, ignore_errors=True)
+        with _reported():
+            remove_finished_states(self.plan)
+        remove_previews(self.plan.scale, self._requested())
         if self.stages.reported:
             write_index(self.plan.layout.index())
         for study in self.stages.reported:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, report failed cells, draw what exists.
-
-        A driver that a signal stopped draws nothing.
-        """
+        """Restore records that Snakemake deleted, report failed cells, and draw from what exists
+        what was asked for. A driver that a signal stopped draws nothing."""
         if self.plan is None or self.lock is None:
             return
         self.stopping.uninstall()
-        restore_records(self.plan)
-        remove_finished_states(self.plan)
-        for failed in failures(self.plan.cells.values()):
-            print(failed, file=sys.stderr)
+        with _reported():
+            restore_records(self.plan)
+            remove_finished_states(self.plan)
+        with _reported():
+            for failed in failures(self.plan.cells.values()):
+                print(failed, file=sys.stderr)
         if self.stopping.received:
             self.stopping.finish()
             return
-        for name in self.plan.studies:
-            report = preview.draw_partial(self.plan, name)
-            print(f"drawn from the records that exist: {report}", file=sys.stderr)
+        with _reported():
+            for file in preview.draw_requested(self.plan, self._requested()):
+                print(f"drawn from the records that exist: {file}", file=sys.stderr)
+
+    def _requested(self) -> list[tuple[str, str]]:
+        """The studies, figures and tables that Snakemake was asked for."""
+        assert self.plan is not None, "only the driver plans"
+        return requested(self.plan, self.workflow.dag_settings.targets)
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Print a UserError as one line: Snakemake would print the stack of its handlers."""
+    try:
+        with explained(RESULTS):
+            yield
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise a UserError if Snakemake would take a part of the folder's path for a wildcard."""
+    if {"{", "}"} & {*str(folder)}:
+        raise UserError(
+            f"{folder}: Snakemake cannot work below a folder with {{ or }} in its name; rename it"
+        )
 
 
 def freeze_plan(plan: Plan) -> None:

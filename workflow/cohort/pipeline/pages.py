@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from cohort.core import own
 from cohort.core.layout import Layout
 from cohort.figures import KINDS
 from cohort.figures.style import Style
@@ -26,6 +27,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "source": study.source,
         "scale": plan.scale,
         "notes": study.notes,
+        "my": {module: own.version_of(module) for module in own.modules()},
         "titles": titles(plan, name, study.strategies(study.experiments)),
         "experiments": {
             key: {"runs": layout.runs(name, key), "seconds": _estimates(plan, experiment)}

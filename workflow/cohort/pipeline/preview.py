@@ -5,12 +5,13 @@ Previews have a folder of their own, results/{scale}/partial, see `Layout`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cohort.claims.judge import judge
 from cohort.core.errors import UserError
-from cohort.core.layout import Layout, state_folder
+from cohort.core.layout import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import write_sealed
 from cohort.figures.draw import draw
@@ -24,6 +25,7 @@ from cohort.pipeline.specs import (
 from cohort.plan import Plan
 from cohort.report.index import write_index
 from cohort.report.page import write_page
+from cohort.tables.sizes import needs_no_runs
 from cohort.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
 
@@ -52,10 +54,22 @@ def draw_partial(plan: Plan, name: str) -> Path:
     return Path(layout.page(name)[0])
 
 
+def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Draw studies, or the figure or table that is named beside one, from what exists; yield the
+    path of each drawing."""
+    for study, name in requested:
+        if not name:
+            yield str(draw_partial(plan, study))
+        elif name == CLAIMS_TABLE:
+            yield draw_claims(plan, study)[0]
+        elif name in plan.study(study).drawn():  # not if all its cells are skipped
+            yield draw_item(plan, study, name)[0]
+
+
 def draw_item(plan: Plan, study: str, name: str) -> list[str]:
     """Draw one figure or table of a study from what exists; return its files."""
     layout, spec = Layout(plan.scale, partial=True), spec_of(plan, study, name)
-    metrics = collect_partial(plan, study, spec["experiment"])
+    metrics = "" if needs_no_runs(spec) else collect_partial(plan, study, spec["experiment"])
     if name in plan.study(study).figures:
         files = layout.figure(study, name)
         draw(spec, metrics, files)
@@ -63,6 +77,15 @@ def draw_item(plan: Plan, study: str, name: str) -> list[str]:
         files = layout.table(study, name)
         tabulate(spec, metrics, files)
     return files
+
+
+def draw_claims(plan: Plan, study: str) -> list[str]:
+    """Judge a study's claims by what exists; return the files of their table."""
+    layout = Layout(plan.scale, partial=True)
+    for experiment in plan.study(study).claimed():
+        collect_partial(plan, study, experiment)
+    judge(claims_spec(plan, study, layout), layout.claims(study))
+    return layout.claims(study)
 
 
 def collect_partial(plan: Plan, study: str, experiment: str) -> str:

@@ -7,13 +7,16 @@ or broken, while its jobs wait.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from cohort.cell.planned import Planned, frozen, options_of, run_options
+from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.layout import plan_file
 from cohort.metrics.paper import paper_files
@@ -25,12 +28,26 @@ from cohort.pipeline.specs import (
     experiment_plan,
     spec_of,
 )
-from cohort.plan import Plan, Study
+from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.plan.requests import MAX_RUNTIME, Requests
 from cohort.tables.sizes import needs_no_runs
 
 Wildcards = Any
 Files = list[str]
+T = TypeVar("T")
+
+
+def exiting(function: Callable[..., Files]) -> Callable[..., Files]:
+    """Let an input function end Snakemake on a UserError; Snakemake would print a traceback."""
+
+    @functools.wraps(function)
+    def ending(*arguments: Any) -> Files:
+        try:
+            return function(*arguments)
+        except UserError as error:
+            sys.exit(f"error: {error}")
+
+    return ending
 
 
 class Stages:
@@ -83,18 +100,41 @@ class Stages:
         needed = (planned.inputs["shards"], planned.inputs["data"])
         return [file for file in needed if not os.path.exists(file)][:1]
 
+    @exiting
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The paths of an experiment's records, one for each cell."""
-        return records(self.plan, wildcards.study, wildcards.experiment)
+        study = self._study(wildcards)
+        _entry(study, "experiment", wildcards.experiment, study.experiments)
+        return records(self.plan, study.name, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
         """The plan file of an experiment: a new name, and so a rerun, when its cells change."""
         return experiment_file(experiment_plan(self.plan, wildcards.study, wildcards.experiment))
 
+    @exiting
+    def unknown(self, wildcards: Wildcards) -> Files:
+        """Raise a UserError for a target that no rule is called after."""
+        names = [f"{study}_{name}" for study in all_studies() for name in drawn_names(study)]
+        choices = suggest(wildcards.target, ["all", *all_studies(), *names])
+        raise UserError(f"there is no target '{wildcards.target}'{choices}")
+
+    def _study(self, wildcards: Wildcards) -> Study:
+        """The study of a file that was asked for, of the plan's scale."""
+        if wildcards.scale != self.plan.scale:
+            raise UserError(
+                f"results/{wildcards.scale} is of another scale than {self.plan.scale}: "
+                f"add --config scale={wildcards.scale}"
+            )
+        if wildcards.study not in (names := all_studies()):
+            choices = suggest(wildcards.study, names)
+            raise UserError(f"there is no study '{wildcards.study}'{choices}")
+        return self.plan.study(wildcards.study)
+
+    @exiting
     def metrics(self, wildcards: Wildcards) -> Files:
         """The metrics that a figure or table shows, and the paper's values if it names any."""
-        study = self.plan.study(wildcards.study)
-        spec = study.drawn()[wildcards.name]
+        study = self._study(wildcards)
+        spec = _entry(study, "figure or table", wildcards.name, study.drawn())
         paper = study.paper_file(spec)
         metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
         files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
@@ -104,9 +144,10 @@ class Stages:
         """The spec of a figure or table as JSON: a rerun when any of it changes."""
         return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
+    @exiting
     def claim_inputs(self, wildcards: Wildcards) -> Files:
         """The metrics that a study's claims are judged by, and the paper's values."""
-        study = self.plan.study(wildcards.study)
+        study = self._study(wildcards)
         metrics = (self.plan.layout.metrics(study.name, key) for key in study.claimed())
         return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
 
@@ -114,9 +155,10 @@ class Stages:
         """The spec of a study's claims as JSON."""
         return _as_param(claims_spec(self.plan, wildcards.study))
 
+    @exiting
     def page_inputs(self, wildcards: Wildcards) -> Files:
         """What a study's runs say about themselves, its metrics, figures, tables and claims."""
-        study, layout = self.plan.study(wildcards.study), self.plan.layout
+        study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]
         files += [layout.metrics(study.name, key) for key in study.experiments]
@@ -155,6 +197,13 @@ def _as_param(spec: Spec) -> str:
     """A spec as JSON without `<`: Snakemake's report shows params inside a script element, which
     `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
+
+
+def _entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
+    """The entry of a study that a file is called after."""
+    if name not in entries:
+        raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
+    return entries[name]
 
 
 def records(plan: Plan, study: str, experiment: str) -> Files:

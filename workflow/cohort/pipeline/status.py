@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cohort.cell.planned import Planned
+from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.layout import state_folder, train_log
 from cohort.core.log import last_line, last_session
@@ -31,7 +33,8 @@ PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
 @dataclass(frozen=True)
 class CellStatus:
     """The state of a cell. A finished one has the seconds that its rounds took and its device, if
-    it was one alone; an unfinished one the round it reached and its rounds per second."""
+    it was one alone; an unfinished one the round it reached and its rounds per second. `changed`
+    lists the user's own files that made its record or checkpoint in another version."""
 
     planned: Planned
     state: str
@@ -40,6 +43,7 @@ class CellStatus:
     round: int = 0
     rate: float = 0.0
     reason: str = ""
+    changed: tuple[str, ...] = ()
 
     @property
     def is_finished(self) -> bool:
@@ -57,7 +61,8 @@ def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if Path(planned.path).exists():
         return _of_record(planned)
     folder, log = state_folder(planned.path), last_log(planned, slurm_logs)
-    saved = saved_facts(folder).get("round")
+    facts = saved_facts(folder)
+    saved, changed = facts.get("round"), _changed(facts)
     if is_held(folder):
         round, rate = _progress(train_log(planned.path))
         return CellStatus(planned, "running", round=max(round, saved or 0), rate=rate)
@@ -66,8 +71,21 @@ def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
     if not stopped and (failed or was_left(folder)):
         reason = words if failed or not words else f"killed after: {words}"
-        return CellStatus(planned, "failed", round=saved or 0, reason=reason)
-    return CellStatus(planned, "missing" if saved is None else "stopped", round=saved or 0)
+        return CellStatus(planned, "failed", round=saved or 0, reason=reason, changed=changed)
+    state = "missing" if saved is None else "stopped"
+    return CellStatus(planned, state, round=saved or 0, changed=changed)
+
+
+def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
+    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
+    in another version than the current one."""
+    changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
+    for status in cells:
+        changed[status.is_finished].append(status.changed)
+    return [
+        *own.made_by_another("record", changed[True]),
+        *own.made_by_another("checkpoint", changed[False]),
+    ]
 
 
 def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
@@ -150,9 +168,15 @@ def _of_record(planned: Planned) -> CellStatus:
     except UserError as error:
         return CellStatus(planned, "failed", reason=str(error))
     seconds = sum(value for _, value in record.history.cost["seconds"])
-    devices = record.header["provenance"]["devices"]
-    device = devices[0] if len(devices) == 1 else ""
-    return CellStatus(planned, record.header["status"], seconds, device)
+    made = record.header["provenance"]
+    device = made["devices"][0] if len(made["devices"]) == 1 else ""
+    changed = _changed(made)
+    return CellStatus(planned, record.header["status"], seconds, device, changed=changed)
+
+
+def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
+    """The user's own files that changed after a run of this provenance."""
+    return tuple(own.changed_files(own.versions_in(provenance)))
 
 
 def _progress(log: Path) -> tuple[int, float]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from cohort.core.errors import UserError
-from cohort.core.layout import CLAIMS_TABLE
-from cohort.pipeline.stages import Files, Wildcards, all_drawn, output_files, records
+from cohort.core.layout import CLAIMS_TABLE, RESULTS
+from cohort.pipeline.stages import Files, Wildcards, all_drawn, exiting, output_files, records
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.tables.sizes import needs_no_runs
 
 Target = Callable[[Wildcards], Files]
+DRAWN_FILE = re.compile(
+    rf"{RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.\w+|report/(\w+)\.(?:html|json))"
+)
 
 
 def targets(
@@ -27,23 +29,44 @@ def targets(
     if plan is None:
         return
     found = _Targets(plan)
-    yield "all", _exiting(found.everything, check)
+    yield "all", _target(found.everything, check)
     for study in all_studies():
-        yield study, _exiting(partial(found.studies, [study]), check)
+        yield study, _target(partial(found.studies, [study]), check)
         for name in drawn_names(study):
-            yield f"{study}_{name}", _exiting(partial(found.drawn, study, name), check)
+            yield f"{study}_{name}", _target(partial(found.drawn, study, name), check)
 
 
-def _exiting(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
-    """A target that ends Snakemake on a UserError; Snakemake itself would print a traceback."""
+def requested(plan: Plan, targets: Iterable[str]) -> list[tuple[str, str]]:
+    """The studies, and the names of their figures and tables, that these targets of a command line
+    make; the name is empty where a whole study is asked for."""
+    found = []
+    for target in targets or ["all"]:
+        if target == "all":
+            found += [(study, "") for study in plan.listed]
+        elif file := DRAWN_FILE.fullmatch(target):
+            found.append((file[1] or file[3], file[2] or ""))
+        else:
+            found += [(study, name) for study, name in _named(target)]
+    return list(dict.fromkeys(found))
 
+
+def _named(target: str) -> Iterator[tuple[str, str]]:
+    """The study that a target is called after, or the figure or table and its study."""
+    for study in all_studies():
+        if target == study:
+            yield study, ""
+        elif target.startswith(f"{study}_") and target[len(study) + 1 :] in drawn_names(study):
+            yield study, target[len(study) + 1 :]
+
+
+def _target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
+    """A target with these files, once `check` has passed."""
+
+    @exiting
     def target(wildcards: Wildcards) -> Files:
-        try:
-            if check is not None:
-                check()
-            return files()
-        except UserError as error:
-            sys.exit(f"error: {error}")
+        if check is not None:
+            check()
+        return files()
 
     return target
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
-from cohort.data.places import check_given, in_mirror
+from cohort.data.places import check_given, check_mirror, in_mirror
+from cohort.plan.errors import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.training.procedures import parse_procedure
@@ -40,6 +41,9 @@ class Availability:
             if "login" in file
         }
         self._known: dict[str, bool] = {}
+        if self._mirror:
+            with located("config/config.yaml or --config"):
+                check_mirror(self._mirror)
         for dataset, path in self._paths.items():
             if dataset not in self._logins:
                 raise UserError(

@@ -33,7 +33,7 @@ CONFIG = Path("config")
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
 RULES = (
     *("all", "collect", "deal", "download", "draw", "index", "judge", "prepare", "report"),
-    *("tabulate", "train"),
+    *("tabulate", "train", "unknown"),
 )
 """Targets and rules of the pipeline: no study can have their names."""
 
@@ -76,14 +76,7 @@ class Plan:
     def study(self, name: str) -> Study:
         """A study, expanded at the config's scale. A mistake in its file is a UserError."""
         if name not in self.studies:
-            file = study_file(name)
-            text = self._text(name)
-            with located(file):
-                extended = sources(text, self._text, all_studies())
-            seeds = self.config.get("seeds", 0)
-            study, notes = expand_study(
-                file, text, self.scale, self._scale, self._resolver, extended, seeds
-            )
+            study, notes = self._expanded(study_file(name), self._text(name))
             study, skipped = self._availability.filter(study, self._resolver)
             notes += [*skipped, *generated_notes(study, self._resolver)]
             self.studies[name] = replace(study, notes=notes)
@@ -91,6 +84,19 @@ class Plan:
             for note in notes:
                 self.on_note(note)
         return self.studies[name]
+
+    def check(self, file: Path, text: dict[str, Any]) -> None:
+        """Raise a UserError if a study of this text, which `file` may hold later, is impossible."""
+        with located(file):
+            self._validator.check(text, "study")
+        self._expanded(file, text)
+
+    def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
+        """The study of this text with all of its cells, and notes on what the scale left out."""
+        with located(file):
+            extended = sources(text, self._text, all_studies())
+        seeds = self.config.get("seeds", 0)
+        return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
 
     def _text(self, name: str) -> dict[str, Any]:
         """The validated content of a study's file."""

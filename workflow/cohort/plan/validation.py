@@ -5,6 +5,7 @@ It names the file, the key, the value found and what is allowed.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -46,7 +47,16 @@ def _pattern(validator: Any, pattern: str, found: Any, schema: Any) -> Iterator[
         yield ValidationError(f"{_shown(found)} does not match {pattern!r}")
 
 
-Strict = extend(Draft202012Validator, {"pattern": _pattern})
+def _is_number(checker: Any, value: Any) -> bool:
+    """Whether a value is a finite number: no bound in a schema refuses NaN."""
+    return bool(Draft202012Validator.TYPE_CHECKER.is_type(value, "number")) and math.isfinite(value)
+
+
+Strict = extend(
+    Draft202012Validator,
+    {"pattern": _pattern},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
+)
 
 
 class Validator:

@@ -75,4 +75,8 @@ def parse_override(text: str) -> tuple[str, Any]:
             f"--config {text}: must be KEY=VALUE; "
             "what is no setting, such as a study, goes before --config"
         )
-    return key, yaml.load(value, StrictLoader)
+    try:
+        return key, yaml.load(value, StrictLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        problem = getattr(error, "problem", None) or error
+        raise UserError(f"--config {text}: the value is no YAML ({problem})") from None

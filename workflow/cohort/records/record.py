@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cohort.cell.planned import DIGEST, Planned
-from cohort.core.errors import UserError
+from cohort.core.errors import Refused, UserError, explained
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 from cohort.core.layout import CELLS, digest_in, is_record_file
 from cohort.core.lazy import lazy
@@ -87,11 +87,12 @@ def write(path: str | Path, record: Record) -> None:
 
 
 def read(path: str | Path) -> Record:
-    """Read and validate a record; raise UserError if it is missing, damaged or incomplete."""
+    """Read and validate a record; raise UserError if it is missing, damaged or incomplete, and
+    Refused if the system does not let it be read."""
     if not Path(path).is_file():
         raise UserError(f"there is no record {path}")
     try:
-        with sealed_hdf5(path) as file:
+        with explained(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             _check_header(header)
             arrays = file.arrays()
@@ -100,6 +101,8 @@ def read(path: str | Path) -> Record:
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
         _check_shapes(record)
+    except Refused:
+        raise
     except Exception as error:  # a damaged or foreign file may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         advice = (
@@ -115,6 +118,8 @@ def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
     """Whether the file is a valid record, and that of the planned cell if one is given."""
     try:
         record = read(path)
+    except Refused:  # it may well be valid
+        raise
     except UserError:
         return False
     return planned is None or record.header["digest"] == planned.digest

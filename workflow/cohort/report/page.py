@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cohort.core import own
 from cohort.core.files import write_text
 from cohort.metrics.names import Names
 from cohort.metrics.summary import GENERATED
@@ -68,6 +69,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_made(runs.finished()),
         choices=_choices(runs, names),
+        made_by_another=_made_by_another(spec, runs),
         generated=GENERATED if _is_generated(runs) else "",
     )
     write_text(page, html)
@@ -135,6 +137,17 @@ def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
         "Versions": [_versions(cell["versions"]) for cell in cells],
     }
     return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
+
+
+def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
+    """A sentence for each of the user's own files that made records in another version than that
+    of the spec."""
+    current = spec["my"]
+    changed = (
+        own.changed_files(cell["my"], lambda module: current.get(module, ""))
+        for cell in runs.finished()
+    )
+    return own.made_by_another("record", changed)
 
 
 def _versions(versions: Mapping[str, str]) -> str:

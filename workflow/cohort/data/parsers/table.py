@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, refusal
 from cohort.core.randomness import generator
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
@@ -58,6 +58,8 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
                 yield _table(path, first, lines)
                 first += len(lines)
     except (EOFError, OSError, zlib.error) as error:
+        if refusal(error):  # the disk's fault, not the file's
+            raise
         raise UserError(f"{path}: cannot be unpacked ({error})") from None
 
 

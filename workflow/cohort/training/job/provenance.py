@@ -14,18 +14,19 @@ import torch
 
 import cohort
 from cohort.core import own
-from cohort.core.files import sha256
 from cohort.training.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """Describe this process's work on a run, which begins or resumes at `from_round`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
+    versions = _own_versions()
     return {
         "started": started,
         "from_round": from_round,
         "device": device_name(device),
         "trainer": trainer,
+        **({"my": versions} if versions else {}),
     }
 
 
@@ -35,7 +36,8 @@ def provenance(
     """The provenance in a record's header. `package` is what the procedure requires beside what all
     runs need."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
-    mine = {name: sha256(file) for name, file in own.loaded_files().items()}
+    # A file that was edited during the run counts as it was when the session began.
+    mine = _own_versions() | sessions[-1].get("my", {})
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {name: version(name) for name in packages},
@@ -46,6 +48,11 @@ def provenance(
         "sessions": sessions,
         "peak_memory_mb": _peak_memory_mb(device),
     }
+
+
+def _own_versions() -> dict[str, str]:
+    """The SHA-256 of the user's modules that this process has imported, by module."""
+    return {module: own.version_of(module) for module in own.loaded_modules()}
 
 
 def _commit() -> str:

@@ -1,0 +1,53 @@
+"""Versions of the user's own files: which runs other ones made."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from cohort.core import own
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The SHA-256 of the files in a folder `my`, by module."""
+    monkeypatch.chdir(tmp_path)
+    contents = {
+        "selection/turns.py": ("my.selection.turns", b"turns"),
+        "training/procedures/own/__init__.py": ("my.training.procedures.own", b"fields"),
+        "training/procedures/own/rounds.py": ("my.training.procedures.own.rounds", b"rounds"),
+    }
+    for name, (_, content) in contents.items():
+        file = tmp_path / "my" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return {module: hashlib.sha256(content).hexdigest() for module, content in contents.values()}
+
+
+def test_modules_and_their_versions(files: dict[str, str]):
+    assert own.modules() == sorted(files)
+    assert {module: own.version_of(module) for module in files} == files
+    assert own.version_of("my.selection.gone") == ""
+
+
+def test_files_that_changed_since_a_run(files: dict[str, str]):
+    """One that is gone did not; one that changed between two sessions did."""
+    turns, rounds = "my.selection.turns", "my.training.procedures.own.rounds"
+    made = {"my": files | {"my.selection.gone": "0" * 64}, "sessions": [{"device": "cpu"}]}
+    assert own.changed_files(own.versions_in(made)) == []
+    Path("my/selection/turns.py").write_bytes(b"other turns")
+    assert own.changed_files(own.versions_in(made)) == ["my/selection/turns.py"]
+    sessions = [{"my": {rounds: "1" * 64}}, {"my": {turns: own.version_of(turns)} | files}]
+    assert own.changed_files(own.versions_in({"sessions": sessions})) == [
+        "my/training/procedures/own/rounds.py",
+        "my/selection/turns.py",
+    ]
+    assert own.changed_files(own.versions_in({"sessions": [{}]})) == []
+
+
+def test_a_sentence_for_each_file():
+    first, second = own.made_by_another("record", [["b.py", "a.py"], [], ["b.py"]])
+    assert first.startswith("1 record was made by another a.py: raise its `science` version")
+    assert second.startswith("2 records were made by another b.py: ")

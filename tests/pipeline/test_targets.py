@@ -1,0 +1,67 @@
+"""What Snakemake's command line asks for, and the previews that become out of date."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cohort.core.layout import Layout
+from cohort.pipeline.cleanup import remove_previews
+from cohort.pipeline.targets import requested
+from cohort.plan import load
+
+
+@pytest.mark.parametrize(
+    ("targets", "asked"),
+    [
+        ([], [("demo", ""), ("ucb", "")]),
+        (["all"], [("demo", ""), ("ucb", "")]),
+        (["aml_written", "aml"], [("aml_written", ""), ("aml", "")]),
+        (["demo_fig1", "demo_claims"], [("demo", "fig1"), ("demo", "claims")]),
+        (["results/full/figures/demo/fig1.png"], [("demo", "fig1")]),
+        (["results/full/report/aml.html", "aml"], [("aml", "")]),
+        (["results/full/metrics/demo/main.parquet", "demo_fig99", "train"], []),
+    ],
+)
+def test_what_was_asked_for(targets: list[str], asked: list[tuple[str, str]]):
+    assert requested(load({"studies": ["demo", "ucb"]}), targets) == asked
+
+
+def previews(layout: Layout, *studies: str) -> dict[str, list[Path]]:
+    """A page, a figure, a table and metrics of each study."""
+    found = {}
+    for study in studies:
+        files = [*layout.page(study), layout.metrics(study, "main")]
+        files += [*layout.figure(study, "fig1"), *layout.table(study, "tab1")]
+        found[study] = [Path(file) for file in files]
+        for file in found[study]:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        card = {"name": study, "title": study, "source": {}, "scale": "full", "runs": {}}
+        card |= {"phrase": "", "spent": 0.0, "to_go": 0.0, "verdicts": [], "date": ""}
+        card |= {"commits": [], "generated": False, "command": f"snakemake {study}"}
+        card["runs"] = dict.fromkeys(("planned", "done", "diverged", "unfinished", "missing"), 1)
+        Path(layout.page(study)[1]).write_text(json.dumps(card))
+    return found
+
+
+def test_previews_of_what_is_finished_go_and_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    layout = Layout("full", partial=True)
+    files = previews(layout, "demo", "aml")
+    remove_previews("full", [("aml", "fig1")])
+    assert {file.exists() for file in files["demo"]} == {True}
+    assert [file for file in files["aml"] if not file.exists()] == [
+        Path(file) for file in layout.figure("aml", "fig1")
+    ]
+    remove_previews("full", [("demo", "")])
+    assert not any(file.exists() for file in files["demo"])
+    assert all(Path(file).exists() for file in layout.page("aml"))
+    index = Path(layout.index()).read_text()
+    assert "aml" in index and "demo" not in index
+    remove_previews("full", [("aml", "")])
+    assert not Path(layout.folder).exists() or not list(Path(layout.folder).iterdir())

@@ -1,0 +1,32 @@
+"""The files of previews, which are out of date once what they preview is finished."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from cohort.core.layout import Layout
+from cohort.report.index import write_index
+
+
+def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
+    """Delete the previews of these studies, or of the figure or table that is named beside one.
+    Those of other studies stay, and the index lists their pages."""
+    layout = Layout(scale, partial=True)
+    for study, name in finished:
+        if name:
+            files = [*layout.figure(study, name), *layout.table(study, name)]
+        else:
+            files = layout.page(study)
+            for kind in ("metrics", "figures", "tables"):
+                shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
+        for file in files:
+            Path(file).unlink(missing_ok=True)
+    if any(Path(layout.pages).glob("*.json")):
+        write_index(layout.index())
+    else:
+        Path(layout.index()).unlink(missing_ok=True)
+    for folder in sorted(Path(layout.folder).rglob("*/"), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
