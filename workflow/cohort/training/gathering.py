@@ -70,6 +70,10 @@ class ModelEvaluations:
         found = [softmax_of(model, local, samples, reserved).cpu().numpy() for local in each]
         return np.stack(found) if found else np.empty((0, len(reserved), self.task.classes))
 
+    def training_losses(self) -> np.ndarray:
+        assert self.updates is not None
+        return self.updates.losses.double().cpu().numpy()
+
     def local_accuracies(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))
