@@ -134,7 +134,9 @@ def test_evaluators_without_a_plan_never_evaluate():
     """Not even in the last round."""
     state = run(evaluated_task())
     assert not [
-        name for name in state.history.metrics if name.startswith(("local", "holdout", "next", "own"))
+        name
+        for name in state.history.metrics
+        if name.startswith(("local", "holdout", "next", "own"))
     ]
     assert state.history.metrics["test_loss"]
 

@@ -107,7 +107,7 @@ def _check_next(settings: Settings, procedure: Procedure) -> None:
         raise UserError("evaluate_next needs samples that clients hold out: set holdout above 0")
     if not isinstance(procedure, Federated):
         raise UserError(
-            f"evaluate_next needs a selector's draw after each round, which procedure "
+            f"evaluate_next needs a draw after each round, which procedure "
             f"'{procedure}' does not have; leave it out"
         )
     selector = build(SELECTORS, settings["selector"])
