@@ -16,26 +16,22 @@ ASKS = r"strategy '\S+' screens, probes or asks clients before it chooses; leave
 PlanOf = Callable[..., Plan]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "changes", "sentence"),
-    [
-        ("peco", {"holdout": 0.0}, r"needs samples that clients hold out: set holdout above 0$"),
-        ("fedavg", {"procedure": "concat-2"}, r"a draw after each round, which procedure 'concat-2' does not have"),
-        ("probe", {}, ASKS),
-        ("fedavg", {}, ASKS),
-    ],
-)  # fmt: skip
-def test_a_sentence_says_where_it_cannot_be_had(
-    strategy: str,
-    changes: dict[str, Any],
-    sentence: str,
-    plan_of: PlanOf,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
+def check_refused(plan_of: PlanOf, strategy: str, sentence: str, **changes: Any) -> None:
     with pytest.raises(UserError, match=sentence) as caught:
         plan_of({"axes": {"strategy": [strategy]}, "settings": SETTINGS | changes})
     assert "evaluate_next" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_it_needs_held_out_samples_and_a_selector_that_chooses(plan_of: PlanOf):
+    check_refused(plan_of, "peco", r"clients hold out: set holdout above 0$", holdout=0.0)
+    sentence = r"a draw after each round, which procedure 'concat-2' does not have"
+    check_refused(plan_of, "fedavg", sentence, procedure="concat-2")
+
+
+def test_no_client_is_asked_for_it(plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch):
+    check_refused(plan_of, "probe", ASKS)
+    monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
+    check_refused(plan_of, "fedavg", ASKS)
 
 
 def test_other_selectors_take_it(plan_of: PlanOf):
