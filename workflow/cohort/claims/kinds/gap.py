@@ -31,7 +31,7 @@ class Gap(Claim):
     )
     larger: dict[str, Any] = parameter(
         minProperties=1,
-        help="labels with which the difference is larger; at for the rounds, a range such as 41-100",
+        help="labels with which the difference is larger; at for the rounds, such as 41-100",
     )
     than: dict[str, Any] = parameter(
         minProperties=1, help="than with these; each combination is compared with each"

@@ -1,4 +1,4 @@
-"""Evaluation of the global model on held-out samples of the clients that the strategy draws next."""
+"""Evaluation of the global model on held-out samples of clients that the strategy draws next."""
 
 from __future__ import annotations
 
