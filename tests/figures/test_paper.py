@@ -95,6 +95,18 @@ def test_a_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     )
 
 
+@pytest.mark.parametrize(("points", "marker"), [(1, "D"), (12, "D"), (13, "None")])
+def test_a_few_points_of_a_paper_are_marked(
+    curves: Spec, metrics: Metrics, points: int, marker: str
+) -> None:
+    """A single one would not be seen as a line."""
+    row = "Fig3,printed,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,{0},{0},0.5,"
+    lines = [CURVES.splitlines()[0], *map(row.format, range(1, points + 1))]
+    Path(curves["paper_values"]).write_text("\n".join(lines) + "\n")
+    (line,) = paper_lines(make_figure(curves, metrics()))["dir-0.1, J = 4 local steps"]
+    assert line.get_marker() == marker and len(line.get_xdata()) == points
+
+
 def test_with_a_single_hue_the_papers_curve_is_gray(curves: Spec, tmp_path: Path) -> None:
     write_metrics(
         tmp_path / "one.parquet",

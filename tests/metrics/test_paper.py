@@ -149,3 +149,17 @@ def test_curves_have_a_file_of_their_own():
     )
     assert str(paper_file("aml", {"paper": "TableI"})) == "resources/paper_values/aml.csv"
     assert paper_file("aml", {"kind": "curves"}) is None
+
+
+def test_without_a_file_of_curves_they_are_the_values_that_have_a_round():
+    file = paper_file("peco", {"kind": "curves", "paper": "Fig10"})
+    assert str(file) == "resources/paper_values/peco.csv"
+    cell = {"dataset": "cifar10-unit", "model": "lenet5", "partition": "dir-0.1-overlap0.2x1"}
+    cells = [cell | {"strategy": name} for name in ("peco", "fedavg")]
+    labels = ["dataset", "model", "partition", "strategy"]
+    matches = match_paper(file, "Fig10", "test_accuracy", cells, ["strategy"], labels)
+    points = {
+        match.labels["strategy"]: [(value.round, value.value) for value in match.values]
+        for match in matches
+    }
+    assert points == {"peco": [(100, 0.7)], "fedavg": []}

@@ -57,6 +57,7 @@ def test_every_need_is_in_the_catalog():
         "reserved_loss": "after",
         "reserved_predictions": "after",
         "soft_labels": "after",
+        "training_loss": "after",
     }
     reserved = [name for name, need in NEEDS.items() if need.reserved]
     assert reserved == ["reserved_correct", "reserved_loss", "reserved_predictions"]
@@ -80,6 +81,7 @@ def test_what_a_selector_needs_is_in_the_catalog(name: str):
         ("random", []),
         ("reselect", ["soft_labels"]),
         ("skewed", []),
+        ("training-loss", ["training_loss"]),
         ("ucb", ["local_accuracy"]),
     ],
 )

@@ -38,6 +38,11 @@ class ReservedSpy(Spy):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainingSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
+
+
+@dataclass(frozen=True, kw_only=True)
 class EverythingSpy(CandidateSpy):
     needs: ClassVar[frozenset[str]] = frozenset(NEEDS)
 
@@ -84,6 +89,16 @@ def test_what_candidate_losses_cost():
     assert costs(state, "selection_samples") == [7] * 2
     assert state.history.traffic["candidate_loss"].tolist() == [2 * 2 * 4, 0, 0]
     assert state.history.traffic["model"].tolist() == [2 * MODEL_BYTES, 4 * MODEL_BYTES, 0]
+
+
+def test_training_loss_is_that_of_a_clients_own_steps():
+    """The only step of each client starts from the global model and takes all its samples. The
+    number costs four bytes and no evaluation; the client without samples has none to send."""
+    state = played(task_by_hand(selector := TrainingSpy(), HALF))
+    (reports,) = selector.reports
+    np.testing.assert_allclose(reports["training_loss"], [*GLOBAL_LOSSES, math.nan], rtol=1e-12)
+    assert costs(state, "selection_samples") == [0]
+    assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)]
 
 
 def test_reserved_loss_is_each_local_models_on_reserved_test_samples():

@@ -65,5 +65,6 @@ def test_every_selector_is_found():
         "random",
         "reselect",
         "skewed",
+        "training-loss",
         "ucb",
     ]

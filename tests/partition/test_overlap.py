@@ -173,6 +173,23 @@ def test_both_science_versions_count(monkeypatch: pytest.MonkeyPatch):
     assert parse_name("dir-0.1").versions() == {"partition:dir": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("iid-overlap0.2x2", 2),
+        ("iid-overlap0.1+0.3", 2),
+        ("iid-overlap0x2-replace", 2),
+        ("iid-overlap0x2", 1),
+    ],
+)
+def test_held_out_samples_raise_the_version_where_they_meet_borrowing(name: str, version: int):
+    assert parse_name(name).versions(holdout=0.1) == {
+        "partition:iid": 1,
+        "partition:overlap": version,
+    }
+    assert parse_name(name).versions() == {"partition:iid": 1, "partition:overlap": 1}
+
+
 REPLACING = [f"{name}-replace" for name in NAMES]
 
 

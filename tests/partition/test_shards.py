@@ -160,6 +160,36 @@ def test_each_client_holds_out_its_own_share():
     assert len(shards.validation) == sum(len(part) // 10 for part in plain.indices)
 
 
+@pytest.mark.parametrize(
+    "name", ["iid-overlap0.2x2", "dirplain-0.5-overlap0.1+0.3", "classes-2-overlap0.2x2-replace"]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_held_out_sample_is_trained_on_by_another_client(name: str, seed: int):
+    """A client borrows its ratio of what it trains on, and only training samples of others."""
+    shards = dealt(partition=name, holdout=0.2, seed=seed)
+    without = dealt(partition=name.partition("-overlap")[0], holdout=0.2, seed=seed)
+    trained = np.concatenate(shards.indices)
+    assert not np.isin(trained, shards.validation).any()
+    assert len(np.unique(shards.validation)) == len(shards.validation) > 80
+    for held_out, same in zip(shards.holdouts, without.holdouts, strict=True):
+        np.testing.assert_array_equal(held_out, same)
+    replaces = name.endswith("replace")
+    for client in np.flatnonzero(shards.overlapping()):
+        own, holds = without.indices[client], shards.indices[client]
+        ratio = shards.overlap[client]
+        amount = round(ratio * len(holds))
+        assert len(holds) == len(own) + (0 if replaces else amount)
+        assert np.isin(holds, own).sum() == len(holds) - amount
+        assert min(abs(ratio - other) for other in (0.1, 0.2, 0.3)) < 1 / len(own)
+
+
+def test_at_a_ratio_of_zero_holding_out_before_borrowing_changes_nothing():
+    """So that the digests of such shards stay."""
+    plain, shards = (dealt(partition=name, holdout=0.2) for name in ("iid", "iid-overlap0x2"))
+    for ours, theirs in zip(shards.indices, plain.indices, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_an_impossible_overlap_is_a_user_error():
     with pytest.raises(
         UserError,

@@ -37,6 +37,7 @@ USUAL = {
     "reserve": 0,
     "holdout": 0.0,
     "evaluate_holdout": 0,
+    "evaluate_next": 0,
     "evaluate_local": 0,
     "evaluate_own": 0,
 } | PARTS
@@ -278,13 +279,16 @@ def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf, capsys: pytest.C
 
 def test_samples_that_are_evaluated_by_hand():
     """100 of 360 test samples are reserved. A client trains on nine tenths of 71.85 samples. Once in
-    ten rounds all held-out samples are evaluated twice, and every fifth round four local models on
-    the test set; PECO evaluates them on the reserved samples in every round, for both of its
-    needs, and UCB on their own."""
+    ten rounds all held-out samples are evaluated twice, every other round those of four of twenty
+    clients, and every fifth round four local models on the test set; PECO evaluates them on the
+    reserved samples in every round, for both of its needs, and UCB on their own. A training loss
+    takes no evaluation."""
     peco = DEMO | {"reserve": 100, "holdout": 0.1, "selector": {"name": "peco"}}
-    more = {"evaluate_holdout": 10, "evaluate_local": 5}
+    more = {"evaluate_holdout": 10, "evaluate_next": 2, "evaluate_local": 5}
     found = _evaluated(peco | more, DIGITS)
-    assert found == pytest.approx(260 + 2 * 143.7 + 2 * 4 * 260 + 10 * 4 * 100)
+    drawn = 5 * 143.7 * 4 / 20
+    assert found == pytest.approx(260 + 2 * 143.7 + drawn + 2 * 4 * 260 + 10 * 4 * 100)
+    assert _evaluated(DEMO | {"selector": {"name": "training-loss"}}, DIGITS) == 360
     ucb = DEMO | {"holdout": 0.1, "selector": {"name": "ucb"}, "evaluate_own": 2}
     assert _evaluated(ucb, DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
     tenth = DEMO | {"validation": 200, "samples": 0.1}  # the samples set aside are fewer, too

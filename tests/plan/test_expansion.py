@@ -181,11 +181,13 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         "procedure": "stratified-hybrid-40",
         "evaluate_every": "1 until 10, 10 until 400, 50",
         "evaluate_holdout": 10,
+        "evaluate_next": 5,
         "evaluate_local": 0,
         "evaluate_own": 0,
     }
     assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
     assert scaled(values, {"rounds": 0.2})["evaluate_holdout"] == 2
+    assert scaled(values, {"rounds": 0.2})["evaluate_next"] == 1
     assert scaled(values, {"rounds": 0.2})["evaluate_local"] == 0
     assert scaled(values, {"rounds": 0.2})["schedule"] == "step-10"
     assert scaled(values, {"rounds": 0.2})["procedure"] == "stratified-hybrid-8"

@@ -35,6 +35,7 @@ AXES: dict[str, Any] = {"axes": {"partition": ["covering-5"], "J": ["J1e"], "str
             "trains no model that could be evaluated: leave out evaluate_local",
         ),
         ({"evaluate_own": 1}, "leave out evaluate_own"),
+        ({"evaluate_next": 1}, "leave out evaluate_next"),
     ],
 )
 def test_settings_that_make_no_sense(changes: dict[str, Any], sentence: str, plan_of: PlanOf):

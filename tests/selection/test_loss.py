@@ -8,6 +8,7 @@ from scipy.stats import chisquare
 
 from cohort.selection.loss import HighestLoss
 from cohort.selection.selector import View
+from cohort.selection.training_loss import HighestTrainingLoss
 
 SELECTOR = HighestLoss()
 
@@ -102,3 +103,14 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
 
 def test_its_needs():
     assert HighestLoss.needs == {"reserved_loss"}
+
+
+def test_on_the_training_loss():
+    """It remembers what clients reported of their own steps, and ranks by that."""
+    selector = HighestTrainingLoss()
+    state = selector.begin(view(4, 2), np.random.default_rng(0))
+    reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}
+    state = selector.observe(state, np.array([3, 0, 2, 1]), reports, view(4, 2))
+    assert state["loss"].tolist() == [2.0, np.inf, 1.0, 0.5]
+    chosen = selector.select(state, np.arange(4), view(4, 2), np.random.default_rng(1))
+    assert chosen.tolist() == [1, 0]

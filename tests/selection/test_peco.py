@@ -16,6 +16,7 @@ from cohort.selection.selector import State, View
 from cohort.training.job import checkpoint
 from cohort.training.state import RunState
 from tests.selection.literal import Algorithm1
+from tests.training.small_task import run, small_task
 
 CLIENTS, COHORT, SAMPLES, CLASSES = 9, 3, 12, 4
 VIEW = View(clients=CLIENTS, cohort=COHORT, sizes=np.full(CLIENTS, 5))
@@ -101,6 +102,21 @@ def test_a_client_that_did_not_answer_keeps_its_row():
     for name in ("predictions", "correct", "evaluated"):
         np.testing.assert_array_equal(first[name], second[name])
     np.testing.assert_array_equal(second["recent"], np.repeat(first["recent"], 2, axis=0))
+
+
+def test_without_a_client_that_answered_all_are_equally_likely():
+    """The first cohort is silent, or its models are no longer finite."""
+    rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
+    silent = report(np.full((3, SAMPLES, CLASSES), np.nan), labels)
+    state = Peco().observe(Peco().begin(VIEW, rng), np.array([4, 1, 7]), silent, VIEW)
+    assert not state["evaluated"].any()
+    np.testing.assert_array_equal(state["recent"], np.full((1, VIEW.clients), 1 / VIEW.clients))
+
+
+def test_a_first_cohort_that_diverges_is_a_diverged_run():
+    settings = {"lr": 1e300, "weight_decay": 0.9, "J": "J5"}
+    state = run(small_task(selector=Peco(), rounds=3, cohort=2, **settings))
+    assert (state.round, state.diverged, len(state.history.cohorts)) == (1, True, 1)
 
 
 def test_states_are_never_changed_in_place():

@@ -89,6 +89,7 @@ PLANS = {
     "test_loss": {"evaluate_every": 2},
     "validation_loss": {"evaluate_every": 2},
     "holdout_loss": {"evaluate_holdout": 3},
+    "next_cohort_loss": {"evaluate_next": "2 until 2, 4"},
     "local_loss": {"evaluate_local": "1 until 2, 2"},
     "own_samples_loss": {"evaluate_own": 4},
 }
@@ -96,12 +97,15 @@ EXPECTED = {
     "test_loss": [2, 4, 5],
     "validation_loss": [2, 4, 5],
     "holdout_loss": [3, 5],
+    "next_cohort_loss": [2, 4, 5],
     "local_loss": [1, 2, 4, 5],
     "own_samples_loss": [4, 5],
 }
 
 
-def evaluated_task(holdouts: tuple[tuple[int, ...], ...] = ((0, 1), (2,)), **settings: Any) -> Task:
+def evaluated_task(
+    holdouts: tuple[tuple[int, ...], ...] = ((0, 1), (2,), (), ()), **settings: Any
+) -> Task:
     """Samples 0 to 4 are validation samples, some of which clients hold out."""
     task = small_task(**({"rounds": 5, "validation": (0, 1, 2, 3, 4)} | settings))
     parts = [np.array(part, dtype=np.int64) for part in holdouts]
@@ -130,7 +134,9 @@ def test_evaluators_without_a_plan_never_evaluate():
     """Not even in the last round."""
     state = run(evaluated_task())
     assert not [
-        name for name in state.history.metrics if name.startswith(("local", "holdout", "own"))
+        name
+        for name in state.history.metrics
+        if name.startswith(("local", "holdout", "next", "own"))
     ]
     assert state.history.metrics["test_loss"]
 

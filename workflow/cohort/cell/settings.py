@@ -12,7 +12,9 @@ from cohort.core.components import parameter
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
 ROUNDS_PATTERN = rf"^(({UNTIL}, )+{COUNT}|({UNTIL}, )*{COUNT}, last {COUNT})$"
-EVALUATION_PLANS = ("evaluate_every", "evaluate_holdout", "evaluate_local", "evaluate_own")
+EVALUATION_PLANS = (
+    *("evaluate_every", "evaluate_holdout", "evaluate_next", "evaluate_local", "evaluate_own"),
+)
 """The settings that say in which rounds something is evaluated."""
 
 
@@ -93,6 +95,13 @@ class Settings:
         minimum=0,
         pattern=ROUNDS_PATTERN,
         help="rounds in which the global model is evaluated on clients' held-out samples; 0: never",
+    )
+    evaluate_next: int | str = parameter(
+        0,
+        minimum=0,
+        pattern=ROUNDS_PATTERN,
+        help="rounds after which the global model is evaluated on the held-out samples of a cohort "
+        "that the selector draws for that; 0: never",
     )
     evaluate_local: int | str = parameter(
         0,

@@ -11,7 +11,8 @@ import numpy as np
 
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import Component, parameter
-from cohort.metrics.at import RANGE, SIMPLE, WORDS
+from cohort.core.errors import UserError
+from cohort.metrics.at import RANGE, SIMPLE, WORDS, rounds_of
 from cohort.metrics.names import BY_ROUND, METRICS, Names, word
 from cohort.metrics.summary import NO_VALUE
 
@@ -42,6 +43,12 @@ class Claim(Component):
         minimum=AT_SCHEMA["minimum"],
         pattern=AT_SCHEMA["pattern"],
     )
+    buckets: int | None = parameter(
+        None,
+        minimum=1,
+        help="judge each part of so many rounds of `at`, a range, on its own: 10 with at 1-100 for "
+        "the means of rounds 1-10, 11-20 and so on",
+    )
     given: dict[str, Any] | None = parameter(
         None, help="labels with the value, or the values, that count"
     )
@@ -52,14 +59,37 @@ class Claim(Component):
 
     def resolved(self, matrix: Matrix) -> list[Comparison]:
         """The claim's comparisons, each point with its metric, `at` and seeds filled in."""
-
-        def filled(point: Point) -> Point:
-            metric, at = point.metric or self.metric, point.at or self.at
-            return replace(point, metric=metric, at=at, seeds=matrix.seeds(point))
-
         return [
-            replace(one, points=list(map(filled, one.points))) for one in self.comparisons(matrix)
+            self._filled(comparison, at, matrix)
+            for comparison in self.comparisons(matrix)
+            for at in self._ats()
         ]
+
+    def _filled(self, comparison: Comparison, at: int | str, matrix: Matrix) -> Comparison:
+        points = [
+            replace(
+                point,
+                metric=point.metric or self.metric,
+                at=point.at or at,
+                seeds=matrix.seeds(point),
+            )
+            for point in comparison.points
+        ]
+        name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
+        return replace(comparison, points=points, name=name)
+
+    def _ats(self) -> list[int | str]:
+        """The rounds at which it is judged: those of `at`, or each bucket of them."""
+        if not self.buckets:
+            return [self.at]
+        limits = None if str(self.at).isdigit() else rounds_of(self.at)
+        if limits is None or (limits[1] - limits[0] + 1) % self.buckets:
+            raise UserError(
+                f"at is '{self.at}', but must be a range of rounds that buckets of {self.buckets} "
+                "fill, such as 1-100"
+            )
+        begins = range(limits[0], limits[1] + 1, self.buckets)
+        return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons to make; UserError if the study has no such cells."""
@@ -101,7 +131,8 @@ class Claim(Component):
         """A value with the name of its point in parentheses."""
         words = [called(point, names)]
         words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
-        words += [str(point.at)] if str(point.at) != str(self.at) else []
+        is_named = self.buckets or str(point.at) == str(self.at)
+        words += [] if is_named else [str(point.at)]
         return f"{self.number(value)} ({', '.join(words)})"
 
     def better(self) -> str:

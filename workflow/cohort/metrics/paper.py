@@ -42,10 +42,12 @@ class PaperValue:
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values that a figure or table names, if it names any."""
+    """The file of the paper's values that a figure or table names, if it names any. Without a file
+    of curves, a figure of curves shows the single values that have a round."""
     if not spec.get("paper"):
         return None
-    return paper_files(study)[spec.get("kind") == "curves"]
+    single, curves = paper_files(study)
+    return curves if spec.get("kind") == "curves" and curves.exists() else single
 
 
 def paper_files(study: str) -> tuple[Path, Path]:

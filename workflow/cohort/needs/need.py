@@ -38,6 +38,9 @@ class EvaluationContext(Protocol):
         """Whether each local model classifies each reserved test sample correctly, as 1 or 0:
         (client, sample)."""
 
+    def training_losses(self) -> np.ndarray:
+        """The mean loss of each client's local steps."""
+
     def local_accuracies(self) -> np.ndarray:
         """The accuracy of each client's local model on its own training samples."""
 
@@ -57,6 +60,8 @@ class Need(Component):
     gathered: ClassVar[Literal["once", "before", "after"]]
     reserved: ClassVar[bool] = False
     """Whether it evaluates models on reserved test samples, which requires a `reserve`."""
+    evaluates: ClassVar[bool] = True
+    """Whether it evaluates a model, which takes time; a training loss, say, is there anyhow."""
 
     def upload(self, classes: int) -> int:
         """The size of one client's answer in bytes."""

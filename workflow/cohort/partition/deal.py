@@ -47,24 +47,33 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
     try:
-        parts = scheme.deal(pool, settings["clients"], rng)
-        chosen = scheme.overlapping(len(parts), copy.deepcopy(rng))
-        kept, borrowed = scheme.borrow(parts, rng)
+        whole = scheme.deal(pool, settings["clients"], rng)
+        chosen = scheme.overlapping(len(whole), copy.deepcopy(rng))
+        own, holdouts = _held_out(whole, settings["holdout"], seed)
+        kept, borrowed = scheme.borrow(own, rng)
     except ValueError as error:
         raise UserError(
             f"partition {settings['partition']} of {settings['dataset']}: {error}"
         ) from None
     held = [used[np.concatenate(both)] for both in zip(kept, borrowed, strict=True)]
-    shares = _overlap_shares(scheme, held, borrowed, len(labels))
-    holdouts: list[np.ndarray] = []
-    for client, part in enumerate(held if settings["holdout"] else []):
-        count = int(settings["holdout"] * len(part))
-        rng = generator(seed, "holdout", client=client)
-        held[client], aside = _set_aside(part, count, rng)
-        holdouts.append(aside)
+    shares = _overlap_shares(scheme, whole, held, borrowed)
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
+    holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
     return Shards(held, counts, overlap, set_aside, holdouts, chosen)
+
+
+def _held_out(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
+    """Split each client's part into what it trains on and what it holds out, before any client
+    borrows: no held-out sample of one client is then trained on by another. Without a share there
+    are no parts that are held out."""
+    if not share:
+        return parts, []
+    pairs = [
+        _set_aside(part, int(share * len(part)), generator(seed, "holdout", client=client))
+        for client, part in enumerate(parts)
+    ]
+    return [own for own, _ in pairs], [aside for _, aside in pairs]
 
 
 def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:
@@ -79,12 +88,12 @@ def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.n
     return used
 
 
-def _overlap_shares(scheme: Scheme, held: Parts, borrowed: Parts, samples: int) -> np.ndarray:
-    """For each client, the share of its samples that it borrowed; or, if the scheme may give a
-    sample to several clients, the share that another client holds too."""
+def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) -> np.ndarray:
+    """For each client, the share of its training samples that it borrowed; or, if the scheme may
+    give a sample to several clients, the share of what it was dealt that another was dealt too."""
     if not scheme.exact:
-        holders = np.bincount(np.concatenate(held), minlength=samples)
-        return np.array([(holders[part] > 1).mean() for part in held])
+        holders = np.bincount(np.concatenate(whole))
+        return np.array([(holders[part] > 1).mean() for part in whole])
     pairs = zip(borrowed, held, strict=True)
     return np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
 

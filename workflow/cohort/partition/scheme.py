@@ -36,8 +36,8 @@ class Scheme(Named):
     exact: ClassVar[bool] = True
     """Whether each sample goes to exactly one client, neither shared nor left out."""
 
-    def versions(self) -> dict[str, int]:
-        """The science versions that the result depends on."""
+    def versions(self, holdout: float = 0.0) -> dict[str, int]:
+        """The science versions that shards depend on, if each client holds out this share."""
         return {f"partition:{self.name}": self.science}
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:

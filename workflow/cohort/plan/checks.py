@@ -19,8 +19,10 @@ from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.errors import refused
 from cohort.selection import SELECTORS
+from cohort.selection.abilities import Screening
 from cohort.training.participation import parse_participation
-from cohort.training.procedures import parse_procedure
+from cohort.training.procedures import Procedure, parse_procedure
+from cohort.training.procedures.federated import Federated
 
 MOST_MEMORY = 16e9  # bytes that a selector may take beside training
 
@@ -93,4 +95,26 @@ def check_procedure(settings: Settings, facts: Facts) -> None:
         raise UserError("evaluate_holdout needs samples that clients hold out: set holdout above 0")
     with refused(f"procedure '{settings['procedure']}' "):
         parse_participation(settings["participation"])
-        parse_procedure(settings["procedure"]).check(settings)
+        procedure = parse_procedure(settings["procedure"])
+        procedure.check(settings)
+    if settings["evaluate_next"]:
+        _check_next(settings, procedure)
+
+
+def _check_next(settings: Settings, procedure: Procedure) -> None:
+    """Reject an evaluation of the next cohort that cannot be drawn without further work."""
+    if not settings["holdout"]:
+        raise UserError("evaluate_next needs samples that clients hold out: set holdout above 0")
+    if not isinstance(procedure, Federated):
+        raise UserError(
+            f"evaluate_next needs a draw after each round, which procedure "
+            f"'{procedure}' does not have; leave it out"
+        )
+    selector = build(SELECTORS, settings["selector"])
+    asks = any(need.gathered == "before" for need in needs_of(selector))
+    if isinstance(selector, Screening) or asks:
+        raise UserError(
+            f"evaluate_next draws a cohort without asking any client, but strategy "
+            f"'{settings['strategy']}' screens, probes or asks clients before it chooses; "
+            "leave it out"
+        )

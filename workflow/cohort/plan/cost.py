@@ -143,6 +143,7 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     planned = {
         "evaluate_every": test + validation,
         "evaluate_holdout": 2 * held_out,  # of all clients together and of each
+        "evaluate_next": held_out * cohort / settings["clients"],
         "evaluate_local": cohort * test,
         "evaluate_own": cohort * size,
     }
@@ -152,7 +153,8 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
         if settings[plan]
     )
     needs = needs_of(build(SELECTORS, settings["selector"]))
-    for when, reserved in {(need.gathered, need.reserved) for need in needs}:
+    evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
+    for when, reserved in evaluating:
         clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
         found += settings["rounds"] * clients * (reserve if reserved else size)
     return float(found)

@@ -55,8 +55,10 @@ CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
 SCHEME_KEYS = ("partition", "dataset", "samples", "clients", "validation")
 """The settings that `check_partition` depends on."""
 
-COMPONENT_KEYS = ("model", "augmentation", "procedure", "partition", "schedule", "participation")
-"""The settings that name components with a science version, beside the strategy."""
+COMPONENT_KEYS = (
+    *("model", "augmentation", "procedure", "partition", "holdout", "schedule", "participation"),
+)
+"""The settings that science versions follow from, beside the strategy."""
 
 Overrides = tuple[tuple[str, Any], ...]
 """Parameters of a strategy that a study changes: `("selector.buffer", 0.5)`."""
@@ -165,9 +167,10 @@ class Resolver:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self._once(self._data, settings["dataset"])
         scheme = self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
-        digest = digest_of(shard_identity(settings, data.digest), scheme.versions())
+        science = scheme.versions(settings["holdout"])
+        digest = digest_of(shard_identity(settings, data.digest), science)
         planned = Planned(
-            shards_file(settings, digest), digest, settings, scheme.versions(), {"data": data.path}
+            shards_file(settings, digest), digest, settings, science, {"data": data.path}
         )
         return self.shards.setdefault(digest, planned)
 
@@ -198,6 +201,7 @@ def _science(
     augmentation: str,
     procedure: str,
     partition: str,
+    holdout: float,
     schedule: str,
     participation: str,
 ) -> dict[str, int]:
@@ -211,7 +215,7 @@ def _science(
         f"participation:{participation.partition('-')[0]}": parse_participation(
             participation
         ).science,
-    } | parse_name(partition).versions()
+    } | parse_name(partition).versions(holdout)
 
 
 def checksum(file: Mapping[str, Any]) -> str:

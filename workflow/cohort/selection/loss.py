@@ -29,6 +29,7 @@ class HighestLoss(Selector):
         return shuffled[order[: view.cohort]]
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        measured, loss = reports["reserved_loss"], state["loss"].copy()
+        (need,) = self.needs
+        measured, loss = reports[need], state["loss"].copy()
         loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
         return {"loss": loss}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -120,7 +121,7 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
     rows = predictions.astype(np.float64)
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))  # -1 is undefined without rows
     found = flat @ flat.T
     np.fill_diagonal(found, 0)
     return found

@@ -68,6 +68,10 @@ class ModelEvaluations:
             found.append(outputs.cpu().numpy())
         return np.stack(found) if found else np.empty((0, len(reserved), task.classes))
 
+    def training_losses(self) -> np.ndarray:
+        assert self.updates is not None
+        return self.updates.losses.double().cpu().numpy()
+
     def local_accuracies(self) -> np.ndarray:
         assert self.updates is not None
         self.ledger.evaluated(int(self.updates.sizes.sum()))

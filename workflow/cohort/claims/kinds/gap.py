@@ -12,10 +12,13 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.metrics.names import Names
 
+AT = "at"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(Claim):
-    """The difference between two values of `along` is larger with some labels than with others."""
+    """The difference between two values of `along` is larger with some labels than with others, or
+    in some rounds than in others (`at` among the labels)."""
 
     name: ClassVar[str] = "gap"
 
@@ -27,7 +30,8 @@ class Gap(Claim):
         help="its two values: the first one's metric minus the second's",
     )
     larger: dict[str, Any] = parameter(
-        minProperties=1, help="labels with which the difference is larger"
+        minProperties=1,
+        help="labels with which the difference is larger; at for the rounds, such as 41-100",
     )
     than: dict[str, Any] = parameter(
         minProperties=1, help="than with these; each combination is compared with each"
@@ -51,13 +55,15 @@ class Gap(Claim):
             )
         return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
 
-    def _pairs(self, matrix: Matrix, labels: dict[str, Any]) -> list[Comparison]:
+    def _pairs(self, matrix: Matrix, settings: dict[str, Any]) -> list[Comparison]:
+        labels = {label: value for label, value in settings.items() if label != AT}
+        at = settings.get(AT, "")
         pairs = matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along)
         values = matrix.check_values(self.experiment, self.along, self.between, "between")
         ordered = []
         for pair in pairs:
             found = {
-                point.labels[self.along]: Point(point.experiment, point.labels, list(labels))
+                point.labels[self.along]: Point(point.experiment, point.labels, list(labels), at=at)
                 for point in pair.points
             }
             if lacking := [value for value in values if value not in found]:

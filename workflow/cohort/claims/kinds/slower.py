@@ -40,6 +40,8 @@ class Slower(Claim):
                 f"metric is '{self.metric}', of which neither high nor low is better, so that "
                 "nothing can be reached"
             )
+        if self.buckets:
+            raise UserError("buckets are for other kinds: this one compares ranges itself")
         limits = rounds_of(self.at)
         if limits is None or str(self.at).isdigit():
             raise UserError(f"at is '{self.at}', but must be a range of rounds such as 21-30")

@@ -48,6 +48,7 @@ CROSSES: dict[str, Any] = {
     "markersize": 5,
     "markeredgewidth": 1.3,
 }
+PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
 FEW_CURVES = 6  # whose legend is in the study's order
@@ -97,7 +98,7 @@ class Curves(Averaging):
     paper: str = parameter(
         "",
         help="the figure of the paper whose curves are drawn too, as "
-        "resources/paper_values/{study}_curves.csv calls it",
+        "resources/paper_values/{study}_curves.csv calls it, or {study}.csv where there is none",
     )
 
     def check(self) -> None:
@@ -184,9 +185,10 @@ class Curves(Averaging):
                 for value in match.values
                 if not self.until or (value.round or 0) <= self.until
             ]
-            axes.plot(*zip(*_every(points), strict=True), color=color, **PAPER_LINE)
+            look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
+            axes.plot(*zip(*_every(points), strict=True), color=color, **look)
             label = paper_name(match.values[0].source)
-            axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_LINE)
+            axes.plot([], [], color=PAPER_GRAY, label=label, **look)
         _start_at_zero(axes)
 
     def x_title(self, style: Style) -> str:

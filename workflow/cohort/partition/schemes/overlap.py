@@ -36,8 +36,11 @@ class Overlap(Scheme):
     def form(cls) -> str:
         return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 
-    def versions(self) -> dict[str, int]:
-        return self.base.versions() | super().versions()
+    def versions(self, holdout: float = 0.0) -> dict[str, int]:
+        version = self.science
+        if holdout and (any(self.ratios) or self.replace):
+            version += 1  # held-out samples were once set aside after borrowing
+        return self.base.versions(holdout) | {f"partition:{self.name}": version}
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         self.base.check(classes, clients, samples, groups)

@@ -1,0 +1,63 @@
+"""Evaluation of the global model on held-out samples of clients that the strategy draws next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.core.randomness import generator
+from cohort.training.evaluators.holdout import OnHoldout
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from cohort.cell.settings import Settings
+    from cohort.training import choosing, evaluation
+    from cohort.training.contract import selector as checked
+    from cohort.training.state import RunState
+    from cohort.training.task import Task
+    from cohort.training.updates import Updates
+else:
+    torch = lazy("torch")
+    evaluation = lazy("cohort.training.evaluation")
+    choosing = lazy("cohort.training.choosing")
+    checked = lazy("cohort.training.contract.selector")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnNextCohort(OnHoldout):
+    """Evaluates the global model on the held-out samples of a cohort that the selector draws after
+    the round, as Flower does where selection is part of the client manager: `configure_evaluate`
+    samples clients through it as `configure_fit` does.
+
+    The draw is one of its own: the next round trains on another, and would without this one too.
+    """
+
+    name: ClassVar[str] = "next_cohort"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "next_cohort_accuracy": Metric(
+            "Held-out accuracy of the next draw", "%", 100, digits=2, better="high"
+        ),
+        "next_cohort_loss": Metric("Held-out loss of the next draw", better="low"),
+    }
+
+    def plan(self, settings: Settings) -> int | str:
+        return settings.evaluate_next
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        clients = np.arange(task.settings.clients)
+        view = choosing.view_of(task, state.reports)
+        rng = generator(task.settings.seed, "next cohort", round=state.round)
+        cohort = checked.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
+        held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
+        indices = torch.from_numpy(held_out).to(task.test.device)
+        found = evaluation.evaluate(network, state.weights, task.train_samples, indices)
+        return {"next_cohort_accuracy": found.accuracy, "next_cohort_loss": found.loss}
