@@ -39,8 +39,8 @@ class Spread(Claim):
         """Raise UserError without a range, or for one that runs backwards."""
         if self.within is None and self.beyond is None and self.between is None:
             raise UserError(
-                "it needs the range that the sentence names: between (44 to 45 %), within or beyond "
-                "(how far apart)"
+                "it needs the range that the sentence names: between (44 to 45 %), or within or "
+                "beyond (how far apart)"
             )
         if self.between and self.between[0] >= self.between[1]:
             raise UserError(f"between is {self.between}, a range that ends before it begins")
