@@ -145,17 +145,17 @@ def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]
     if not items:
         return [Value(NOTHING)] * len(points)
     results = paper.results(points, items)
+    if not any(leader_of(point.at) for point in points):
+        return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
     leaders = paper.results(list(map(_leader, points)), items)
-    return [
-        _paper_rounds(result, leader) if leader_of(point.at) else _paper_value(point, result)
-        for point, result, leader in zip(points, results, leaders, strict=True)
-    ]
+    return list(map(_paper_rounds, results, leaders))
 
 
 def _leader(point: Point) -> Point:
-    """The point whose best value another is to reach; the point itself if there is none."""
+    """The point whose best value another is to reach."""
     leader = leader_of(point.at)
-    return replace(point, labels=point.labels | dict([leader])) if leader else point
+    assert leader, point.at
+    return replace(point, labels=point.labels | dict([leader]))
 
 
 def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
