@@ -34,6 +34,10 @@ def decimals(text: str) -> set[str]:
     return set(re.findall(r"\d+\.\d+", text))
 
 
+def epochs(text: str) -> set[str]:
+    return set(re.findall(r"\bepoch (\d+)", text))
+
+
 def test_the_list_is_what_the_papers_values_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     found = {claim: text for study in STUDIES for claim, text in not_held(study).items()}
@@ -42,3 +46,4 @@ def test_the_list_is_what_the_papers_values_give(monkeypatch: pytest.MonkeyPatch
     for claim, sentence, numbers in listed:
         assert sentence.count('"') >= 2, f"{claim} quotes no sentence"
         assert decimals(numbers) and decimals(numbers) <= decimals(found[claim]), claim
+        assert epochs(numbers) <= set(re.findall(r"\b\d+\b", found[claim])), claim

@@ -126,6 +126,18 @@ def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word
     assert found.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
 
 
+@pytest.mark.parametrize(("beyond", "word"), [(1.499, "held"), (1.5, "not held")])
+def test_values_that_lie_far_apart(tmp_path: Path, beyond: float, word: str) -> None:
+    """Two of them do; the third is close to the first."""
+    found = single(
+        claim("spread", along="partition", beyond=beyond), tmp_path, main=line(0.46, 0.4661, 0.4511)
+    )
+    assert found.word == word
+    assert found.evidence.removeprefix("✗ ") == (
+        f"1.50 apart, 45.11 (c) to 46.61 (b), asked for more than {beyond:g}"
+    )
+
+
 def test_spread_of_a_loss(tmp_path: Path) -> None:
     found = single(
         claim("spread", along="partition", within=0.1, metric="test_loss"),

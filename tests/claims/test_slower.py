@@ -71,8 +71,9 @@ def test_a_run_that_is_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"at": "last"}, "at is 'last', but must be a range of rounds such as 21-30"),
-        ({"at": 30}, "at is '30', but must be a range of rounds such as 21-30"),
+        ({"at": "last"}, "at is 'last', but must be a range of rounds such as 21-30, or max"),
+        ({"at": 30}, "at is '30', but must be a range of rounds such as 21-30, or max"),
+        ({"at": "max", "metric": "test_loss"}, "low values of test_loss are better"),
         ({"metric": "update_norm"}, "neither high nor low is better"),
     ],
 )
@@ -85,3 +86,58 @@ def test_values_that_are_not_there() -> None:
     cells = matrix(main=[PECO, run("random", 0, 0, 0, 0)])
     with pytest.raises(UserError, match="leader or others names strategy uniform"):
         claim("slower", **FIELDS | {"others": ["uniform"]}).comparisons(cells)
+
+
+LEADER = run("peco", 0.1, 0.6, 0.5, 0.5)  # at its best in round 3
+BEST = FIELDS | {"at": "max"}
+
+
+@pytest.mark.parametrize(
+    ("values", "times", "word", "evidence"),
+    [
+        ((0.1, 0.2, 0.6, 0.7), 1.0, "held", "reached by round 5, 1.7 times as late"),
+        ((0.1, 0.2, 0.6, 0.7), 2.0, "not held", "reached by round 5, 1.7 times as late"),
+        ((0.1, 0.6, 0.6, 0.7), 1.0, "not held", "reached by round 3, 1 times as late"),
+        ((0.7, 0.2, 0.2, 0.2), 1.0, "not held", "reached by round 1, 0.33 times as late"),
+        ((0.59, 0.2, 0.2, 0.2), 1.0, "held", "never reached"),  # though it is at its best before
+    ],
+)
+def test_when_others_reach_the_best_value_of_the_leader(
+    tmp_path: Path, values: tuple[float, ...], times: float, word: str, evidence: str
+) -> None:
+    cells = [LEADER, run("random", *values)]
+    found = single(claim("slower", **BEST, times=times), tmp_path, main=cells)
+    mark = "" if word == "held" else "✗ "
+    assert (found.word, found.evidence) == (word, f"{mark}best in round 3, {evidence}")
+
+
+def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
+    """Leaders of four rounds are at their best in rounds 3, 2 and 4. The other reaches 0.6 in round
+    7, never 0.7, and 0.4 in round 8: it needs 4, 6 and 4 rounds more, the second counted as far as
+    it was trained. Their mean is 4.67, the half-width 1.155 / sqrt(3) * 4.303 = 2.87."""
+    leaders = [(0.1, 0.5, 0.6, 0.6), (0.1, 0.7, 0.6, 0.6), (0.1, 0.2, 0.3, 0.4)]
+    others = [(7, 0.6), (8, 0.6), (8, 0.4)]
+    cells: list[Cell] = [
+        ({"strategy": "peco", "seed": seed}, "done", dict(enumerate(values, start=1)))
+        for seed, values in enumerate(leaders)
+    ]
+    cells += [
+        ({"strategy": "random", "seed": seed}, "done", {1: 0.1, round: value, 8: value})
+        for seed, (round, value) in enumerate(others)
+    ]
+    found = verdict(claim("slower", **BEST), tmp_path, main=cells)
+    assert found.word == "held"
+    assert "[+4.7, +1.8 to +7.5, n = 3], not reached by 1 of 3 runs (random)" in found.evidence
+
+
+def test_there_is_no_goal_before_the_leader_has_run(tmp_path: Path) -> None:
+    missing = (LEADER[0], "missing", {})
+    found = verdict(claim("slower", **BEST), tmp_path, main=[missing, run("random", 0, 0, 0, 0)])
+    assert found.word == "not enough runs" and "never" not in found.evidence
+
+
+def test_the_goal_is_set_by_runs_that_differ_in_nothing_else() -> None:
+    """A partition that goes with the strategy would leave the other without a leader."""
+    cells = matrix(main=[LEADER, run("random", 0, 0, 0, 0, partition="x")])
+    with pytest.raises(UserError, match="differ in strategy only, but partition is iid and x"):
+        claim("slower", **BEST).comparisons(cells)

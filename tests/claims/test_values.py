@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cohort.claims.values import value_at
+from cohort.claims.values import Value, by_seed, value_at
 from cohort.metrics.summary import value_per_cell
 from tests.claims.samples import frame
 
@@ -84,3 +84,22 @@ def test_other_evaluations_are_those_of_tables(when: str) -> None:
     assert value_at(metrics, "test_accuracy", when).equals(
         value_per_cell(metrics, "test_accuracy", when)
     )
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "rows"),
+    [
+        ((5, 3), (math.inf, 20), [[5, 3], [30, 20]]),  # the longer run is known for 30 rounds
+        ((math.inf, 3), (20, 20), [[5, 3], [5, 5]]),  # the shorter only for 5
+        ((math.inf, 3), (math.inf, 20), [[5, 3], [5, 5]]),
+        ((5, 3), (20, 20), [[5, 3], [20, 20]]),
+    ],
+)
+def test_runs_are_cut_off_where_one_that_never_reaches_it_ends(
+    short: tuple[float, ...], long: tuple[float, ...], rows: list[list[float]]
+) -> None:
+    values = [
+        Value(0.0, 2, 2, seeds=dict(zip("01", found, strict=True)), rounds=rounds)
+        for found, rounds in ((short, 5), (long, 30))
+    ]
+    assert by_seed(values).tolist() == rows

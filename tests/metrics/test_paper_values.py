@@ -73,7 +73,7 @@ peco | TableII | dataset=cifar10-unit model=lenet5 partition=dir-0.1-overlap0.2x
 peco | TableII | dataset=fashion-mnist model=resnet18 strategy=loss | 21-30 | 0.76 |
 ucb | Table:results | strategy=ucb | 10 | 0.53 |
 ucb | Table:results | strategy=fedavg | 20 | 0.4938 |
-stratify | TableI | dataset=mnist model=stratify-cnn partition=classes-1 strategy=fedavg | max | 0.1871 |
+stratify | TableI | dataset=mnist model=lenet5 partition=classes-1 strategy=fedavg | max | 0.1871 |
 stratify | TableII | dataset=cifar100 model=resnet9 partition=covering-10 strategy=stratify-uniform | max | 0.7445 |
 stratify | TableI | dataset=pacs partition=dirdomains-0.5 strategy=sfl | max | 0.8957 |
 stratify | TableV | dataset=pacs procedure=stratified-single-weighted1-chunk50 | max | 0.955 |

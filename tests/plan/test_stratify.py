@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.conftest import ROOT
 PAPER = "resources/paper_values/stratify.csv"
 PACS, DIGITS_DG = FEATURE_SKEW = ("pacs", "digits-dg")
 OURS = {"simple", "fedtan_both", "fedtan_as_published", "chunks", "handing_on", "times", "masked"}
+OURS |= {"constant_rate", "fedtan_constant_rate"}
 
 # By hand from the columns of the paper's Tables I and II, the panels of Figures 2 and 3, and its texts.
 SEVERITIES = {
@@ -153,8 +155,26 @@ def test_what_the_paper_does_not_count_shares_its_cells(plan: Plan, study: Study
         "chunks": 4,
         "fedtan_both": 5,
         "fedtan_as_published": 2,
+        "constant_rate": 15,  # Stratify's; those of the baselines are cells of Table II
+        "fedtan_constant_rate": 5,
     }
     assert len(plan.cells) == len(whole) + sum(new.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "original"), [("constant_rate", "batch"), ("fedtan_constant_rate", "fedtan")]
+)
+def test_stratify_at_the_constant_rate_differs_in_its_schedule_only(
+    name: str, original: str, plan: Plan, study: Study
+):
+    def settings(experiment: str) -> list[dict[str, Any]]:
+        cells = [plan.cells[row.digest].settings for row in study.experiments[experiment].rows]
+        return [cell for cell in cells if cell["strategy"] == UNIFORM]
+
+    mine = settings(name)
+    assert {cell["schedule"] for cell in mine} == {"constant"}
+    by_cycle = [cell for cell in settings(original) if cell["schedule"] == "onecycle"]
+    assert [cell | {"schedule": "onecycle"} for cell in mine] == by_cycle
 
 
 def rounds_by_strategy(plan: Plan, study: Study, name: str) -> dict[tuple[str, bool], set[int]]:
@@ -181,6 +201,11 @@ def test_runs_are_as_long_as_the_largest_epoch_that_is_printed(plan: Plan, study
             assert rounds == {max(epochs)}, (name, dataset, is_stratify)
 
 
+def pictures_of(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell's images are cropped and flipped, which they are for every network."""
+    return cell["dataset"] in ("cifar10", "cifar100", "tiny-imagenet")
+
+
 def test_settings(plan: Plan, study: Study):
     for name, batch in (
         ("single", 1),
@@ -192,15 +217,16 @@ def test_settings(plan: Plan, study: Study):
             cell = plan.cells[row.digest].settings
             expected = {"batch": batch, "J": "J1e", "cohort": cell["clients"], "evaluate_every": 1}
             assert expected.items() <= cell.items()
-            pictures = cell["dataset"] in ("cifar10", "cifar100", "tiny-imagenet")
-            one_cycle = batch == 128 and pictures and cell["strategy"] == UNIFORM
+            one_cycle = batch == 128 and pictures_of(cell) and cell["strategy"] == UNIFORM
             assert cell["lr"] == (0.001 if batch == 1 else 0.01)
             assert cell["schedule"] == ("onecycle" if one_cycle else "constant")
             assert cell["momentum"] == (0.9 if batch == 128 else 0)
+            assert cell["augmentation"] == ("crop-flip" if pictures_of(cell) else "none")
 
 
 def test_models_are_those_of_the_paper(plan: Plan, study: Study):
-    simple = {name: "stratify-mlp" if name == "covtype" else "stratify-cnn" for name in SEVERITIES}
+    simple = dict.fromkeys(SEVERITIES, "stratify-cnn") | {"covtype": "stratify-mlp"}
+    simple |= {"mnist": "lenet5"}  # 44,426 parameters
     residual = {"cifar10": "resnet9", "cifar100": "resnet9", "tiny-imagenet": "resnet18"}
     for name, models in (("single", simple), ("batch", simple | residual)):
         for row in study.experiments[name].rows:

@@ -18,6 +18,7 @@ from cohort.metrics.summary import NO_VALUE
 
 Number = float | np.ndarray  # one value, or one per seed
 FIRST = "first "
+BEST_OF = f"{FIRST}best of "  # followed by a label and its value
 TIE = 1e-9  # below what the rounding to nine decimals can tell apart
 NUMBER = re.compile(r"[-+.e0-9]+")
 AT_SCHEMA: dict[str, Any] = {
@@ -161,6 +162,20 @@ def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
 def counts_rounds(at: int | str) -> bool:
     """Whether `at` asks for the round that reaches a threshold."""
     return str(at).startswith(FIRST)
+
+
+def best_of(label: str, value: str) -> str:
+    """The `at` that asks for the round that reaches the best value of another value of a label,
+    with all other labels and the seed the same."""
+    return f"{BEST_OF}{label} {value}"
+
+
+def leader_of(at: int | str) -> tuple[str, str] | None:
+    """The label and the value that such an `at` names; None for any other."""
+    if not str(at).startswith(BEST_OF):
+        return None
+    label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
+    return label, value
 
 
 def called(point: Point, names: Names) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cohort.claims.claim import leader_of
 from cohort.claims.matrix import Point
 from cohort.core.errors import UserError, suggest
 from cohort.metrics.paper import (
@@ -48,7 +49,9 @@ class Paper:
             ]
             same = [points[place] for place in places]
             single, curves = self._values(items, metric)
-            values = self._match([value for value in single if value.at == at], same, at)
+            # the best values are printed with the rounds in which they were reached
+            printed = "max" if leader_of(at) else at
+            values = self._match([one for one in single if one.at == printed], same, printed)
             matches = zip(places, values, self._match(curves, same, ""), strict=True)
             for place, value, curve in matches:
                 found[place] = PaperResult(next(iter(value), None), curve)

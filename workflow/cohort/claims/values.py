@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.claims.claim import FIRST, counts_rounds
+from cohort.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.claims.matrix import Point
 from cohort.claims.paper import Paper, PaperResult
 from cohort.core.lazy import lazy
@@ -68,14 +68,15 @@ def cut_off(value: float, rounds: float) -> float:
 def by_seed(values: Sequence[Value]) -> np.ndarray:
     """A row for each of these values, with a column for each seed that they all have.
 
-    If a run did not reach a threshold, all runs are cut off at the round that all have trained.
+    If a run did not reach a threshold, all runs are cut off at the last round of the shortest
+    such run, which is as far as is known of all of them.
     """
     common = set.intersection(*(set(value.seeds) for value in values))
     seeds = [seed for seed in values[0].seeds if seed in common]
     rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
     found = np.array(rows).reshape(len(values), len(seeds))
     if (found == NEVER).any():
-        found = np.minimum(found, min(value.rounds for value in values))
+        found = np.minimum(found, min(value.rounds for value in values if value.censored))
     return found
 
 
@@ -144,7 +145,28 @@ def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]
     if not items:
         return [Value(NOTHING)] * len(points)
     results = paper.results(points, items)
-    return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
+    if not any(leader_of(point.at) for point in points):
+        return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
+    leaders = paper.results(list(map(_leader, points)), items)
+    return list(map(_paper_rounds, results, leaders))
+
+
+def _leader(point: Point) -> Point:
+    """The point whose best value another is to reach."""
+    leader = leader_of(point.at)
+    assert leader, point.at
+    return replace(point, labels=point.labels | dict([leader]))
+
+
+def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
+    """The round of the best value, which is all that a table prints, if it reaches that of the
+    leader."""
+    value, goal = result.value, leader.value
+    if value is None or goal is None or value.round is None:
+        return Value(NOTHING)
+    reached = value.value >= goal.value
+    doubts = dict.fromkeys(one.doubtful for one in (value, goal) if one.doubtful)
+    return Value(float(value.round) if reached else NEVER, 1, 1, doubtful="; ".join(doubts))
 
 
 def _paper_value(point: Point, result: PaperResult) -> Value:
@@ -178,19 +200,39 @@ def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell with its `value` at a threshold, or as `value_per_cell`.
 
     At a threshold it is the first round that reaches it, and infinity for a run that ended or
-    diverged without reaching it.
+    diverged without reaching it; there is no value where the leader that sets it has none.
     """
     if not counts_rounds(at):
         return value_per_cell(metrics, metric, at)
     rows, cells = finite_rows(metrics, metric), cells_of(metrics)
-    threshold = float(str(at).removeprefix(FIRST))
-    rounds = _first_round(rows, threshold, METRICS[metric].better == "low")
+    falls = METRICS[metric].better == "low"
+    thresholds = _thresholds(rows, cells, at)
+    rounds = _first_round(rows, thresholds, falls)
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
     ended = (cells["status"] == "done") & has_metric | (cells["status"] == "diverged")
+    could = ended & cells["digest"].map(thresholds).notna()
     values = cells["digest"].map(rounds).astype(float)
-    return cells.assign(value=values.where(values.notna() | ~ended, float("inf")))
+    return cells.assign(value=values.where(values.notna() | ~could, float("inf")))
 
 
-def _first_round(rows: DataFrame, threshold: float, falls: bool) -> Series:
-    reached = rows["value"] <= threshold if falls else rows["value"] >= threshold
+def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
+    """The threshold of each cell by digest: one number, or the highest value of its leader."""
+    leader = leader_of(at)
+    if leader is None:
+        return pd.Series(float(str(at).removeprefix(FIRST)), index=cells["digest"])
+    best = rows.groupby("digest", observed=True)["value"].max()
+    label, value = leader
+    others = [column for column in label_columns(cells) if column != label]
+    settings = list(cells[others].itertuples(index=False, name=None))
+    goals = {
+        setting: best.get(digest, NOTHING)
+        for setting, digest, own in zip(settings, cells["digest"], cells[label], strict=True)
+        if own == value
+    }
+    return pd.Series([goals.get(one, NOTHING) for one in settings], index=cells["digest"])
+
+
+def _first_round(rows: DataFrame, thresholds: Series, falls: bool) -> Series:
+    goals = rows["digest"].map(thresholds).astype(float)
+    reached = rows["value"] <= goals if falls else rows["value"] >= goals
     return rows[reached].groupby("digest")["round"].min()

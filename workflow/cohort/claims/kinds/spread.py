@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import ClassVar
 
-from cohort.claims.claim import Claim, Number, at_least
+from cohort.claims.claim import Claim, Number, above, at_least
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -16,14 +16,17 @@ from cohort.metrics.names import Names
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Claim):
-    """Along a label the metric varies by at most `within`, or all its values lie in the range
-    `between`, for each combination of the other labels."""
+    """Along a label the metric varies by at most `within`, by more than `beyond`, or all its values
+    lie in the range `between`, for each combination of the other labels."""
 
     name: ClassVar[str] = "spread"
 
     along: str = parameter(help="the label")
     within: float | None = parameter(
         None, minimum=0, help="how far they may lie apart, in the unit as shown"
+    )
+    beyond: float | None = parameter(
+        None, minimum=0, help="how far apart at least two of them lie, in the unit as shown"
     )
     between: list[float] | None = parameter(
         None,
@@ -34,10 +37,10 @@ class Spread(Claim):
 
     def check(self) -> None:
         """Raise UserError without a range, or for one that runs backwards."""
-        if self.within is None and self.between is None:
+        if self.within is None and self.beyond is None and self.between is None:
             raise UserError(
-                "it needs the range that the sentence names: between (44 to 45 %), or within (how "
-                "far apart)"
+                "it needs the range that the sentence names: between (44 to 45 %), or within or "
+                "beyond (how far apart)"
             )
         if self.between and self.between[0] >= self.between[1]:
             raise UserError(f"between is {self.between}, a range that ends before it begins")
@@ -47,11 +50,14 @@ class Spread(Claim):
         return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Each two values are close enough, and each is in the range."""
+        """Each two values are close enough, two are far enough apart, and each is in the range."""
         found: list[list[Number]] = []
         if self.within is not None:
             pairs = permutations(values, 2)
             found += [[at_least(self.within, one - other)] for one, other in pairs]
+        if self.beyond is not None:
+            pairs = permutations(values, 2)
+            found += [[above(one, other, self.beyond) for one, other in pairs]]
         if self.between:
             low, high = self.between
             found += [[at_least(value, low)] for value in values]
@@ -70,6 +76,7 @@ class Spread(Claim):
         )
         between = self.between or []
         asked = f", asked for {' to '.join(map(self.number, between))}" if between else ""
+        asked += f", asked for more than {self.beyond:g}" if self.beyond is not None else ""
         return f"{self.number(values[high] - values[low])} apart, {ends}{asked}"
 
 
