@@ -39,43 +39,48 @@ def run(options: argparse.Namespace) -> None:
     plan = load_plan(options)
     for study in all_studies():
         plan.study(study)
-    with _folder(options.source, options.studies) as source:
-        folders = [source / study for study in options.studies] or sorted(
-            file.parent for file in [*source.glob(MANIFEST), *source.glob(f"*/{MANIFEST}")]
-        )
-        if not folders:
-            raise UserError(f"{source} holds no release; cohort export writes one")
-        for folder in folders:
-            for line in _lines(folder, restore(folder, plan.cells)):
+    with _folders(options.source, options.studies) as folders:
+        for address, folder in folders.items():
+            for line in _lines(address, restore(folder, address, plan.cells)):
                 print(line)
 
 
 @contextmanager
-def _folder(source: str, studies: list[str]) -> Iterator[Path]:
-    """The folder of the releases; those of an address are downloaded to a temporary one."""
+def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
+    """The folder of each release; one with an address of the web is downloaded to a temporary
+    folder."""
     if not source.startswith(("https://", "http://")):
-        yield Path(source)
-        return
-    if not studies:
-        raise UserError(f"name the studies to restore from {source}")
-    with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
-        for study in studies:
-            address, folder = f"{source.rstrip('/')}/{study}", Path(name, study)
-            folder.mkdir()
-            fetch(f"{address}/{MANIFEST}", folder / MANIFEST)
-            for file in read_manifest(folder)["files"]:
-                fetch(f"{address}/{file}", folder / file)
-        yield Path(name)
+        root = Path(source)
+        manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
+        folders = [root / study for study in studies] or [file.parent for file in manifests]
+        if not folders:
+            raise UserError(f"{source} holds no release; cohort export writes one")
+        yield {str(folder): folder for folder in folders}
+    elif not studies:
+        raise UserError(f"name the studies whose releases are to be fetched from {source}")
+    else:
+        with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
+            addresses = {f"{source.rstrip('/')}/{study}": Path(name, study) for study in studies}
+            for address, folder in addresses.items():
+                _fetch(address, folder)
+            yield addresses
 
 
-def _lines(folder: Path, outcome: Outcome) -> Iterator[str]:
+def _fetch(address: str, folder: Path) -> None:
+    folder.mkdir()
+    fetch(f"{address}/{MANIFEST}", folder / MANIFEST)
+    for file in read_manifest(folder)["files"]:
+        fetch(f"{address}/{file}", folder / file)
+
+
+def _lines(address: str, outcome: Outcome) -> Iterator[str]:
     counts = (
         (outcome.restored, "restored"),
         (outcome.present, "here already, bit by bit the same"),
         (outcome.different, "here already, with other numbers"),
         (outcome.unplanned, "that no study plans, not restored"),
     )
-    yield f"{folder}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
+    yield f"{address}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
     for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
         yield f"  {digest}: {_described(here)} here, {_described(released)} in the release"
     if outcome.unplanned:

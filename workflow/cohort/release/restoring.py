@@ -26,8 +26,9 @@ class Outcome:
     unplanned: list[str] = field(default_factory=list)
 
 
-def restore(folder: Path, cells: Mapping[str, Planned]) -> Outcome:
-    """Write a record for each run of a release that is planned and has none.
+def restore(folder: Path, address: str, cells: Mapping[str, Planned]) -> Outcome:
+    """Write a record for each run of a release that is planned and has none. Records name `address`
+    as their source.
 
     Nothing is written unless all runs are valid and have the settings of their digests. A record
     that exists stays; one that was restored itself names this release too.
@@ -37,13 +38,14 @@ def restore(folder: Path, cells: Mapping[str, Planned]) -> Outcome:
         planned = cells.get(record.header["digest"])
         if planned is not None and (names := sorted(_conflicts(record, planned))):
             raise UserError(
-                f"{folder}: the settings of run {planned.digest} do not give this digest "
+                f"{address}: the settings of run {planned.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
-    manifest, outcome = sha256(folder / MANIFEST), Outcome()
+    outcome = Outcome()
+    release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
-        source = {"release": str(folder), "manifest_sha256": manifest} | _made(record)
+        source = release | _made(record)
         if digest not in cells:
             outcome.unplanned.append(digest)
         elif Path(path := cells[digest].path).exists():
