@@ -2,11 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo pages test test-slurm stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
 	@echo "look at results/full/report/index.html"
+
+pages: setup  # the pages of the papers from the released runs: nothing is trained or downloaded
+	$(BIN)/cohort restore
+	$(BIN)/cohort draw aml peco ucb fedentopt stratify
+	@echo "look at results/full/partial/report/index.html"
 
 test: setup
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ FLOORS = (
     ("records",),
     ("training",),
     ("metrics",),
-    ("figures", "tables", "claims", "report"),
+    ("figures", "tables", "claims", "report", "release"),
     ("plan",),
     ("pipeline",),
     ("commands",),

@@ -24,6 +24,8 @@ COMMANDS = {
     "try": "run a strategy of yours beside those of a figure or table, and compare",
     "reproduce": "run what one figure or table shows, and compare it with the paper",
     "check": "judge a claim by the paper's own values and the records that exist",
+    "export": "release the finished runs of studies as Parquet",
+    "restore": "turn released runs into records, which are not trained again",
     "data": "add a data set of yours",
     "prune": "list, or delete, the files of cells and shards that no study has at any scale",
     "doctor": "check what training needs: Python, PyTorch, GPUs, SLURM, locks, disk, data",

@@ -15,6 +15,7 @@ from typing import Any
 RESULTS = "results"
 CELLS = f"{RESULTS}/cells"
 SHARDS = f"{RESULTS}/shards"
+RELEASED = "resources/released"
 PLAN_FOLDER = f"{RESULTS}/plan"
 RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")

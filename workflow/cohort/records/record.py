@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ else:
 
 FORMAT = 1
 TEXT = {"type": "string"}
+SHA256 = "^[0-9a-f]{64}$"
+NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a metric, or of an array
 HEADER = {
     "type": "object",
     "properties": {
@@ -31,7 +34,12 @@ HEADER = {
         "status": {"enum": ["done", "diverged"]},
         "settings": {"type": "object"},
         "science": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "weights_sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "weights_sha256": {"type": "string", "pattern": SHA256},
+        "restored": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"release": TEXT}, "required": ["release"]},
+            "minItems": 1,
+        },
         "provenance": {
             "type": "object",
             "properties": {
@@ -76,7 +84,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record, completely or not at all."""
-    _check_header(record.header)
+    check(record)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
@@ -94,13 +102,12 @@ def read(path: str | Path) -> Record:
     try:
         with explained(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
-            _check_header(header)
             arrays = file.arrays()
-        if is_record_file(path) and header["digest"] != digest_in(path):
-            raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
         plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
-        _check_shapes(record)
+        check(record)
+        if is_record_file(path) and header["digest"] != digest_in(path):
+            raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
     except Refused:
         raise
     except Exception as error:  # a damaged or foreign file may raise anything
@@ -123,6 +130,17 @@ def is_valid(path: str | Path, planned: Planned | None = None) -> bool:
     except UserError:
         return False
     return planned is None or record.header["digest"] == planned.digest
+
+
+def check(record: Record) -> None:
+    """Raise an error unless this is a valid record."""
+    _check_header(record.header)
+    history = record.history
+    for names in (history.metrics, history.cost, history.traffic, record.clients, record.classes):
+        for name in names:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of a metric")
+    _check_shapes(record)
 
 
 def _check_header(header: Any) -> None:

@@ -1,0 +1,131 @@
+"""Runs that are exported and restored are finished runs: nothing trains, and the same is drawn."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cohort.core.files import sha256
+from cohort.records.record import read, write
+from tests.workflow.conftest import CELLS, Project, copy_of, made_once
+from tests.workflow.test_command_line import cohort
+
+RELEASED = "resources/released/tiny"
+RUNS = sum(CELLS.values())
+
+
+@pytest.fixture(scope="session")
+def exported_once(finished_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    def export(folder: Path) -> None:
+        cohort(copy_of(finished_once, folder), "export", "tiny")
+
+    return made_once(tmp_path_factory, "exported", export)
+
+
+@pytest.fixture
+def exported(exported_once: Project, tmp_path: Path) -> Project:
+    """The finished project with its release."""
+    return copy_of(exported_once, tmp_path / "exported")
+
+
+@pytest.fixture
+def clone(exported: Project) -> Project:
+    """A project with a release and without results."""
+    shutil.rmtree(exported.root / "results")
+    shutil.rmtree(exported.root / "resources/data")
+    return exported
+
+
+@pytest.fixture
+def address(exported_once: Project) -> Iterator[str]:
+    """A server of the releases."""
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=exported_once.root / "resources/released"
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: Project):
+    assert cohort(clone, "restore") == f"{RELEASED}: {RUNS} runs restored\n"
+    for record in clone.records():
+        before = read(finished_once.root / record.relative_to(clone.root))
+        header = read(record).header
+        (source,) = header.pop("restored")
+        assert header == before.header and source["release"] == RELEASED
+    assert not {"train", "deal", "prepare", "download"} & clone.planned().keys()
+    clone.snakemake()
+    for table in (finished_once.root / "results/full/tables").rglob("*.csv"):
+        assert (
+            clone.root / table.relative_to(finished_once.root)
+        ).read_bytes() == table.read_bytes()
+    assert "Nothing to be done" in clone.snakemake("-n")
+    clone.records()[0].unlink()
+    assert cohort(clone, "restore").endswith(
+        f"1 runs restored; {RUNS - 1} runs here already, bit by bit the same\n"
+    )
+
+
+def test_a_changed_setting_trains_its_cells_only(clone: Project):
+    study = clone.study()
+    study["experiments"]["two"]["settings"] = {"lr": 0.01}
+    clone.write(study)
+    text = cohort(clone, "restore")
+    assert f"{CELLS['one']} runs restored; {CELLS['two']} runs that no study plans" in text
+    assert clone.planned()["train"] == CELLS["two"]
+
+
+def test_a_release_of_another_lab(clone: Project, address: str):
+    """A run of theirs that differs from ours is named; ours stays."""
+    assert f"{RUNS} runs restored" in cohort(clone, "restore", "tiny", "--from", address)
+    record = clone.records()[0]
+    ours = read(record)
+    ours.history.metrics["test_accuracy"][-1] = (4, 0.125)
+    del ours.header["restored"]
+    write(record, ours)
+    text = cohort(clone, "restore", "tiny")
+    assert "1 runs here already, with other numbers" in text and "12.50 % (native on" in text
+    assert read(record).history.last("test_accuracy") == 0.125
+    sources = read(clone.records()[1]).header["restored"]
+    assert [source["release"] for source in sources] == [f"{address}/tiny", RELEASED]
+    assert "could not be fetched" in cohort(clone, "restore", "ucb", "--from", address, fails=True)
+
+
+def test_settings_that_do_not_give_their_digest(clone: Project):
+    """A forged run whose checksums all fit: nothing of its release is restored."""
+    cohort(clone, "restore")
+    forged = read(clone.records()[-1])
+    settings = forged.header["settings"] | {"lr": 0.5}
+    write(clone.records()[-1], replace(forged, header=forged.header | {"settings": settings}))
+    cohort(clone, "export", "tiny", "--to", "forged")
+    shutil.rmtree(clone.root / "results")
+    text = cohort(clone, "restore", "--from", "forged", fails=True)
+    assert f"the settings of run {forged.header['digest']} do not give this digest (lr)" in text
+    assert clone.records() == []
+
+
+def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path):
+    """Twice gives the same bytes; runs whose records are gone stay, those no study has leave."""
+    folder = clone.root / RELEASED
+    before = {file.name: sha256(file) for file in folder.iterdir()}
+    assert f"{RUNS} of {RUNS} runs, 0 of them new" in cohort(clone, "export", "tiny")
+    assert {file.name: sha256(file) for file in folder.iterdir()} == before
+    study = clone.study()
+    study["experiments"]["two"]["axes"]["seed"] = [0, 2]
+    clone.write(study)
+    assert f"{RUNS - 1} of {RUNS} runs" in (text := cohort(clone, "export", "tiny"))
+    assert text.endswith("; 1 dropped that tiny no longer has\n")
+    assert json.loads((folder / "manifest.json").read_text())["runs"] == RUNS - 1
+    shutil.rmtree(folder)
+    assert "tiny has no finished run" in cohort(clone, "export", "tiny", fails=True)
+    assert "holds no release" in cohort(clone, "restore", fails=True)

@@ -1,0 +1,95 @@
+"""`cohort restore`: turn released runs into records, which are not trained again."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cohort.commands.planning import add_studies, load_plan
+from cohort.core.errors import UserError
+from cohort.core.layout import RELEASED
+from cohort.data.fetch import fetch
+from cohort.metrics.names import METRICS
+from cohort.plan import all_studies
+from cohort.records.record import Record
+from cohort.release.folder import MANIFEST, read_manifest
+from cohort.release.restoring import Outcome, restore
+
+SHOWN = 5  # runs that are named
+METRIC = "test_accuracy"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the studies, and --from."""
+    add_studies(parser)
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="DIR|URL",
+        default=RELEASED,
+        help=f"a folder with releases, one for each study, or its address (default: {RELEASED})",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Restore the releases of these studies, or all that there are."""
+    plan = load_plan(options)
+    for study in all_studies():
+        plan.study(study)
+    with _folders(options.source, options.studies) as folders:
+        for address, folder in folders.items():
+            for line in _lines(address, restore(folder, address, plan.cells)):
+                print(line)
+
+
+@contextmanager
+def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
+    """The folder of each release; one with an address of the web is downloaded to a temporary
+    folder."""
+    if not source.startswith(("https://", "http://")):
+        root = Path(source)
+        manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
+        folders = [root / study for study in studies] or [file.parent for file in manifests]
+        if not folders:
+            raise UserError(f"{source} holds no release; cohort export writes one")
+        yield {str(folder): folder for folder in folders}
+    elif not studies:
+        raise UserError(f"name the studies whose releases are to be fetched from {source}")
+    else:
+        with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
+            addresses = {f"{source.rstrip('/')}/{study}": Path(name, study) for study in studies}
+            for address, folder in addresses.items():
+                _fetch(address, folder)
+            yield addresses
+
+
+def _fetch(address: str, folder: Path) -> None:
+    folder.mkdir()
+    fetch(f"{address}/{MANIFEST}", folder / MANIFEST)
+    for file in read_manifest(folder)["files"]:
+        fetch(f"{address}/{file}", folder / file)
+
+
+def _lines(address: str, outcome: Outcome) -> Iterator[str]:
+    counts = (
+        (outcome.restored, "restored"),
+        (outcome.present, "here already, bit by bit the same"),
+        (outcome.different, "here already, with other numbers"),
+        (outcome.unplanned, "that no study plans, not restored"),
+    )
+    yield f"{address}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
+    for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
+        yield f"  {digest}: {_described(here)} here, {_described(released)} in the release"
+    if outcome.unplanned:
+        more = ", ..." if len(outcome.unplanned) > SHOWN else ""
+        yield f"  not planned: {', '.join(outcome.unplanned[:SHOWN])}{more}"
+
+
+def _described(record: Record) -> str:
+    """The last accuracy of a run, and where it was trained: `52.69 % (native on AMD EPYC)`."""
+    value = METRICS[METRIC].scale * record.history.last(METRIC)
+    made = record.header["provenance"]
+    return f"{value:.2f} % ({made['trainer']} on {', '.join(made['devices'])})"
