@@ -16,7 +16,7 @@ from tests.house import ROOT
 FOLDER = ROOT / "resources/paper_values"
 COUNTS = {
     "aml": 38 + 2679,
-    "peco": 59,
+    "peco": 58,
     "ucb": 27,
     "fedentopt": 404,
     "stratify": 323 + 262,  # with the best epoch of each accuracy
