@@ -135,7 +135,7 @@ def test_storms_of_signals(fresh: Project, tmp_path: Path, tell: Tell):
         assert_same_numbers(read(path), read(calm.root / path.relative_to(fresh.root)))
     tell(
         f"{STORMS} storms of Ctrl-C and SIGTERM ({signals} signals) over {len(calm.records())} cells",
-        f"the driver ends within {slowest:.0f} s; all records bit-identical to undisturbed ones",
+        f"the driver ends within {slowest:.1f} s; all records bit-identical to undisturbed ones",
     )
 
 

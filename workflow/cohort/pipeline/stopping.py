@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
@@ -65,7 +66,8 @@ class Stopping:
             for process in _script_processes():
                 if process.pid not in signaled:
                     signaled.add(process.pid)
-                    process.terminate()
+                    with contextlib.suppress(psutil.Error):  # it has just ended
+                        process.terminate()
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
