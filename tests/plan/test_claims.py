@@ -71,7 +71,7 @@ def test_a_claim_asks_for_the_records_of_its_experiment(
     plan = planned(claim)
     stages = Stages(plan)
     assert drawn_names("study") == ["claims"]
-    inputs = stages.claim_inputs(SimpleNamespace(study="study"))
+    inputs = stages.claim_inputs(SimpleNamespace(study="study", scale=plan.scale))
     assert inputs == ["results/full/metrics/study/main.parquet", "resources/paper_values/study.csv"]
     files = dict(targets(plan))["study_claims"](None)
     assert files == [
@@ -81,7 +81,9 @@ def test_a_claim_asks_for_the_records_of_its_experiment(
     of_study = {"report/study.html", "report/study.json", "tables/study/claims.json"}
     everything = {*files, *(f"results/full/{name}" for name in of_study)}
     assert everything == set(dict(targets(plan))["study"](None))
-    assert set(files[-3:]) < set(stages.page_inputs(SimpleNamespace(study="study")))
+    assert set(files[-3:]) < set(
+        stages.page_inputs(SimpleNamespace(study="study", scale=plan.scale))
+    )
 
 
 def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan]):

@@ -336,4 +336,4 @@ def test_records_of_an_edited_file_are_counted(spec: Spec, page: Callable[[Spec]
     """Of three finished runs the one of seed 1 had another version of my/selection/mine.py."""
     assert "made by another" not in page(spec)  # the file is gone
     current = spec | {"my": {"my.selection.mine": "0" * 64}}
-    assert "1 record was made by another my/selection/mine.py: raise its" in page(current)
+    assert re.search(r"1 record was made by another \S+/selection/mine\.py: raise", page(current))

@@ -25,7 +25,7 @@ BY_SNAKEMAKE = """
 import runpy, types
 import cohort.core.process
 cohort.core.process.leave = lambda: None  # what was imported is still to be printed
-job = types.SimpleNamespace(log=["log"], output=["{record}"], wildcards=types.SimpleNamespace(digest="{digest}"))
+job = types.SimpleNamespace(input=[], log=["log"], output=["{record}"], wildcards=types.SimpleNamespace(digest="{digest}"))
 runpy.run_path("workflow/scripts/train.py", {{"snakemake": job}})
 """
 
