@@ -83,7 +83,7 @@ def test_a_selector_without_a_name_or_with_an_unknown_need(old: str, mine: Proje
         (
             "return candidates[places % len(candidates)]",
             "return candidates[places]",
-            "IndexError: index 11 is out of bounds for axis 0 with size 10",
+            "IndexError: index 12 is out of bounds for axis 0 with size 10",
         ),
         (
             'return {"next": state["next"] + self.stride * view.cohort}',
