@@ -20,7 +20,7 @@ from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.partition import deal
-from cohort.training import gathering, local_work, task
+from cohort.training import choosing, gathering, local_work, task
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures.federated import Federated, rounds
 from cohort.training.trainers import base, serial
@@ -134,7 +134,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (deal, sampling, rounds, base, local_work, gathering):
+    for module in (deal, sampling, rounds, choosing, base, local_work, gathering):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))

@@ -56,6 +56,63 @@ def test_a_strategy_is_tried_beside_the_others(mine: Project):
     assert status.stdout == ""
 
 
+WRONG = {
+    'name: ClassVar[str] = "turns"': (
+        "other: ClassVar[int] = 1",
+        "my/selection/turns.py: Turns has no name by which a config can refer to it; give it one, "
+        'such as name: ClassVar[str] = "turns"',
+    ),
+    "stride: int": (
+        'needs: ClassVar[frozenset[str]] = frozenset({"label_count"})\n    stride: int',
+        "my/selection/turns.py: Turns needs 'label_count', which is not known; did you mean "
+        "'label_counts'?",
+    ),
+}
+
+
+@pytest.mark.parametrize("old", WRONG)
+def test_a_selector_without_a_name_or_with_an_unknown_need(old: str, mine: Project):
+    new, sentence = WRONG[old]
+    mine.replace("my/selection/turns.py", old, new)
+    done = cohort(mine, "try", "turns", "--on", "tiny.fig1")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("error: ") and sentence in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "return candidates[places % len(candidates)]",
+            "return candidates[places]",
+            "IndexError: index 12 is out of bounds for axis 0 with size 10",
+        ),
+        (
+            'return {"next": state["next"] + self.stride * view.cohort}',
+            'state["next"][0] += 9; return state',
+            "ValueError: assignment destination is read-only; what a component is given is "
+            "read-only: copy what you want to change (array.copy(), dict(state)) and return it",
+        ),
+    ],
+)
+def test_an_exception_names_strategy_round_file_and_line(
+    old: str, new: str, sentence: str, mine: Project
+):
+    """On the terminal in one sentence; the log of the job has the traceback too."""
+    mine.replace("my/selection/turns.py", old, new)
+    line = next(
+        number
+        for number, text in enumerate((mine.root / "my/selection/turns.py").open(), start=1)
+        if new in text
+    )
+    cohort(mine, "try", "turns", "--on", "tiny.fig1", "--only", "partition=iid,strategy=turns")
+    (log,) = (mine.root / "results/logs/train").rglob("turns/*.log")
+    *before, said = log.read_text().splitlines()
+    place = rf"strategy 'turns', round \d: my/selection/turns\.py, line {line}, in \w+: "
+    assert re.match(f"error: {place}", said) and sentence in said
+    assert "Traceback (most recent call last):" in before
+
+
 @pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_file_is_one_sentence(text: str, mine: Project):
     write(mine, "selection/turns.py", text)

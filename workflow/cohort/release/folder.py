@@ -53,7 +53,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 
 
 def read_release(folder: Path) -> list[Record]:
-    """The runs of a release. Raise UserError unless all its checksums fit and every run is valid."""
+    """The runs of a release. Raise UserError unless its checksums fit and every run is valid."""
     manifest = read_manifest(folder)
     tables = {}
     for name, facts in manifest["files"].items():

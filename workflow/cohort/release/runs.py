@@ -50,10 +50,9 @@ def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
     """The header of each run's record, and the bytes that were sent, by content."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
+        filled = {name: value for name, value in row.items() if value is not None}
         values = {
-            name: json.loads(value) if name in packed else value
-            for name, value in row.items()
-            if value is not None
+            name: json.loads(value) if name in packed else value for name, value in filled.items()
         }
         yield _header(values), values.get("traffic", {})
 

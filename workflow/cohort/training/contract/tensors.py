@@ -1,4 +1,4 @@
-"""Tensors that a component is given: they cannot be made read-only, but they count their changes."""
+"""Tensors that a component is given, which cannot be read-only but count their changes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cohort.cell.settings import local_work
 from cohort.core.randomness import generator
-from cohort.selection.abilities import Allocating, Probing
+from cohort.selection.abilities import Allocating, Probing, Screening
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
 from cohort.training.choosing import choose, view_of
@@ -90,8 +90,9 @@ class FederatedRounds(Rounds):
         if round == 1:
             self.needs.charge_setup(ledger)
         everybody, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
-        clients = self.selector.draw_pool(everybody, view, self._draw("pool", round))
-        selector = self.task.selector
+        clients, selector = everybody, self.task.selector
+        if isinstance(selector, Screening):
+            clients = self.selector.draw_pool(everybody, view, self._draw("pool", round))
         if not (self.needs.gathered("before") or isinstance(selector, Probing)):
             return Pool(clients, view)
         ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
