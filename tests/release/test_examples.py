@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -19,10 +21,12 @@ def example(language: str) -> str:
     return code
 
 
-def test_pandas_and_duckdb_agree(monkeypatch: pytest.MonkeyPatch):
+def test_pandas_and_duckdb_agree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.chdir(ROOT)
     printed: list[pd.DataFrame] = []
-    exec(example("python"), {"print": printed.append})
+    script = tmp_path / "example.py"
+    script.write_text(example("python"))
+    runpy.run_path(str(script), {"print": printed.append})
     queried = duckdb.sql(example("sql")).df()
     assert len(queried) == 12 and set(queried["count"]) == {3}
     assert list(zip(queried["partition"], queried["J"], queried["strategy"], strict=True)) == list(

@@ -50,10 +50,8 @@ def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
     """The header of each run's record, and the bytes that were sent, by content."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
-        filled = {name: value for name, value in row.items() if value is not None}
-        values = {
-            name: json.loads(value) if name in packed else value for name, value in filled.items()
-        }
+        values = {name: value for name, value in row.items() if value is not None}
+        values |= {name: json.loads(values[name]) for name in packed & values.keys()}
         yield _header(values), values.get("traffic", {})
 
 
@@ -61,9 +59,7 @@ def _row(record: Record) -> Row:
     header, history = record.header, record.history
     made = header["provenance"]
     totals = {
-        name: sum(value for _, value in history.cost[name])
-        for name in SECONDS
-        if name in history.cost
+        name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
     }
     return {
         **{name: header[name] for name in ("digest", "status", "weights_sha256", "science")},

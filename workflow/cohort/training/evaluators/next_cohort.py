@@ -59,5 +59,7 @@ class OnNextCohort(OnHoldout):
         cohort = checked.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
-        found = evaluation.evaluate(network, state.weights, task.train_samples, indices)
+        found = evaluation.evaluate(
+            network, state.weights, task.train_samples, indices, plain=task.plain
+        )
         return {"next_cohort_accuracy": found.accuracy, "next_cohort_loss": found.loss}
