@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cohort.commands.planning import add_config
-from cohort.core.layout import CELLS, SHARDS, state_folder
+from cohort.core.layout import CELLS, SHARDS, is_record_file, state_folder
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies, load
+from cohort.records.record import read
 from cohort.training.job.lease import is_held
 
 
@@ -19,20 +20,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --delete."""
     add_config(parser)
     parser.add_argument("--delete", action="store_true", help="delete them")
+    parser.add_argument(
+        "--restored", action="store_true", help="only the records that were restored from releases"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prune what no study has at any scale."""
+    """Prune what no study has at any scale, or what was restored."""
+    if options.restored:
+        prune(restored(), delete=options.delete)
+        return
     studies = all_studies()
     plans = [load({"scale": scale, "studies": studies, "only": ""}) for scale in load().scales]
-    prune(plans, delete=options.delete)
+    prune(unused(plans), delete=options.delete)
 
 
-def prune(plans: Iterable[Plan], *, delete: bool) -> None:
-    """Print the files that `unused` finds and their sizes, and delete them if `delete`."""
+def prune(paths: Iterable[Path], *, delete: bool) -> None:
+    """Print these files and folders with their sizes, and delete them if `delete`."""
     # A driver may be working on what studies had when it started.
     with lock_directory() if delete else contextlib.nullcontext():
-        found = {path: size_of(path) for path in sorted(unused(plans))}
+        found = {path: size_of(path) for path in sorted(paths)}
         for path, size in found.items():
             print(f"{size / 2**20:10.2f} MB  {path}")
             if delete:
@@ -42,6 +49,12 @@ def prune(plans: Iterable[Plan], *, delete: bool) -> None:
         f"{sum(found.values()) / 2**20:10.2f} MB "
         f"in {len(found)} records, shards and checkpoints {verb}"
     )
+
+
+def restored() -> list[Path]:
+    """The records that were restored from releases, not trained here."""
+    records = (path for path in Path(CELLS).rglob("seed*.h5") if is_record_file(path))
+    return [path for path in records if "restored" in read(path).header]
 
 
 def unused(plans: Iterable[Plan]) -> list[Path]:

@@ -115,6 +115,8 @@ def print_status(plan: Plan) -> None:
             print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
     for job in held_jobs():
         print(job)
+    if restored := sum(status.restored for status in cells):
+        print(f"restored from releases, not trained here: {restored}")
     for line in time_left(plan, cells):
         print(line)
     for note in [*plan.notes, *made_by_another(cells)]:
@@ -125,8 +127,8 @@ def print_status(plan: Plan) -> None:
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state, every unfinished cell, held jobs, hours left, notes, and the cells
-    that own files made in another version."""
+    """Counts of cells by state and of restored ones, every unfinished cell, held jobs, hours left,
+    notes, and the cells that own files made in another version."""
     found = statuses(plan, find_slurm_logs())
     cells = each(found)
     counted = []
@@ -137,6 +139,7 @@ def facts(plan: Plan) -> dict[str, Any]:
     return {
         "scale": plan.scale,
         "experiments": counted,
+        "restored": sum(status.restored for status in cells),
         "unfinished": [_entry(status) for status in cells if not status.is_finished],
         "held_jobs": [asdict(job) for job in held_jobs()],
         "hours_left": hours_left(plan, runnable(cells)),

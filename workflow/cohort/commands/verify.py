@@ -18,12 +18,13 @@ from cohort.commands.run import add_until, known_cell, make_inputs
 from cohort.commands.screen import paint
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import state_folder
+from cohort.core.layout import RELEASED, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
+from cohort.release.folder import read_release
 from cohort.training.job.facts import saved_facts
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
@@ -40,6 +41,7 @@ else:  # these import PyTorch
     progress = lazy("cohort.training.job.progress")
     job = lazy("cohort.training.job.run")
 
+POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
 
 
@@ -54,31 +56,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: any finished cell of the listed studies)",
     )
     add_until(parser, "compare the first R rounds only, without the final weights")
+    parser.add_argument(
+        "--released",
+        type=int,
+        nargs="?",
+        const=1,
+        metavar="K",
+        help="verify K released runs of the listed studies, drawn at random (1)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train the cell again and print what differs. Raise UserError if anything does that should
+    """Train cells again and print what differs. Raise UserError if anything does that should
     not."""
     plan = load_plan(options)
-    planned = finished_cell(plan, options.cell)
-    before = read(planned.path)
+    if options.released:
+        for planned, record in released_runs(plan, options.released):
+            verify(plan, planned, record, options.until)
+    else:
+        planned = finished_cell(plan, options.cell)
+        verify(plan, planned, read(planned.path), options.until)
+
+
+def verify(plan: Plan, planned: Planned, before: Record, until: int | None) -> None:
+    """Train a cell again and compare it with its record.
+
+    On the same kind of device, by the same trainer and with the same versions, all bits must be the
+    same; else every metric must be within its tolerance at the end.
+    """
     make_inputs(plan, planned)
     print(f"{planned.path}: training it again", flush=True)
-    after = _trained_again(planned, before, options.until)
+    after = _trained_again(planned, before, until)
     reasons = list(unlike(before.header["provenance"], after.sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    found = list(different(before.history, after.history, options.until))
+    found = list(different(before.history, after.history, until))
     if after.weights_sha256 not in ("", before.header["weights_sha256"]):
         found.append("the final weights differ")
     for difference in found:
-        print(paint(difference, "failed"))
+        print(paint(difference, "" if reasons else "failed"))
     if found and not reasons:
         raise UserError(f"{planned.path}: a second run is not the same, and nothing explains it")
-    if not found:
-        compared = "metrics and cohorts" + ("" if options.until else ", and the final weights")
-        rounds = options.until or len(before.history.cohorts)
+    if far := list(beyond(before.history, after.history, until)):
+        raise UserError(f"{planned.path}: a second run ends elsewhere: {', '.join(far)}")
+    if found:
+        print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
+    else:
+        compared = "metrics and cohorts" + ("" if until else ", and the final weights")
+        rounds = until or len(before.history.cohorts)
         print(paint(f"the same to the last bit: {compared} of {rounds} rounds", "done"))
+
+
+def beyond(before: History, after: History, until: int | None) -> Iterator[str]:
+    """The accuracies and losses of which the means of the last tenth of two runs, or of their first
+    rounds, differ by more than `POINTS` and `SHARE`."""
+    last = until or max(len(before.cohorts), len(after.cohorts))
+    for name in dict.fromkeys([*before.metrics, *after.metrics]):
+        if not name.endswith(("_accuracy", "_loss")):
+            continue
+        first, second = (_at_the_end(_until(history, name, last)) for history in (before, after))
+        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
+        if not abs(first - second) <= allowed and repr(first) != repr(second):
+            yield f"{name} {first:.4g} before and {second:.4g} now"
+
+
+def _at_the_end(series: Mapping[int, float]) -> float:
+    """The mean of the last tenth of a metric's values, NaN if there are none."""
+    values = list(series.values())
+    last = values[-max(1, len(values) // 10) :]
+    return sum(last) / len(last) if last else nan
+
+
+def released_runs(plan: Plan, count: int) -> list[tuple[Planned, Record]]:
+    """Some released runs of the listed studies, drawn at random, each with its cell."""
+    folders = (Path(RELEASED, study) for study in plan.listed)
+    records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
+    planned = set(plan.digests(*plan.listed))
+    runs = [run for run in records if run.header["digest"] in planned]
+    if not runs:
+        raise UserError(f"{RELEASED} has no run of the listed studies")
+    drawn = random.sample(runs, min(count, len(runs)))
+    return [(plan.cells[run.header["digest"]], run) for run in drawn]
 
 
 def finished_cell(plan: Plan, text: str | None) -> Planned:

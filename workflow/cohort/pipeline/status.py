@@ -33,8 +33,9 @@ PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
 @dataclass(frozen=True)
 class CellStatus:
     """The state of a cell. A finished one has the seconds that its rounds took and its device, if
-    it was one alone; an unfinished one the round it reached and its rounds per second. `changed`
-    lists the user's own files that made its record or checkpoint in another version."""
+    it was trained here on one alone; an unfinished one the round it reached and its rounds per second. `changed`
+    lists the user's own files that made its record or checkpoint in another version. `restored`
+    tells a record from a release from one that was trained here."""
 
     planned: Planned
     state: str
@@ -44,6 +45,7 @@ class CellStatus:
     rate: float = 0.0
     reason: str = ""
     changed: tuple[str, ...] = ()
+    restored: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -169,9 +171,16 @@ def _of_record(planned: Planned) -> CellStatus:
         return CellStatus(planned, "failed", reason=str(error))
     seconds = sum(value for _, value in record.history.cost["seconds"])
     made = record.header["provenance"]
-    device = made["devices"][0] if len(made["devices"]) == 1 else ""
-    changed = _changed(made)
-    return CellStatus(planned, record.header["status"], seconds, device, changed=changed)
+    restored = "restored" in record.header
+    device = "" if restored or len(made["devices"]) > 1 else made["devices"][0]
+    return CellStatus(
+        planned,
+        record.header["status"],
+        seconds,
+        device,
+        changed=_changed(made),
+        restored=restored,
+    )
 
 
 def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
