@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,9 +104,12 @@ def test_the_records_of_two_revisions(plan: Plan, said: Said):
         head = ["git", "rev-parse", "--short=12", "HEAD"]
         commits.append(subprocess.run(head, capture_output=True, text=True).stdout.strip())
     planned = next(iter(plan.cells.values()))
-    old = Path(planned.path).with_name("seed0-k000000000000.h5")
-    path = finish(planned, 0.5, commit=commits[0] + "-dirty")
-    path.rename(old)
+    earlier = replace(
+        planned,
+        path=str(Path(planned.path).with_name("seed0-k000000000000.h5")),
+        digest="k000000000000",
+    )
+    finish(earlier, 0.5, commit=commits[0] + "-dirty")
     finish(planned, 0.6, commit=commits[1], weights="1")
     del planned.settings["participation"]
     assert said("compare", "HEAD~1", "HEAD").splitlines()[2:] == [

@@ -123,7 +123,7 @@ def test_how_a_file_comes_does_not_count_but_its_content_does(plan_of: PlanOf, p
     """Neither its URL, nor what it is packed in, nor a mirror."""
     settings = {"dataset": "mnist"}
     before = digest(plan_of, **settings)
-    (mirrored,) = plan_of({"settings": settings}, config={"data_mirror": "/elsewhere"}).cells
+    (mirrored,) = plan_of({"settings": settings}, config={"data_mirror": str(project)}).cells
     assert mirrored == before
     file = project / "config/datasets.yaml"
     text = file.read_text()

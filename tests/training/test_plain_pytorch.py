@@ -48,13 +48,15 @@ class Curious(Random, Screening):
 def run_everything(trainer: str, **settings: Any) -> set[str]:
     """What a run of two rounds measures, with every evaluator and every need."""
     task = small_task(validation=(0, 1, 2, 3), rounds=2, cohort=2, **EVERY_ROUND, **settings)
-    shards = replace(task.shards, holdouts=[np.array([0]), np.array([1, 2]), np.array([3])])
+    shards = replace(
+        task.shards, holdouts=[np.array([client]) for client in range(task.settings.clients)]
+    )
     return set(run(replace(task, shards=shards, trainer=trainer)).history.metrics)
 
 
 @pytest.mark.parametrize("procedure", ["federated", "federated-profiled1"])
 def test_neither_evaluators_nor_needs_call_native_code(procedure: str, no_native_code: None):
-    measured = run_everything("serial", procedure=procedure, selector=Curious())
+    measured = run_everything("serial", procedure=procedure, selector=Curious(), evaluate_next=1)
     for evaluator in EVALUATORS.values():
         assert set(evaluator.metrics) <= measured, evaluator.name
     with pytest.raises(NativeCall):

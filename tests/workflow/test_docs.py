@@ -172,7 +172,7 @@ def test_the_picture_of_the_rules_has_them_all():
         r"^rule (\w+):", "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk"))), re.M
     )
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
-    assert sorted(shown) == sorted([*rules, "all"])
+    assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake
 
 
 def test_slurm_profile_plans(fresh: Project):

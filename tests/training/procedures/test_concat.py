@@ -343,6 +343,7 @@ def test_bytes_by_hand():
         "seconds",
         "seconds_training",
         "seconds_selecting",
+        "seconds_scoring",
         "seconds_evaluating",
     }
 

@@ -27,6 +27,7 @@ def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
         write_index(layout.index())
     else:
         Path(layout.index()).unlink(missing_ok=True)
-    for folder in sorted(Path(layout.folder).rglob("*/"), reverse=True):
-        if not any(folder.iterdir()):
+    root = Path(layout.folder)
+    for folder in sorted([root, *root.rglob("*/")], reverse=True):
+        if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -84,7 +84,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record, completely or not at all."""
-    check(record)
+    _check_header(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
