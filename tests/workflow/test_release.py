@@ -63,6 +63,7 @@ def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: P
         header = read(record).header
         (source,) = header.pop("restored")
         assert header == before.header and source["release"] == RELEASED
+    assert f"not trained here: {RUNS}\n" in cohort(clone, "status")
     assert not {"train", "deal", "prepare", "download"} & clone.planned().keys()
     clone.snakemake()
     for table in (finished_once.root / "results/full/tables").rglob("*.csv"):
@@ -74,6 +75,8 @@ def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: P
     assert cohort(clone, "restore").endswith(
         f"1 runs restored; {RUNS - 1} runs here already, bit by bit the same\n"
     )
+    assert f"in {RUNS} records" in cohort(clone, "prune", "--restored", "--delete")
+    assert clone.records() == [] and clone.planned()["train"] == RUNS
 
 
 def test_a_changed_setting_trains_its_cells_only(clone: Project):
@@ -129,3 +132,27 @@ def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path
     shutil.rmtree(folder)
     assert "tiny has no finished run" in cohort(clone, "export", "tiny", fails=True)
     assert "holds no release" in cohort(clone, "restore", fails=True)
+
+
+def test_a_released_run_trained_again(exported: Project):
+    """The same bits here. Where it was trained on another processor, about the same numbers."""
+    text = cohort(exported, "verify", "--released")
+    assert text.endswith(
+        "the same to the last bit: metrics and cohorts, and the final weights of 4 rounds\n"
+    )
+    for path, change in zip(exported.records(), (0.04, 0.06), strict=False):
+        record = read(path)
+        last = record.history.last("test_accuracy")
+        record.history.metrics["test_accuracy"][-1] = (4, last + change)
+        made = record.header["provenance"]
+        made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
+        write(path, record)
+    near, far = (path.stem.rpartition("-")[2] for path in exported.records()[:2])
+    text = cohort(exported, "verify", near)
+    assert "bits may differ: it was trained on another CPU" in text
+    assert text.endswith("the same within 5 points of every accuracy and 10% of every loss\n")
+    text = cohort(exported, "verify", far, fails=True)
+    assert "a second run ends elsewhere: test_accuracy" in text
+    shutil.rmtree(exported.root / RELEASED)
+    text = cohort(exported, "verify", "--released", fails=True)
+    assert "resources/released has no run of the listed studies" in text
