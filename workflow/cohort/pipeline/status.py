@@ -32,10 +32,13 @@ PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
 
 @dataclass(frozen=True)
 class CellStatus:
-    """The state of a cell. A finished one has the seconds that its rounds took and its device, if
-    it was trained here on one alone; an unfinished one the round it reached and its rounds per second. `changed`
-    lists the user's own files that made its record or checkpoint in another version. `restored`
-    tells a record from a release from one that was trained here."""
+    """The state of a cell.
+
+    A finished one has the seconds that its rounds took and its device, if it was trained here on
+    one alone; an unfinished one the round it reached and its rounds per second. `changed` lists the
+    user's own files that made its record or checkpoint in another version. `restored` tells a
+    record from a release from one that was trained here.
+    """
 
     planned: Planned
     state: str
