@@ -123,7 +123,7 @@ def chi_square(observed: Counter[Any], expected: dict[Any, float]) -> float:
     ("able", "tied"), [([0b10110], [1, 2, 4]), ([0b11011, 0b00011, 0b10011], [0, 1])]
 )
 def test_a_tie_goes_to_each_client_equally_often(able: list[int], tied: list[int]):
-    """Those who can serve the longest run, of one label or of three."""
+    """The clients that can serve the longest run of labels: one label or three."""
     rng, asked = np.random.default_rng(3), Counter()
     for _ in range(3000):
         ((client, *_),) = longest_runs(able, rng)

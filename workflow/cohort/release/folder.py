@@ -55,7 +55,6 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 def read_release(folder: Path) -> list[Record]:
     """The runs of a release. Raise UserError unless its checksums fit and every run is valid."""
     manifest = read_manifest(folder)
-    tables = {}
     for name, facts in manifest["files"].items():
         file = folder / name
         if not file.is_file():

@@ -23,7 +23,7 @@ def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
         rounds=settings.rounds,
         sizes=task.sizes,
         label_counts=reports.get("label_counts"),
-        reports={name: found for name, found in reports.items() if name != "label_counts"},
+        reports={name: values for name, values in reports.items() if name != "label_counts"},
     )
 
 

@@ -107,8 +107,8 @@ def softmax_of(
     plain: bool = False,
 ) -> Tensor:
     """A model's softmax outputs in float64, one row per sample."""
-    found = _outputs(model, weights, samples, indices, plain)
-    return torch.cat([outputs.double().softmax(dim=1) for _, outputs in found])
+    batches = _outputs(model, weights, samples, indices, plain)
+    return torch.cat([outputs.double().softmax(dim=1) for _, outputs in batches])
 
 
 @torch.inference_mode()
@@ -121,8 +121,8 @@ def mean_softmax(
     plain: bool = False,
 ) -> Tensor:
     """A model's mean softmax output in float64; NaN without samples."""
-    found = _outputs(model, weights, samples, indices, plain)
-    sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in found]
+    batches = _outputs(model, weights, samples, indices, plain)
+    sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in batches]
     return torch.stack(sums).sum(dim=0) / len(indices)
 
 
