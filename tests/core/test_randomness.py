@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
 
 from cohort.cell.planned import Planned
 from cohort.cell.settings import Settings
+from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
 from cohort.data.shards import write as write_shards
@@ -141,16 +141,21 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
     return found
 
 
-def planned_cell(**changes) -> Planned:
-    """A plan for 60 random images in a folder of their own, with its data and its shards made."""
+def planned_cell(*, validation_samples: int = 0, **changes) -> Planned:
+    """A plan for 60 random images in a folder of their own, with its data and its shards made. The
+    images may come with validation samples, all of whose values are 7."""
     rng = np.random.default_rng(0)
-    with h5py.File("data.h5", "w") as file:
+    with new_hdf5("data.h5") as file:
         file.attrs.update(
             {"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0], "format": FORMAT}
         )
         for split, count in (("train", 40), ("test", 20)):
             file[f"{split}/values"] = rng.integers(0, 256, (count, 1, 8, 8), dtype=np.uint8)
             file[f"{split}/labels"] = (np.arange(count) % 3).astype(np.uint16)
+        if validation_samples:
+            values = np.full((validation_samples, 1, 8, 8), 7, dtype=np.uint8)
+            file["validation/values"] = values
+            file["validation/labels"] = (np.arange(validation_samples) % 3).astype(np.uint16)
     names = {
         "dataset": "noise",
         "model": "small-mlp",
@@ -187,10 +192,7 @@ def test_validation_samples_that_come_with_the_data_set(
     """The same share of them is used as of the others, unless training samples are set aside."""
     monkeypatch.chdir(tmp_path)
     for changes, count, samples in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
-        cell = planned_cell(**changes)
-        with h5py.File("data.h5", "a") as file:
-            file["validation/values"] = np.full((12, 1, 8, 8), 7, dtype=np.uint8)
-            file["validation/labels"] = (np.arange(12) % 3).astype(np.uint16)
+        cell = planned_cell(validation_samples=12, **changes)
         loaded = task.load_task(cell, torch.device("cpu"))
         assert len(loaded.validation) == count
         values = loaded.validation_samples.values

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
 
+from cohort.core.hdf5 import new_hdf5
 from cohort.data.samples import Samples, load
 from cohort.data.store import FORMAT
 
@@ -40,7 +40,7 @@ def test_a_split_is_loaded_in_the_given_precision(dtype: torch.dtype, tmp_path: 
         "test": rng.integers(0, 256, (2, 3, 4, 4), dtype=np.uint8),
     }
     mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
-    with h5py.File(tmp_path / "data.h5", "w") as file:
+    with new_hdf5(tmp_path / "data.h5") as file:
         file.attrs.update(
             {
                 "dataset": "noise",

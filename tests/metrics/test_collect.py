@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,23 +80,6 @@ def test_hundred_clients_of_hundred_classes_make_a_small_file(tmp_path: Path):
     """10,000 rows."""
     file = collected(tmp_path, np.random.default_rng(0).integers(0, 10, (100, 100)))
     assert file.stat().st_size < 60_000
-
-
-def test_a_diverged_model_has_no_accuracy(tmp_path: Path):
-    """Early versions evaluated it: class 0, 50 %, at the end of a run that was at 60 % before."""
-    made = record(np.array([[3, 0], [1, 1]]), "diverged")
-    made.header["settings"]["rounds"] = 3
-    history = History(cohorts=[np.array([0]), np.array([1])])
-    for round, (accuracy, train_loss) in enumerate([(0.6, 1.5), (0.5, 9.5)], start=1):
-        history.add(round, test_accuracy=accuracy, train_loss=train_loss)
-    classes = {"tested": np.array([2, 2]), "right": np.array([2, 0])}
-    write(tmp_path / "r.h5", replace(made, history=history, classes=classes))
-    result = from_record(tmp_path / "r.h5")
-    assert result.status == "diverged"
-    values = result.values.groupby("metric")["value"].apply(list)
-    assert values["test_accuracy"] == [0.6] and values["train_loss"] == [1.5, 9.5]
-    assert not {"accuracy", "loss", "class_accuracy"} & set(values.index)
-    assert values["majority_accuracy"] == [0.5]
 
 
 def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):

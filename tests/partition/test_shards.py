@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from cohort.cell.planned import Planned, digest_of, freeze, plan_file
 from cohort.cell.settings import shard_identity
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
+from cohort.core.hdf5 import new_hdf5
 from cohort.core.layout import digest_in
 from cohort.data.sampling import share_of
 from cohort.data.shards import Shards, read
@@ -39,10 +39,10 @@ SETTINGS = {
 def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prepared data of six classes, the last without a sample."""
     monkeypatch.chdir(tmp_path)
-    with h5py.File("data.h5", "w") as file:
+    with new_hdf5("data.h5") as file:
         file["train/labels"] = LABELS.astype(np.uint16)
         file.attrs.update({"classes": 6, "format": FORMAT})
-    with h5py.File("grouped.h5", "w") as file:
+    with new_hdf5("grouped.h5") as file:
         file["train/labels"], file["train/groups"] = (
             LABELS.astype(np.uint16),
             GROUPS.astype(np.uint16),

@@ -82,7 +82,7 @@ def collect_metrics(plan: Plan) -> None:
 
 def read_cell(file: Path) -> Any:
     """What `train` does with its plan file first."""
-    planned = frozen(file, unsealed=True)
+    planned = frozen(file)
     check_digest(planned, identity_of)
     return planned
 
@@ -95,7 +95,7 @@ def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
     experiment, runs = experiment_plan_of(plan), METRICS.with_suffix(".json")
     return {
         "a cell's plan": (cell, lambda: read_cell(cell)),
-        "shards' plan": (shards, lambda: frozen(shards, unsealed=True)),
+        "shards' plan": (shards, lambda: frozen(shards)),
         "data's plan": (data, lambda: frozen(data)),
         "options": (RUN_OPTIONS, lambda: [*map(run_options, ("train", "download", "request"))]),
         "an experiment's plan": (
@@ -164,7 +164,7 @@ def test_the_page_refuses_damaged_runs(plan: Plan):
         write_page(page, ["page.html", "card.json"])
 
 
-def test_metrics_of_a_version_without_checksums_are_refused(plan: Plan):
+def test_metrics_without_a_checksum_are_refused(plan: Plan):
     runs = METRICS.with_suffix(".json")
     runs.write_text(json.dumps({"study": "six", "experiment": "one", "cells": []}))
     with pytest.raises(UserError, match=r"no checksum\); delete it and run snakemake again"):
@@ -212,14 +212,13 @@ CHANGES = [
 
 @pytest.mark.parametrize(("key", "value"), CHANGES)
 def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
-    """A plan file whose checksum is right, and of a version that wrote none."""
+    """Its checksum is right."""
     planned = next(iter(plan.cells.values()))
     file = plan_file(planned.digest)
     content = vars(planned) | {"settings": planned.settings | {key: value}}
-    for write in (write_sealed, lambda path, content: path.write_text(json.dumps(content))):
-        write(file, content)
-        with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}; st"):
-            train(file, "record.h5")
+    write_sealed(file, content)
+    with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}; start"):
+        train(file, "record.h5")
     assert not Path("record.h5").exists()
 
 

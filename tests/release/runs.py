@@ -13,7 +13,8 @@ CLIENTS, ROUNDS, CLASSES = 4, 3, 5
 
 
 def random_record(seed: int, **settings: Any) -> Record:
-    """A valid record with random numbers; some seeds probe, profile, diverge or lack a loss."""
+    """A valid record with random numbers; some seeds probe, profile, diverge, lack a loss, or have
+    clients that do not respond."""
     rng = np.random.default_rng(seed)
     diverged = seed % 5 == 4
     rounds = 2 if diverged else ROUNDS
@@ -23,7 +24,9 @@ def random_record(seed: int, **settings: Any) -> Record:
         if round % 2 == 1:
             history.add(round, test_accuracy=np.nan if diverged else rng.random())
         history.add_cost(round, seconds=rng.random(), bytes_up=12)
-        history.cohorts.append(rng.permutation(CLIENTS)[: 1 + round % 2])
+        cohort = rng.permutation(CLIENTS)[: 1 + round % 2]
+        history.cohorts.append(cohort)
+        history.responders.append(cohort[: 1 if seed % 6 == 3 else None])
         if seed % 3 == 0:
             history.pools.append(rng.permutation(CLIENTS)[:3])
             history.norms.append(rng.random(3))

@@ -14,7 +14,8 @@ from pyarrow import parquet
 
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
-from cohort.release.folder import read_release, write_release
+from cohort.core.sealed_json import write_sealed
+from cohort.release.folder import read_manifest, read_release, write_release
 from tests.release.runs import assert_same, random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]
@@ -66,20 +67,20 @@ def _rewritten(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) 
     """Change a table and state the checksum of the new file."""
     file = folder / f"{name}.parquet"
     parquet.write_table(change(parquet.read_table(file)), file)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"][file.name]["sha256"] = sha256(file)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    files = read_manifest(folder)["files"]
+    files[file.name]["sha256"] = sha256(file)
+    _manifest(folder, files=files)
 
 
-def _with_format(folder: Path, format: object) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": format}))
+def _manifest(folder: Path, **changes: object) -> None:
+    """Change the manifest, and state its new checksum."""
+    write_sealed(folder / "manifest.json", read_manifest(folder) | changes)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "is not a release": lambda folder: (folder / "manifest.json").unlink(),
-    "update Cohort": lambda folder: _with_format(folder, 2),
-    "is not the manifest of a release": lambda folder: _with_format(folder, "1"),
+    "update Cohort": lambda folder: _manifest(folder, format=2),
+    "is not the manifest of a release": lambda folder: _manifest(folder, format="1"),
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "is missing": lambda folder: (folder / "curves.parquet").unlink(),
     "another SHA-256": lambda folder: shutil.copy(

@@ -183,25 +183,6 @@ def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
         load(path)
 
 
-def test_checkpoints_of_the_first_version_are_used(path: Path, previous: Path):
-    now = state(1)
-    tensors = {
-        "weights/w": now.weights["w"],
-        "server/w": now.server["w"],
-        "selector/loss": torch.ones(2).double(),
-    }
-    tensors |= {
-        "selector/buffer": torch.zeros(1).double(),
-        "history/cohorts": torch.tensor([[2, 0]]),
-    }
-    facts = {"digest": "k1", "round": 1, "diverged": False, "sessions": []}
-    save_file(tensors, path, {"cohort": json.dumps(facts)})
-    assert load(path).round == 1
-    save(path, state(2), "k1")
-    path.write_bytes(b"")
-    assert load(path).round == 1
-
-
 def rewritten(
     path: Path, tensors: dict[str, torch.Tensor] | None = None, **changes: object
 ) -> None:
@@ -238,11 +219,15 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
         "it cannot be read",
     ),
     "facts that are a list": (
-        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"cohort": "[]"}),
+        lambda path: save_file(
+            {"weights/w": torch.ones(2)},
+            path,
+            {"facts": "[]", "sha256": checkpoint._sum("[]", {"weights/w": torch.ones(2)})},
+        ),
         "it cannot be read",
     ),
     "facts that are deep": (
-        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"cohort": "[" * 100_000}),
+        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"facts": "[" * 100_000}),
         "it cannot be read",
     ),
     "no facts": (lambda path: save_file({"weights/w": torch.ones(2)}, path), "it cannot be read"),

@@ -311,8 +311,6 @@ def color_task(model: str, **settings: Any) -> Task:
         ("batched", CPU, "lenet5", "batched", ""),
         ("native", CPU, "lenet5", "native", ""),
         ("serial", GPU, "lenet5", "serial", ""),
-        ("chained", CPU, "lenet5", "serial", ""),  # trainers of earlier versions, in checkpoints
-        ("fused", CPU, "lenet5", "serial", ""),
     ],
 )
 def test_which_trainer_is_chosen(

@@ -52,10 +52,9 @@ def freeze(planned: Planned) -> None:
         write_text(file, text, sync=False)
 
 
-def frozen(file: str | Path, *, unsealed: bool = False) -> Planned:
-    """Read a plan file. With `unsealed`, accept one of a version that wrote no checksum: then the
-    caller verifies that the settings have this digest, see `check_digest`."""
-    content = read_sealed(file, "a plan file", PLAN_FIX, unsealed=unsealed)
+def frozen(file: str | Path) -> Planned:
+    """Read a plan file."""
+    content = read_sealed(file, "a plan file", PLAN_FIX)
     try:
         planned = Planned(**content)
     except TypeError as error:
@@ -97,7 +96,5 @@ def run_options(stage: str) -> dict[str, Any]:
     """The options that the driver wrote for a stage; none if it wrote no file."""
     if not RUN_OPTIONS.exists():
         return {}
-    options: dict[str, dict[str, Any]] = read_sealed(
-        RUN_OPTIONS, "the options of jobs", PLAN_FIX, unsealed=True
-    )
+    options: dict[str, dict[str, Any]] = read_sealed(RUN_OPTIONS, "the options of jobs", PLAN_FIX)
     return options.get(stage, {})

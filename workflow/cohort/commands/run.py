@@ -107,7 +107,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     """
     with lasting():
         train = job.train  # imports PyTorch
-    planned = frozen(file, unsealed=True)
+    planned = frozen(file)
     if Path(planned.path).exists():
         print(f"{planned.path} exists: delete it to train the cell again")
         return

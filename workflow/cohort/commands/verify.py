@@ -195,8 +195,8 @@ def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str
 
 
 def _listed(sessions: list[dict[str, Any]], key: str) -> str:
-    """The devices or the trainers of all sessions; the first version had the serial one alone."""
-    return " and ".join(dict.fromkeys(one.get(key, "serial") for one in sessions))
+    """The devices or the trainers of all sessions."""
+    return " and ".join(dict.fromkeys(session[key] for session in sessions))
 
 
 def different(before: History, after: History, until: int | None) -> Iterator[str]:

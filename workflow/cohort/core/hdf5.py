@@ -2,8 +2,7 @@
 
 The user block, 512 bytes that HDF5 leaves to the application, holds the seal: a CRC-32 of each
 large array, verified when that array is read, and a SHA-256 of all other bytes, verified before
-HDF5 opens the file. So HDF5 never parses damaged bytes. Files of the first versions begin with
-HDF5's own signature and have no seal.
+HDF5 opens the file. So HDF5 never parses damaged bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from cohort.core.files import replacing
 from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
 UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
@@ -120,8 +118,6 @@ def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
 def _verify(stream: IO[bytes]) -> dict[str, Any]:
     """Verify everything but the large arrays; return their offsets, sizes and CRC-32s by name."""
     head = stream.read(SEAL_BYTES)
-    if head.startswith(SIGNATURE):
-        return {}
     try:
         seal = json.loads(head)
         sums, expected = dict(seal["large"]), seal["sha256"]

@@ -28,8 +28,8 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
     write_text(path, sealed(content), sync=sync)
 
 
-def read_sealed(path: str | Path, kind: str, fix: str, *, unsealed: bool = False) -> dict[str, Any]:
-    """Read a JSON file that `write_sealed` wrote; with `unsealed`, also one without a checksum.
+def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
+    """Read a JSON file that `write_sealed` wrote.
 
     Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
     to do.
@@ -40,9 +40,9 @@ def read_sealed(path: str | Path, kind: str, fix: str, *, unsealed: bool = False
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")
         seal = content.pop(SEAL, None)
-        if seal is None and not unsealed:
+        if seal is None:
             raise ValueError("it has no checksum")
-        if seal is not None and seal != _checksum(content):
+        if seal != _checksum(content):
             raise ValueError(DAMAGED)
     except FileNotFoundError:
         raise UserError(f"{path}: is missing; start snakemake again, which writes it") from None

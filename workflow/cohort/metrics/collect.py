@@ -18,12 +18,6 @@ from cohort.metrics.derived import of_classes, of_clients, of_labels, of_profile
 from cohort.metrics.files import write_metrics
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
-from cohort.training.evaluators import EVALUATORS
-
-OF_MODEL = {"loss", "accuracy", "class_accuracy"}.union(
-    *(kind.metrics for kind in EVALUATORS.values())
-)
-"""The metrics of a model, not of its training."""
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -86,11 +80,7 @@ def collect(
 
 
 def from_record(path: str | Path) -> Result:
-    """Read the metrics of a finished cell from its record.
-
-    The weights with which a run diverged are no model, and what early versions measured of them is
-    left out.
-    """
+    """Read the metrics of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
     steps, profiled = of_profile(record.history, len(counts))
@@ -119,10 +109,8 @@ def from_record(path: str | Path) -> Result:
         *by_class,
         _label_counts(counts),
     ]
-    rows, status = pd.concat(parts, ignore_index=True), record.header["status"]
-    if status == "diverged":
-        rows = _without_last_model(rows, len(record.history.cohorts))
-    return Result(status, rows, facts_of(record))
+    rows = pd.concat(parts, ignore_index=True)
+    return Result(record.header["status"], rows, facts_of(record))
 
 
 def facts_of(record: Record) -> dict[str, Any]:
@@ -153,12 +141,6 @@ def by_round(history: History) -> pd.DataFrame:
         _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
     ]
     return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
-
-
-def _without_last_model(rows: pd.DataFrame, end: int) -> pd.DataFrame:
-    """The rows without what was measured of the model after the last round."""
-    of_last = rows["round"].isna() | (rows["round"] == end)
-    return rows[~(of_last & rows["metric"].isin(OF_MODEL))]
 
 
 def _label_counts(counts: np.ndarray) -> pd.DataFrame:

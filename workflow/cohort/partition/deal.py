@@ -25,7 +25,7 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
-    planned = frozen(plan, unsealed=True)
+    planned = frozen(plan)
     check_digest(planned, _identity)
     write(output, dealt(planned.settings, planned.inputs["data"]))
 

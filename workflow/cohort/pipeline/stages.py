@@ -74,7 +74,7 @@ class Stages:
     def planned(self, digest: str) -> Planned:
         """The planned cell, shards or data of this digest."""
         if self._plan is None:
-            return frozen(plan_file(digest), unsealed=True)
+            return frozen(plan_file(digest))
         return next(
             things[digest]
             for things in (self.plan.cells, self.plan.shards, self.plan.data)

@@ -19,7 +19,8 @@ PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 
 @dataclass
 class History:
-    """What happened in each round of a run: metrics and costs as (round, value) pairs, the cohort.
+    """What happened in each round of a run: metrics and costs as (round, value) pairs, the cohort
+    and those of its clients that responded.
 
     `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing
     selector, `pools` and `norms` hold each round's probed clients and the norms of their probes.
@@ -29,6 +30,7 @@ class History:
     metrics: Series = field(default_factory=lambda: defaultdict(list))
     cost: Series = field(default_factory=lambda: defaultdict(list))
     cohorts: list[np.ndarray] = field(default_factory=list)
+    responders: list[np.ndarray] = field(default_factory=list)
     pools: list[np.ndarray] = field(default_factory=list)
     norms: list[np.ndarray] = field(default_factory=list)
     traffic: dict[str, np.ndarray] = field(default_factory=dict)
@@ -54,9 +56,19 @@ class History:
         """The latest value of a metric, NaN if there is none yet."""
         return self.metrics[name][-1][1] if self.metrics.get(name) else float("nan")
 
+    def all_responded(self) -> bool:
+        """Whether every client of every cohort responded."""
+        rounds = zip(self.cohorts, self.responders, strict=False)
+        return all(len(cohort) == len(responders) for cohort, responders in rounds)
+
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`, ..."""
+        """Everything as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`, ...
+
+        Without `responders` if every client of every cohort responded.
+        """
         found = {"cohorts": _stacked(self.cohorts)}
+        if not self.all_responded():
+            found["responders"] = _stacked(self.responders)
         if self.pools:
             found |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
         if self.profile:
@@ -77,7 +89,12 @@ class History:
             row[: len(pool)]
             for row, pool in zip(arrays.get("probes/norms", ()), pools, strict=True)
         ]
-        history = cls(cohorts=_rows(arrays["cohorts"]), pools=pools, norms=norms)
+        history = cls(
+            cohorts=_rows(arrays["cohorts"]),
+            responders=_rows(arrays.get("responders", arrays["cohorts"])),
+            pools=pools,
+            norms=norms,
+        )
         if "profile/round" in arrays:
             columns = [np.asarray(arrays[f"profile/{name}"]) for name in PROFILE]
             history.profile = [np.stack(columns, axis=1)]

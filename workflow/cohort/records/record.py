@@ -73,8 +73,7 @@ PLAIN = ("clients", "classes")
 @dataclass(frozen=True)
 class Record:
     """A record in memory: a header as HEADER describes, the history, arrays with one row per client
-    (`label_counts` and those of CLIENT_ARRAYS), and arrays with one value per class, which records
-    of early versions lack."""
+    (`label_counts` and those of CLIENT_ARRAYS), and arrays with one value per class."""
 
     header: dict[str, Any]
     history: History

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from pyarrow import parquet
 
 from cohort.core.errors import UserError
 from cohort.core.files import replacing, sha256, write_text
+from cohort.core.sealed_json import read_sealed, sealed
 from cohort.records.record import Record, check
 from cohort.release.tables import TABLES, records_of, tables_of
 
@@ -47,7 +47,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         "cite": CITE,
         "files": files,
     }
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    write_text(folder / MANIFEST, sealed(manifest, indent=1))
     for stale in set(folder.glob("*.parquet")) - {folder / name for name in files}:
         stale.unlink()
 
@@ -73,15 +73,12 @@ def read_release(folder: Path) -> list[Record]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a release, whose format and file names are checked."""
+    """The manifest of a release, whose checksum, format and file names are checked."""
     file = folder / MANIFEST
-    try:
-        manifest: Any = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{folder} is not a release: it has no {MANIFEST}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} cannot be read ({error}); {_again(folder)}") from None
-    format = manifest.get("format") if isinstance(manifest, dict) else None
+    if not file.is_file():
+        raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
+    manifest = read_sealed(file, "the manifest of a release", _again(folder))
+    format = manifest.get("format")
     if isinstance(format, int) and format > FORMAT:
         raise UserError(
             f"{file} has format {format}, and this version of Cohort reads {FORMAT}; update Cohort"

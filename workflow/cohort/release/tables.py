@@ -86,6 +86,8 @@ def _cohorts(record: Record) -> Columns:
         "round": np.arange(1, len(history.cohorts) + 1),
         "cohort": pa.array(history.cohorts, CLIENT_LISTS),
     }
+    if not history.all_responded():
+        columns["responders"] = pa.array(history.responders, CLIENT_LISTS)
     if history.pools:
         norms = pa.array(history.norms, pa.list_(pa.float64()))
         columns |= {"pool": pa.array(history.pools, CLIENT_LISTS), "probe_norms": norms}
@@ -138,6 +140,7 @@ def _history(parts: Mapping[str, pa.Table | None]) -> History:
     if cohorts is not None:
         filled = _filled(cohorts)
         history.cohorts = list(filled["cohort"])
+        history.responders = list(filled.get("responders", filled["cohort"]))
         history.pools, history.norms = (
             list(filled.get("pool", ())),
             list(filled.get("probe_norms", ())),

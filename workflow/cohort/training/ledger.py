@@ -28,6 +28,7 @@ class Ledger:
         self.traffic: dict[str, dict[str, int]] = {}
         self.metrics: dict[str, float] = {}
         self.cohort = np.empty(0, dtype=np.int64)
+        self.responders: np.ndarray | None = None  # everybody in the cohort
         self.probe: tuple[np.ndarray, np.ndarray] | None = None
         self.profile: list[np.ndarray] = []  # notes of local steps
         self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
@@ -88,6 +89,7 @@ class Ledger:
     def close(self, history: History, round: int) -> None:
         """Enter the round into the history."""
         history.cohorts.append(self.cohort)
+        history.responders.append(self.cohort if self.responders is None else self.responders)
         if self.probe is not None:
             history.pools.append(self.probe[0])
             history.norms.append(self.probe[1])

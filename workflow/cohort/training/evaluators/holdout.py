@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.training.evaluators.evaluator import Evaluator, metrics_of
@@ -39,11 +38,6 @@ class OnHoldout(Evaluator):
     }
 
     def applies(self, task: Task) -> bool:
-        if task.settings.holdout and not task.shards.holdouts:
-            raise UserError(
-                "these shards are of an earlier version, which did not say who holds out what: "
-                "delete the file under results/shards and start again"
-            )
         return any(len(part) for part in task.shards.holdouts)
 
     def plan(self, settings: Settings) -> int | str:

@@ -103,9 +103,6 @@ def _state(
         raise Unusable(f"it is of the cell {facts['digest']}")
     history = _history(tensors["history"])
     selector, reports = (_arrays(tensors[kind]) for kind in ("selector", "reports"))
-    if "uploaded" in selector:  # where earlier versions kept noisy label counts
-        reports["label_counts"] = selector.pop("uploaded")
-    reports = like.reports | reports
     same_form = (
         _fits(tensors["weights"], tensors["server"], like)
         and _same_layout(selector, like.selector)
@@ -145,9 +142,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
         tensors = safetensors.torch.load(content)
         header = content[8 : 8 + int.from_bytes(content[:8], "little")]
         head = json.loads(header)["__metadata__"]
-        if (
-            "cohort" not in head and _sum(head["facts"], tensors) != head["sha256"]
-        ):  # the first versions wrote no checksum
+        if _sum(head["facts"], tensors) != head["sha256"]:
             raise Unusable("its checksum does not fit: it was damaged after it was written")
         facts = facts_of(header)
         found = {key: facts[key] for key in ("digest", "round", "diverged", "sessions")}

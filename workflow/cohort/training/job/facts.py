@@ -25,6 +25,5 @@ def saved_facts(folder: Path) -> dict[str, Any]:
 
 def facts_of(header: bytes) -> dict[str, Any]:
     """The facts in the header of a checkpoint: digest, round, diverged, sessions."""
-    metadata = json.loads(header)["__metadata__"]
-    facts: dict[str, Any] = json.loads(metadata["cohort" if "cohort" in metadata else "facts"])
+    facts: dict[str, Any] = json.loads(json.loads(header)["__metadata__"]["facts"])
     return facts

@@ -40,7 +40,6 @@ from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task, load_task
 from cohort.training.trainers import choose_trainer
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
 
 PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
@@ -61,7 +60,7 @@ def train(
 
     With `until`, stop at a checkpoint after that round.
     """
-    planned = frozen(plan, unsealed=True)
+    planned = frozen(plan)
     check_digest(planned, identity_of)
     folder = state_folder(record)
     with lease(
@@ -111,8 +110,8 @@ class Run:
         set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, planned.digest, begun, device) or (begun, {})
-        if state.sessions:  # the first version had only the serial trainer and did not say so
-            trainer = state.sessions[-1].get("trainer", SerialTrainer.name)
+        if state.sessions:
+            trainer = state.sessions[-1]["trainer"]
         trainer, reason = choose_trainer(trainer, device, task)
         task = replace(task, trainer=trainer)
         if reason:

@@ -13,8 +13,6 @@ from cohort.training.trainers.serial import SerialTrainer
 TRAINERS: dict[str, type[Trainer]] = {
     trainer.name: trainer for trainer in (SerialTrainer, NativeTrainer, BatchedTrainer)
 }
-GONE = "chained", "fused"
-"""Trainers of earlier versions. A checkpoint of theirs goes on with the serial trainer."""
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, str]:
@@ -22,7 +20,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
 
     `auto` wishes for the batched trainer on a GPU and for the native one on a CPU.
     """
-    if wish in (SerialTrainer.name, *GONE):
+    if wish == SerialTrainer.name:
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name

@@ -77,6 +77,7 @@ class FederatedRounds(Rounds):
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         asked = self.ask(cohort, pool, round)
+        ledger.responders = cohort[asked.responds]
         updates = self.train(state, asked, pool, round, ledger)
         reports = self.needs.after_training(updates, self.trainer, ledger)
         kept = self.keep(updates, reports)
