@@ -24,18 +24,18 @@ def plan() -> Plan:
         return load({"studies": ["ucb"]})
 
 
-def test_the_slides_cells_five_seeds_and_variants(plan: Plan):
+def test_the_slides_cells_with_five_or_a_hundred_seeds_and_variants(plan: Plan):
     experiments = plan.study("ucb").experiments
     counts = {name: len(experiment.rows) for name, experiment in experiments.items()}
     assert counts == {
-        "results": 2,
+        "results": 10,
         "profiling": 25,
-        "profiled": 1,
-        "repeated": 10,
-        "explorations": 12,
+        "profiled": 5,
+        "repeated": 200,
+        "explorations": 20,
         "milder": 10,
     }
-    assert len(plan.cells) == 2 + 25 + 1 + 8 + 9 + 10
+    assert len(plan.cells) == 25 + 5 + 200 + 15 + 10
 
 
 def test_settings(plan: Plan):
@@ -49,7 +49,7 @@ def test_settings(plan: Plan):
         cell.settings for cell in plan.cells.values() if "profiled" in cell.settings["procedure"]
     ]
     counts = Counter((cell["batch"], cell["rounds"]) for cell in profiled)
-    assert counts == {(batch, 3): 5 for batch in (8, 16, 32, 64, 128)} | {(16, 20): 1}
+    assert counts == {(batch, 3): 5 for batch in (8, 16, 32, 64, 128)} | {(16, 20): 5}
 
 
 def test_two_clients_of_strong_skew_and_five_of_less(plan: Plan):
@@ -70,14 +70,16 @@ def test_the_likelihood_of_the_slides_selections():
 
 
 def test_claims_that_runs_can_decide(plan: Plan):
-    """Those of accuracies have five seeds, and the server's work is judged without what clients
-    evaluate."""
+    """Those of accuracies have a hundred seeds, and the server's work is judged without what
+    clients evaluate."""
     claims = plan.study("ucb").claims
     seeds = {
         name: {row.labels["seed"] for row in plan.study("ucb").experiments[spec["experiment"]].rows}
         for name, spec in claims.items()
     }
-    assert {name: len(values) for name, values in seeds.items()} == dict.fromkeys(claims, 5)
+    assert {name: len(values) for name, values in seeds.items()} == (
+        dict.fromkeys(claims, 100) | {"best_batch_size": 5}
+    )
     assert claims["server_complexity"]["metric"] == "seconds_scoring"
 
 

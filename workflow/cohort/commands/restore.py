@@ -20,6 +20,7 @@ from cohort.release.restoring import Outcome, restore
 
 SHOWN = 5  # runs that are named
 METRIC = "test_accuracy"
+ADVICE = "check the network, or fetch the release by hand and name its folder with --from"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,9 +69,9 @@ def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
 
 def _fetch(address: str, folder: Path) -> None:
     folder.mkdir()
-    fetch(f"{address}/{MANIFEST}", folder / MANIFEST)
+    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE)
     for file in read_manifest(folder)["files"]:
-        fetch(f"{address}/{file}", folder / file)
+        fetch(f"{address}/{file}", folder / file, ADVICE)
 
 
 def _lines(address: str, outcome: Outcome) -> Iterator[str]:

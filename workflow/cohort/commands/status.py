@@ -21,7 +21,7 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
-from cohort.core.layout import CELLS, CLAIMS_TABLE
+from cohort.core.layout import CELLS, CLAIMS_TABLE, RELEASED
 from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
 from cohort.pipeline.status import (
@@ -35,6 +35,7 @@ from cohort.pipeline.status import (
     waiting,
 )
 from cohort.plan import Plan, Study
+from cohort.release.folder import MANIFEST, read_release
 from cohort.tables.sizes import needs_no_runs
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
@@ -45,18 +46,60 @@ MOST_LISTED = 20  # cells of a state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, and --json."""
+    """Add the studies, --released, and --json."""
     add_studies(parser)
+    parser.add_argument(
+        "--released",
+        action="store_true",
+        help="count the runs in the releases of these studies (default: of all that have one)",
+    )
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the status of the studies."""
+    if options.released:
+        releases = read_releases()
+        options.studies = options.studies or sorted(releases)
+        print_released(load_plan(options), releases, as_json=options.json)
+        return
     plan = load_plan(options)
     if options.json:
         print_json(facts(plan))
     else:
         print_status(plan)
+
+
+def read_releases() -> dict[str, set[str]]:
+    """The digests of the released runs by study."""
+    folders = [file.parent for file in Path(RELEASED).glob(f"*/{MANIFEST}")]
+    return {
+        folder.name: {run.header["digest"] for run in read_release(folder)} for folder in folders
+    }
+
+
+def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: bool) -> None:
+    """Print how many cells of each experiment are released, and how large the releases are."""
+    counted = []
+    for (study, experiment), rows in plan.rows(plan.listed).items():
+        digests = {row.digest for row in rows}
+        released = len(digests & releases.get(study, set()))
+        counted.append(
+            {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
+        )
+    folders = [Path(RELEASED, study) for study in plan.listed if study in releases]
+    size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
+    if as_json:
+        print_json({"experiments": counted, "bytes": size})
+        return
+    lines = [
+        [f"{count['study']}.{count['experiment']}", count["cells"], count["released"]]
+        for count in counted
+    ]
+    for line in table(["experiment", "cells", "released"], lines, ["", "", ""]):
+        print(line)
+    runs = sum(len(releases.get(study, ())) for study in plan.listed)
+    print(f"{runs} runs in {RELEASED}, {size / 1e6:.2f} MB")
 
 
 def statuses(

@@ -24,16 +24,16 @@ RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client err
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
-def fetch(url: str, target: Path) -> None:
+def fetch(url: str, target: Path, advice: str = ADVICE) -> None:
     """Download a URL to `target`; every try starts from the beginning.
 
     A host whose name cannot be resolved is asked for once, and where a driver is at work, once by
-    all of its jobs.
+    all of its jobs. `advice` ends the sentence of a failure.
     """
     host = urlsplit(url).hostname or ""
     marker = UNRESOLVED / f"{host}.txt"
     if marker.exists() and is_locked(DRIVER_LOCK):
-        raise UserError(f"{url}: the host {host} could not be resolved before; {ADVICE}")
+        raise UserError(f"{url}: the host {host} could not be resolved before; {advice}")
     for number in range(len(WAITS) + 1):
         try:
             return _fetch_once(url, target)
@@ -43,13 +43,13 @@ def fetch(url: str, target: Path) -> None:
             if _is_unresolved(error):
                 write_text(marker, f"{_reason(error)}\n", sync=False)
                 reason = f"the host {host} cannot be resolved ({_reason(error)})"
-                raise UserError(f"{url}: {reason}; {ADVICE}") from None
+                raise UserError(f"{url}: {reason}; {advice}") from None
             code = error.code if isinstance(error, HTTPError) else 500
             is_final = code < 500 and code not in RETRIED
             if is_final or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"
                 raise UserError(
-                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {ADVICE}"
+                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}"
                 ) from None
             print(f"{url}: {_reason(error)}; next try in {WAITS[number]:g} s")
             time.sleep(WAITS[number])
