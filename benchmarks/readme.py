@@ -1,7 +1,7 @@
 """`python -m benchmarks.readme`: the tables of README.md whose numbers were measured.
 
-Each is worked out from committed results (`docs/curves`, `resources/paper_values`,
-`docs/performance.md`, `docs/claims.md`) and written between its two markers.
+Each is worked out from committed results (`docs/curves`, `resources/released`,
+`resources/paper_values`, `docs/performance.md`, `docs/claims.md`) and written between its two markers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import yaml
 from benchmarks.page import put
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
+from cohort.core.layout import RELEASED
+from cohort.release.folder import read_release
 
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
@@ -105,8 +107,22 @@ def results() -> Iterator[Result]:
     for strategy, title in (("ucb", "UCB"), ("fedavg", "random")):
         for at in (1, 10, 20):
             paper = published("ucb", "Table:results", str(at), strategy=strategy)
-            ours = percent(curve("ucb_own_samples_accuracy"), strategy, at, at)
-            yield Result("UCB, results", f"{title}, round {at}, own samples", "5", paper, ours)
+            ours = _ucb(strategy, at)
+            what = f"{title}, round {at}, own samples"
+            yield Result("UCB, results", what, str(len(ours)), paper, mean(ours))
+
+
+def _ucb(strategy: str, round: int) -> list[float]:
+    """The accuracy on own samples in a round of each released run of UCB's claims, in percent."""
+    selector = {"ucb": {"name": "ucb", "exploration": 1}, "fedavg": {}}[strategy]
+    wanted = {"partition": "dir-0.1", "procedure": "federated", "strategy": strategy}
+    runs = [
+        run.history.metrics["own_samples_accuracy"]
+        for run in read_release(ROOT / RELEASED / "ucb")
+        if wanted.items() <= (settings := run.header["settings"]).items()
+        and selector.items() <= settings.get("selector", {}).items()
+    ]
+    return [100 * dict(values)[round] for values in runs]
 
 
 def _aml() -> Iterator[Result]:
@@ -139,7 +155,7 @@ def measured() -> str:
     return (
         f"{rows}\n\nAML: means over the rounds that are named. FedEntOpt: means of the last ten of 500 "
         "rounds. The differences are in points. `python -m benchmarks.readme` works the table out from "
-        f"docs/curves and resources/paper_values.\n\nOf the {claims} claims of the five papers that "
+        f"resources/released, docs/curves and resources/paper_values.\n\nOf the {claims} claims of the five papers that "
         f"Cohort judges, {len(listed)} are contradicted by their own paper's numbers, as `cohort check "
         "STUDY` says: [docs/claims.md](docs/claims.md) quotes each."
     )

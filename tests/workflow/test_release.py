@@ -134,6 +134,16 @@ def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path
     assert "holds no release" in cohort(clone, "restore", fails=True)
 
 
+def test_status_counts_what_is_released(exported: Project):
+    lines = cohort(exported, "status", "--released").splitlines()
+    assert [line.split() for line in lines[1:-1]] == [
+        [f"tiny.{name}", str(count), str(count)] for name, count in CELLS.items()
+    ]
+    assert lines[-1].startswith(f"{RUNS} runs in resources/released, 0.")
+    facts = json.loads(cohort(exported, "status", "--released", "--json"))
+    assert sum(count["released"] for count in facts["experiments"]) == RUNS
+
+
 def test_a_released_run_trained_again(exported: Project):
     """The same bits here. Where it was trained on another processor, about the same numbers."""
     text = cohort(exported, "verify", "--released")

@@ -72,10 +72,11 @@ def run(options: argparse.Namespace) -> None:
 
 def read_releases() -> dict[str, set[str]]:
     """The digests of the released runs by study."""
-    folders = [file.parent for file in Path(RELEASED).glob(f"*/{MANIFEST}")]
-    return {
-        folder.name: {run.header["digest"] for run in read_release(folder)} for folder in folders
-    }
+    releases: dict[str, set[str]] = {}
+    for manifest in Path(RELEASED).glob(f"*/{MANIFEST}"):
+        runs = read_release(manifest.parent)
+        releases[manifest.parent.name] = {run.header["digest"] for run in runs}
+    return releases
 
 
 def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: bool) -> None:

@@ -1,0 +1,1 @@
+"""What makes documents from committed results."""

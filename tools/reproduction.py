@@ -1,0 +1,69 @@
+"""`python -m tools.reproduction STUDY`: the tables of docs/reproduction/STUDY.md, from released runs.
+
+The text above the first marker is written by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import chdir
+from pathlib import Path
+
+from benchmarks.page import put
+from cohort.commands.cli import main as cohort
+from cohort.core.layout import CLAIMS_TABLE, RELEASED
+from cohort.records.record import Record
+from cohort.release.folder import read_release
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "reproduction"
+
+
+def update(text: str, study: str) -> str:
+    """The page of a study with the tables of its released runs between the markers."""
+    return put(text, "tables", section(study), f"python -m tools.reproduction {study}")
+
+
+def section(study: str) -> str:
+    """How the released runs of a study were made, its tables, and the verdicts on its claims."""
+    runs = read_release(ROOT / RELEASED / study)
+    return "\n\n".join([_made(study, runs), *_tables(study)])
+
+
+def _tables(study: str) -> list[str]:
+    """The tables in Markdown, drawn in a folder of their own in which only released runs exist."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for name in ("config", "resources", "rules", "Snakefile"):
+            Path(name).symlink_to(ROOT / name)
+        cohort(["restore", study])
+        cohort(["draw", study])
+        files = Path("results/full/partial/tables", study).glob("*.md")
+        names = sorted((file.stem for file in files), key=lambda name: (name == CLAIMS_TABLE, name))
+        texts = [Path("results/full/partial/tables", study, f"{name}.md") for name in names]
+        return [file.read_text(encoding="utf-8").strip() for file in texts]
+
+
+def _made(study: str, runs: Sequence[Record]) -> str:
+    """How many runs were released, what they cost, and how to see them or train them again."""
+    costs = [value for run in runs for _, value in run.history.cost["seconds"]]
+    devices = Counter(device for run in runs for device in run.header["provenance"]["devices"])
+    where = ", ".join(f"{device} ({count})" for device, count in devices.most_common())
+    return (
+        f"{len(runs)} released runs, {sum(costs) / 3600:.1f} core hours in all, on {where}. "
+        f"`cohort restore {study}` and `snakemake {study}` show them without training; "
+        f"`cohort verify --released {study}` trains one of them again and compares."
+    )
+
+
+def main(studies: Sequence[str]) -> None:
+    """Bring the pages of these studies up to date."""
+    for study in studies:
+        page = PAGES / f"{study}.md"
+        page.write_text(update(page.read_text(encoding="utf-8"), study), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
