@@ -104,9 +104,14 @@ class Claim(Component):
         """
         raise NotImplementedError
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether a comparison holds for single values of its points."""
-        return all(_is_true(clause) for clause in self.clauses(comparison, values))
+    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+        """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
+        clauses = self.clauses(comparison, values)
+        return min((int(np.sign(np.nan_to_num(max(clause)))) for clause in clauses), default=1)
+
+    def is_about_every_run(self) -> bool:
+        """Whether each run must bear it out, not the typical seed."""
+        return False
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The numbers of a comparison as text that shows why it holds or not."""
@@ -143,10 +148,6 @@ class Claim(Component):
     def counts_rounds(self) -> bool:
         """Whether it compares the rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
-
-
-def _is_true(clause: Sequence[Number]) -> bool:
-    return any(one > 0 for one in clause)
 
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
