@@ -25,6 +25,7 @@ BEGIN, END = "<!-- made by `python -m benchmarks.claims` -->", "<!-- end of the 
 STUDIES, EFFECTS = 1000, (0.0, 2.0, 4.0)
 SEEDS, TWICE = (3, 5, 6, 10), (5, 10)
 COMPARISONS, POWER = (1, 4, 16), 4.0
+RATES = ("false held", "false not held", "held at 4 SD", "not held at -4 SD")
 STUCK = 40.0  # standard deviations: how far chance level is from what else a run reaches
 FAR = 20.0  # standard deviations: what is not in question
 LAST_ROUND, EVERY = 300, 10  # of the runs that may reach a target
@@ -83,16 +84,18 @@ def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
 
 
 def rates(noise: Noise, seeds: Sequence[int], count: int, studies: int) -> tuple[float, ...]:
-    """The shares of false held, false not held and right held of claims of so many comparisons,
-    looked at with each of these numbers of seeds in turn."""
+    """The shares of false held, false not held, right held and right not held of claims of so many
+    comparisons, looked at with each of these numbers of seeds in turn."""
     rng = np.random.default_rng([*seeds, count])
     shape = (studies, count, seeds[-1])
     beyond_doubt = np.array([0.0, *[FAR] * (count - 1)])[:, None]
+    one_behind = np.array([-POWER, *[FAR] * (count - 1)])[:, None]
     held, not_held = (HELD, LEANS_HELD), (NOT_HELD, LEANS_NOT_HELD)
     cases = [
         (held, noise(rng, shape) + beyond_doubt),
         (not_held, -noise(rng, shape)),
         (held, noise(rng, shape) + POWER),
+        (not_held, noise(rng, shape) + one_behind),
     ]
     return tuple(
         share_of(words, [differences[..., :n] for n in seeds]) for words, differences in cases
@@ -101,17 +104,13 @@ def rates(noise: Noise, seeds: Sequence[int], count: int, studies: int) -> tuple
 
 def table_of_noises(studies: int = STUDIES) -> str:
     """The rates by noise, number of seeds and number of comparisons as a table in Markdown."""
-    heads = [
-        f"{head} of {count}"
-        for head in ("false held,", "false not held,", f"held at {POWER:g} SD,")
-        for count in COMPARISONS
-    ]
-    lines = [f"| noise | seeds | {' | '.join(heads)} |", "|---|---:|" + "---:|" * len(heads)]
+    lines = [f"| noise | seeds | {' | '.join(RATES)} |", "|---|---:|" + "---:|" * len(RATES)]
     for (name, noise), seeds in product(NOISES.items(), [*((n,) for n in SEEDS), TWICE]):
         by_count = [rates(noise, seeds, count, studies) for count in COMPARISONS]
-        numbers = [rate for kind in zip(*by_count, strict=True) for rate in kind]
-        text = " | ".join(f"{100 * number:.1f}" for number in numbers)
-        lines.append(f"| {name} | {', then '.join(map(str, seeds))} | {text} |")
+        texts = [
+            " / ".join(f"{100 * rate:.1f}" for rate in kind) for kind in zip(*by_count, strict=True)
+        ]
+        lines.append(f"| {name} | {', then '.join(map(str, seeds))} | {' | '.join(texts)} |")
     return "\n".join(lines)
 
 

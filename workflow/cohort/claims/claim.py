@@ -107,7 +107,7 @@ class Claim(Component):
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
         """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
         clauses = self.clauses(comparison, values)
-        return min((int(np.sign(np.nan_to_num(max(clause)))) for clause in clauses), default=1)
+        return min((_sign(max(clause)) for clause in clauses), default=1)
 
     def is_about_every_run(self) -> bool:
         """Whether each run must bear it out, not the typical seed."""
@@ -150,9 +150,14 @@ class Claim(Component):
         return counts_rounds(self.at)
 
 
+def _sign(value: Number) -> int:
+    return 1 if value > 0 else 0 if value == 0 else -1
+
+
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin; a tie is 0."""
-    return np.round(first - second - margin, 9)
+    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
+    return np.round(apart - margin, 9)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:

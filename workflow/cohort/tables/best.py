@@ -23,7 +23,7 @@ def inseparable(cells: DataFrame, labels: Sequence[str], better: str) -> set[Key
 
     A table without strategies compares the values of its last label that is no condition: one data
     set is not better than another. Results are paired by seed where they have seeds in common;
-    where any has fewer than five runs, too few for a verdict, none is best.
+    fewer than five runs are too few for a verdict and take no part.
     """
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
@@ -36,13 +36,9 @@ def inseparable(cells: DataFrame, labels: Sequence[str], better: str) -> set[Key
         fixed = tuple(value for label, value in zip(labels, key, strict=True) if label != rival)
         runs = group[rest].itertuples(index=False, name=None)
         values = dict(zip(runs, sign * group["value"].astype(float), strict=True))
-        contests.setdefault(fixed, {})[key] = values
-    return {
-        key
-        for contest in contests.values()
-        if len(contest) > 1 and min(map(len, contest.values())) >= ENOUGH_SEEDS
-        for key in _winners(contest)
-    }
+        if len(values) >= ENOUGH_SEEDS:
+            contests.setdefault(fixed, {})[key] = values
+    return {key for contest in contests.values() if len(contest) > 1 for key in _winners(contest)}
 
 
 def _winners(contest: Mapping[Key, Mapping[Key, float]]) -> list[Key]:
