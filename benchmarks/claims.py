@@ -1,27 +1,117 @@
-"""`python -m benchmarks.claims`: how often claims are held by chance, and how often rightly.
+"""`python -m benchmarks.claims`: how often verdicts on claims are wrong, and how often right.
 
-Simulates studies of every kind of claim and updates the table in docs/claims.md.
+Simulates studies with several kinds of noise, and every kind of claim, and updates the tables in
+docs/claims.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from cohort.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.claims.decision import HELD, decide, together
+from cohort.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD, decide, together
 from cohort.claims.verdict import contrasts_of
+from cohort.metrics.intervals import Sample
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "claims.md"
 BEGIN, END = "<!-- made by `python -m benchmarks.claims` -->", "<!-- end of the simulation -->"
-STUDIES, SEEDS, EFFECTS = 1000, (3, 5, 10), (1.0, 2.0, 4.0)
+STUDIES, EFFECTS = 1000, (0.0, 2.0, 4.0)
+SEEDS, TWICE = (3, 5, 6, 10), (5, 10)
+COMPARISONS, POWER = (1, 4, 16), 4.0
+RATES = ("false held", "false not held", "held at 4 SD", "not held at -4 SD")
+STUCK = 40.0  # standard deviations: how far chance level is from what else a run reaches
 FAR = 20.0  # standard deviations: what is not in question
 LAST_ROUND, EVERY = 300, 10  # of the runs that may reach a target
+
+
+Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+"""Differences in units of the usual standard deviation, whose median is 0; if any, their long tail
+is above 0, so that it pulls the mean towards a false verdict."""
+
+
+def stuck(share: float) -> Noise:
+    """Normal noise, with this share of the other strategy's runs at chance level."""
+    median = ndtri(0.5 / (1 - share))
+    return lambda rng, shape: (
+        rng.normal(size=shape) + STUCK * (rng.random(size=shape) < share) - median
+    )
+
+
+NOISES: dict[str, Noise] = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "skewed (exponential)": lambda rng, shape: rng.exponential(size=shape) - np.log(2),
+    "heavy-tailed (t, 2 degrees of freedom)": lambda rng, shape: rng.standard_t(2, size=shape),
+    "deviation of each seed its own (log-normal)": lambda rng, shape: (
+        rng.normal(size=shape) * np.exp(rng.normal(size=shape))
+    ),
+    "one run in five stuck at chance level": stuck(0.2),
+    "one run in ten diverged": stuck(0.1),
+}
+
+
+def verdicts(differences: np.ndarray) -> list[str]:
+    """The verdict on each study, of differences by study, comparison and seed."""
+    n = differences.shape[-1]
+    statistics = zip(
+        differences.mean(-1).tolist(),
+        differences.std(-1, ddof=1).tolist(),
+        (differences > 0).sum(-1).tolist(),
+        (differences < 0).sum(-1).tolist(),
+        strict=True,
+    )
+    return [
+        together(decide([[[Sample(n, *numbers)]] for numbers in zip(*study, strict=True)]))
+        for study in statistics
+    ]
+
+
+def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
+    """The share of studies with one of these verdicts at the first look that has a clear one."""
+    last = [""] * len(looks[0])
+    for differences in looks:
+        new = verdicts(differences)
+        last = [
+            old if old in (HELD, NOT_HELD) else word for old, word in zip(last, new, strict=True)
+        ]
+    return sum(word in words for word in last) / len(last)
+
+
+def rates(noise: Noise, seeds: Sequence[int], count: int, studies: int) -> tuple[float, ...]:
+    """The shares of false held, false not held, right held and right not held of claims of so many
+    comparisons, looked at with each of these numbers of seeds in turn."""
+    rng = np.random.default_rng([*seeds, count])
+    shape = (studies, count, seeds[-1])
+    beyond_doubt = np.array([0.0, *[FAR] * (count - 1)])[:, None]
+    one_behind = np.array([-POWER, *[FAR] * (count - 1)])[:, None]
+    held, not_held = (HELD, LEANS_HELD), (NOT_HELD, LEANS_NOT_HELD)
+    cases = [
+        (held, noise(rng, shape) + beyond_doubt),
+        (not_held, -noise(rng, shape)),
+        (held, noise(rng, shape) + POWER),
+        (not_held, noise(rng, shape) + one_behind),
+    ]
+    return tuple(
+        share_of(words, [differences[..., :n] for n in seeds]) for words, differences in cases
+    )
+
+
+def table_of_noises(studies: int = STUDIES) -> str:
+    """The rates by noise, number of seeds and number of comparisons as a table in Markdown."""
+    lines = [f"| noise | seeds | {' | '.join(RATES)} |", "|---|---:|" + "---:|" * len(RATES)]
+    for (name, noise), seeds in product(NOISES.items(), [*((n,) for n in SEEDS), TWICE]):
+        by_count = [rates(noise, seeds, count, studies) for count in COMPARISONS]
+        texts = [
+            " / ".join(f"{100 * rate:.1f}" for rate in kind) for kind in zip(*by_count, strict=True)
+        ]
+        lines.append(f"| {name} | {', then '.join(map(str, seeds))} | {' | '.join(texts)} |")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -104,24 +194,24 @@ def share_held(case: Case, effect: float, seeds: int, studies: int) -> float:
     return held / studies
 
 
-def table(studies: int = STUDIES) -> str:
-    """The shares as a table in Markdown."""
-    heads = ["no difference" if not effect else f"{effect:g} SD" for effect in (0.0, *EFFECTS)]
+def table_of_kinds(studies: int = STUDIES // 2) -> str:
+    """The shares of claims held by kind as a table in Markdown."""
+    heads = ["no difference" if not effect else f"{effect:g} SD" for effect in EFFECTS]
     lines = [f"| claim | seeds | {' | '.join(heads)} |", "|---|---:|" + "---:|" * len(heads)]
-    for case, seeds in product(CASES, SEEDS):
-        shares = [share_held(case, effect, seeds, studies) for effect in (0.0, *EFFECTS)]
+    for case, seeds in product(CASES, TWICE):
+        shares = [share_held(case, effect, seeds, studies) for effect in EFFECTS]
         numbers = " | ".join(f"{100 * share:.1f} %" for share in shares)
         lines.append(f"| {case.title} | {seeds} | {numbers} |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Print the table and put it into the page."""
-    found = table()
-    print(found)
+    """Print the tables and put them into the page."""
+    tables = f"{table_of_noises()}\n\n{table_of_kinds()}"
+    print(tables)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{found}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def claim(kind: str, **fields: Any) -> Claim:
 
 
 def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
-    """Cells as the metrics of an experiment."""
+    """Cells as the metrics of an experiment with a hundred classes."""
     rows = []
     for place, (labels, status, values) in enumerate(cells):
         known = {
@@ -43,7 +43,10 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
             for round, value in values.items()
         ]
         rows += [] if values else [known | {"metric": None, "round": None, "value": float("nan")}]
-    return pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
+        rows += [known | {"metric": "label_count", "label": 99, "value": 1.0}]
+    return pd.DataFrame(rows).astype(
+        {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
+    )
 
 
 def matrix(**experiments: list[Cell]) -> Matrix:

@@ -33,19 +33,19 @@ def line(partition: str, *values: float) -> list[Cell]:
     [
         (0.0, "held", ""),
         (6.0, "held", ", asked for more than 6"),
-        (7.0, "not held", ", asked for more than 7"),
+        (7.0, "tie", ", asked for more than 7"),
         (-1.0, "held", ", asked for more than -1"),
     ],
 )
 def test_a_gain_is_larger_than_a_margin(
     tmp_path: Path, margin: float, word: str, asked: str
 ) -> None:
-    """56.5 - 49.5 is 7, and a tie does not hold."""
+    """56.5 - 49.5 is 7, and neither more nor less than 7."""
     found = single(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
     assert found.word == word
     assert (
         found.evidence
-        == ("" if word == "held" else "✗ ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
+        == ("" if word == "held" else "= ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
     )
 
 
@@ -112,7 +112,7 @@ def test_a_setting_without_one_of_a_pair() -> None:
     ("bounds", "value", "word", "evidence"),
     [
         ({"above": 30}, 0.31, "held", "31.00 (main) > 30"),
-        ({"above": 31}, 0.31, "not held", "✗ 31.00 (main) = 31"),
+        ({"above": 31}, 0.31, "tie", "= 31.00 (main) = 31"),
         ({"below": 30}, 0.31, "not held", "✗ 31.00 (main) > 30"),
         ({"above": 30, "below": 32}, 0.31, "held", "31.00 (main) > 30 < 32"),
     ],

@@ -215,9 +215,9 @@ MARKDOWN = rf"""**Claims**
 
 | Claim | Where | Measured | The paper's own numbers say |
 | --- | --- | --- | --- |
-| A & b \| are 100 % <so>. | Section 1 | not enough runs† (3 of 3 runs): 20.00 apart, 50.00 (a) to 70.00 (c); 1 seed in common, at least 3 are needed | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
+| A & b \| are 100 % <so>. | Section 1 | not enough runs† (3 of 3 runs): 59.00 apart, 1.00 (c) to 60.00 (b); 1 seed in common, at least 3 are needed | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
 
-{MEASURED} {PAPER} {TOO_FEW} ✗: what does not hold. †: a run diverged; it counts with what it measured before that. ‡ doubtful: the row is shifted.
+{MEASURED} {PAPER} {TOO_FEW} ✗: what does not hold. †: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. ‡ doubtful: the row is shifted.
 """
 
 
@@ -234,11 +234,11 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
             "metric": "test_accuracy",
             "at": "last",
             "measured": "not enough runs",
-            "measured_evidence": "20.00 apart, 50.00 (a) to 70.00 (c); 1 seed in common, at least 3 are needed",
+            "measured_evidence": "59.00 apart, 1.00 (c) to 60.00 (b); 1 seed in common, at least 3 are needed",
             "n": 3,
             "planned": 3,
             "diverged": 1,
-            "values": "a: 50.00 (n = 1); b: 60.00 (n = 1); c: 70.00 (n = 1)",
+            "values": "a: 50.00 (n = 1); b: 60.00 (n = 1); c: 1.00 (n = 1)",
             "seeds_to_decide": "",
             "paper": "not held",
             "paper_evidence": "✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c",
@@ -252,7 +252,7 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
     )
     assert (
         r"A \& b | are 100 \% \textless{}so\textgreater{}." in text
-        and r"not enough runs$^\dagger$ (3 of 3 runs): 20.00 apart" in text
+        and r"not enough runs$^\dagger$ (3 of 3 runs): 59.00 apart" in text
     )
 
 
@@ -296,7 +296,8 @@ def test_a_cheaper_scale_has_a_warning(spec: Write) -> None:
 
 
 def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
-    """By hand: of a 50, 52 and 54, of b 60, 62 and 66; half a width is 4.3027 sd / sqrt(3)."""
+    """By hand: of a 50, 52 and 54, of b 60, 62 and 66: 10.67 apart, sd 1.155. One-sided, t of 0.95
+    with 2 degrees of freedom is 2.920; two-sided, half a width is 4.3027 sd / sqrt(3)."""
     values = {"a": (0.5, 0.52, 0.54), "b": (0.6, 0.62, 0.66)}
     cells = [
         final(value, partition=partition, seed=str(seed))
@@ -306,8 +307,17 @@ def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
     judge(spec(cells, one=ORDER), ["claims.json"])
     (found,) = json.loads(Path("claims.json").read_text())
     (one,) = found["comparisons"]
-    assert (found["measured"], one["measured"], one["paper"]) == ("held", "held", "held")
-    assert one["difference"] == {"mean": "+10.67", "low": "+7.80", "high": "+13.54", "n": 3}
+    assert (found["measured"], one["measured"], one["paper"]) == (
+        "leans towards held",
+        "leans towards held",
+        "held",
+    )
+    assert one["difference"] == {
+        "mean": "+10.67",
+        "low": "+8.72",
+        "high": "+12.61",
+        "seeds": "above 0 in 3 of 3 seeds",
+    }
     first, second = one["points"]
     assert first == {
         "name": "a",

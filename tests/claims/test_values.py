@@ -38,9 +38,10 @@ def test_a_round(when: str, value: float) -> None:
     assert at(when, CURVE) == pytest.approx(value, nan_ok=True)
 
 
-def test_a_run_that_diverged_long_before_a_round_has_no_value_there() -> None:
-    assert math.isnan(at("1000", {100: 0.1, 200: NAN, 1000: NAN}, "diverged"))
-    assert at("1000", {100: 0.1, 950: 0.2, 1000: NAN}, "diverged") == 0.2
+def test_a_diverged_run_only_guesses_whenever_it_diverged() -> None:
+    for values in ({100: 0.1, 200: NAN}, {100: 0.3, 950: 0.2, 1000: NAN}, {}):
+        metrics = frame([({"seed": 0}, "diverged", values)]).assign(classes=4)
+        assert value_at(metrics, "test_accuracy", "1000")["value"].tolist() == [0.25]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_run_that_diverged_long_before_a_round_has_no_value_there() -> None:
         ("first 0.31", CURVE, "done", 900),
         ("first 0.6", CURVE, "done", math.inf),
         ("first 0.6", CURVE, "diverged", math.inf),
-        ("first 0.3", CURVE | {1300: NAN}, "diverged", 200),
+        ("first 0.3", CURVE | {1300: NAN}, "diverged", math.inf),  # its model is worth nothing
         ("first 0.6", CURVE, "unfinished", NAN),  # it may yet
         ("first 0.6", {}, "missing", NAN),
         ("first 0.1", {3: NAN, 4: NAN}, "diverged", math.inf),
@@ -74,7 +75,7 @@ def test_a_loss_reaches_a_threshold_from_above() -> None:
 
 
 def test_the_lowest() -> None:
-    assert at("min", {1: 4.0, 5: 2.6, 9: NAN}, "diverged", "test_loss") == 2.6
+    assert at("min", {1: 4.0, 5: 2.6, 9: 3.0}, metric="test_loss") == 2.6
     assert math.isnan(at("min", {}, "missing", "test_loss"))
 
 
@@ -89,9 +90,10 @@ def test_other_evaluations_are_those_of_tables(when: str) -> None:
 @pytest.mark.parametrize(
     ("short", "long", "rows"),
     [
-        ((5, 3), (math.inf, 20), [[5, 3], [30, 20]]),  # the longer run is known for 30 rounds
-        ((math.inf, 3), (20, 20), [[5, 3], [5, 5]]),  # the shorter only for 5
-        ((math.inf, 3), (math.inf, 20), [[5, 3], [5, 5]]),
+        ((5, 3), (math.inf, 20), [[5, 3], [31, 20]]),  # the longer run is known for 30 rounds
+        ((5, 3), (math.inf, 30), [[5, 3], [31, 30]]),  # who never gets there is later than all
+        ((math.inf, 3), (20, 20), [[6, 3], [6, 6]]),  # the shorter only for 5
+        ((math.inf, 3), (math.inf, 20), [[6, 3], [6, 6]]),
         ((5, 3), (20, 20), [[5, 3], [20, 20]]),
     ],
 )

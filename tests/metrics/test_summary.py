@@ -57,16 +57,33 @@ def test_the_last_ten_rounds_include_the_last_one() -> None:
     assert values["value"].tolist() == [2.0]
 
 
-def test_a_diverged_run_has_its_last_finite_value_and_a_missing_one_none() -> None:
+@pytest.mark.parametrize("at", ["last", "max", 2])
+def test_a_diverged_run_guesses_and_a_missing_one_has_no_value(at: int | str) -> None:
+    """One of ten classes is guessed in 10 % of samples, of a hundred in 1 %."""
     metrics = frame(
         ("a", "diverged", LABELS, {1: 0.2, 2: 0.3, 3: NAN}),
         ("b", "diverged", LABELS | {"seed": 1}, {1: math.inf}),
         ("c", "missing", LABELS | {"seed": 2}, {}),
     )
-    values = value_per_cell(metrics, "test_accuracy", "last").set_index("digest")
-    assert values["value"]["a"] == 0.3
-    assert values["value"][["b", "c"]].isna().all()
+    metrics = metrics.assign(classes=metrics["digest"].map({"a": 10, "b": 100}))
+    values = value_per_cell(metrics, "test_accuracy", at).set_index("digest")
+    assert values["value"][["a", "b"]].tolist() == pytest.approx([0.1, 0.01])
+    assert np.isnan(values["value"]["c"])
     assert values["status"].tolist() == ["diverged", "diverged", "missing"]
+
+
+def test_a_diverged_run_has_the_largest_loss_on_its_data_set() -> None:
+    cells = [("a", "diverged", 0.2), ("a", "done", 2.5), ("b", "done", 7.0), ("b", "diverged", NAN)]
+    metrics = pd.concat(
+        frame((str(index), status, LABELS | {"dataset": dataset}, {9: value}))
+        for index, (dataset, status, value) in enumerate(cells)
+    ).assign(metric="test_loss")
+    assert value_per_cell(metrics, "test_loss", "last")["value"].tolist() == [2.5, 2.5, 7, 7]
+
+
+def test_what_a_diverged_run_sent_is_what_it_sent() -> None:
+    metrics = frame(("a", "diverged", LABELS, {1: 5.0, 2: 5.0})).assign(metric="bytes_up")
+    assert value_per_cell(metrics, "bytes_up", "mean")["value"].tolist() == [5]
 
 
 @pytest.mark.parametrize(

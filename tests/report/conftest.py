@@ -177,7 +177,12 @@ CLAIM: dict[str, Any] = {
                 "shown": "",
                 "paper_shown": "",
             },
-            "difference": {"mean": "+8.00", "low": "-1.00", "high": "+17.00", "n": 2},
+            "difference": {
+                "mean": "+8.00",
+                "low": "-1.00",
+                "high": "+17.00",
+                "seeds": "above 0 in 1 of 2 seeds",
+            },
             "points": [
                 POINT
                 | {

@@ -100,7 +100,10 @@ def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None
     assert "paper's numbers: held" in text and "our runs: undecided" in text
     assert "nine seeds would do" in text
     assert "dir-0.1 paper 61.00 47.00 ✓ held" in text
-    assert "ours 60.00 n = 1 of 2 52.00 [26.60, 77.40] n = 2 +8.00 [-1.00, +17.00] n = 2" in text
+    assert (
+        "ours 60.00 n = 1 of 2 52.00 [26.60, 77.40] n = 2 +8.00 [-1.00, +17.00] above 0 in 1 of 2 seeds"
+        in text
+    )
 
 
 def test_points_with_other_names_in_each_comparison_are_shown_by_place(

@@ -27,7 +27,7 @@ def frame() -> pd.DataFrame:
     """Runs of every status."""
     columns = ["partition", "strategy", "seed", "status", "value"]
     cells = pd.DataFrame(CELLS, columns=columns).assign(
-        study="demo", experiment="main", metric="test_accuracy", round=8, client=None
+        study="demo", experiment="main", metric="test_accuracy", round=8, client=None, classes=10
     )
     cells = cells.assign(
         digest=[f"k{place}" for place in range(len(cells))],

@@ -25,7 +25,7 @@ LINES = [
     "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
     r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 [26.59, 77.41] (2) | -1.50 | agrees |",
     "| dir-0.1 | fedent_opt | 61.00 | 60.00 (n = 1 of 2) | -1.00 | not enough runs |",
-    r"| roles-5 | Fed\|Avg & co | – | diverged (n = 0 of 1) | – | no paper value |",
+    r"| roles-5 | Fed\|Avg & co | – | 10.00† (1) | – | no paper value |",
 ]
 Spec = dict[str, Any]
 
@@ -54,7 +54,7 @@ def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
     assert lines[6:11] == LINES
     assert lines[12] == (
         "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
-        "†: a run diverged; it counts with what it measured before that. Paper: TableI (printed), TableI (derived). "
+        "†: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. Paper: TableI (printed), TableI (derived). "
         "Difference: measured minus paper. Agrees: at most 1.5 points apart. –: no value. ‡ doubtful: the row is shifted."
     )
 

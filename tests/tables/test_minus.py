@@ -16,8 +16,8 @@ from cohort.tables.tabulate import tabulate
 
 NAN = float("nan")
 MINUS = {"strategy": {"with": "without"}}
-# Model, strategy, seed, status, accuracy: the small model gains 0.1 and 0.3, the large one loses
-# 0.05 in its one pair of finished runs.
+# Model, strategy, seed, status, accuracy: the small model gains 0.1 and, diverged to the 0.1 of a
+# guess, loses 0.3; the large one loses 0.05 in its one pair of finished runs.
 CELLS = [
     ("small", "without", 0, "done", 0.5),
     ("small", "without", 1, "done", 0.4),
@@ -40,6 +40,7 @@ TableII,printed,,small,with,,test_accuracy,last,,0.9,
 def metrics(tmp_path: Path) -> Path:
     frame = pd.DataFrame(CELLS, columns=["model", "strategy", "seed", "status", "value"])
     frame = frame.assign(study="s", experiment="main", metric="test_accuracy", round=8, client=None)
+    frame["classes"] = 10
     frame = frame.assign(
         digest=[f"k{place}" for place in range(len(frame))],
         metric=frame["metric"].where(frame["status"] != "missing"),
@@ -76,14 +77,14 @@ def written(spec: dict[str, Any], metrics: Path, ending: str) -> list[str]:
 
 
 def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
-    """The gains 0.1 and 0.3 have mean 0.2 and SD 0.1414; accuracies would have an SD of 0.0707.
+    """The gains 0.1 and -0.3 have mean -0.1 and SD 0.2828; accuracies would have one of 0.3536.
 
     The seed without a partner does not count.
     """
     lines = written(spec, metrics, ".csv")
     assert lines == [
         "strategy,model,metric,at,mean,sd,low,high,n,planned,finished,diverged,best",
-        "with,small,test_accuracy_gain,last,0.2,0.1414213562,-1.070620474,1.470620474,2,2,2,1,0",
+        "with,small,test_accuracy_gain,last,-0.1,0.2828427125,-2.641240947,2.441240947,2,2,2,1,0",
         "with,large,test_accuracy_gain,last,-0.05,,,,1,2,1,0,0",
     ]
 
@@ -91,14 +92,14 @@ def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
 def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
     lines = written(spec, metrics, ".md")
     assert lines[0] == "| Strategy | LeNet | large |"
-    assert lines[2] == "| with | +20.00 ± 14.14 [-107.06, +147.06]† (2) | -5.00 (n = 1 of 2) |"
+    assert lines[2] == "| with | -10.00 ± 28.28 [-264.12, +244.12]† (2) | -5.00 (n = 1 of 2) |"
     assert "Gain in test accuracy (points), last evaluation" in lines[4]
 
 
 def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
-    """20 - 7.67 is 12.33, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
+    """-10 - 7.67 is -17.67, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
-    assert lines[2] == "| with | LeNet | +7.67 | +20.00 ± 14.14 [-107.06, +147.06]† (2) | +12.33 |"
+    assert lines[2] == "| with | LeNet | +7.67 | -10.00 ± 28.28 [-264.12, +244.12]† (2) | -17.67 |"
     assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 |"
 
 
@@ -107,20 +108,32 @@ def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> No
     assert lines[0] == "| Strategy | Paper | Measured | Difference |"
     assert (
         lines[2]
-        == "| with | +7.67 / -1.55‡ | +20.00 ± 14.14 [-107.06, +147.06]† / -5.00 (2 / n = 1 of 2) | +12.33 / -3.45 |"
+        == "| with | +7.67 / -1.55‡ | -10.00 ± 28.28 [-264.12, +244.12]† / -5.00 (2 / n = 1 of 2) | -17.67 / -3.45 |"
     )
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
 
 
 def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metrics: Path) -> None:
-    """`more` gains 20 and 19.9 points less than `with` in the small model, and 30 and 30.1 more in
-    the large one, whose second seed gets a partner here."""
-    cells = pd.read_parquet(metrics)
-    partner = cells["digest"] == "k5"
-    cells.loc[partner, ["status", "metric", "value"]] = ["done", "test_accuracy", 0.8]
-    more = cells[cells["strategy"] == "with"].sort_values(["model", "seed"])
-    more = more.assign(strategy="more", digest="m" + more["digest"], value=[0.9, 1.201, 0.4, 0.501])
-    write_metrics(metrics, pd.concat([cells, more]), {})
+    """`more` gains 20 points less than `with` in the small model, and 30 more in the large one, give
+    or take 0.2 from seed to seed."""
+    accuracies = {
+        "small": {"without": 0.4, "with": 0.7, "more": 0.5},
+        "large": {"without": 0.4, "with": 0.5, "more": 0.8},
+    }
+    first = pd.read_parquet(metrics).iloc[[0]]
+    cells = [
+        first.assign(
+            model=model,
+            strategy=strategy,
+            seed=seed,
+            value=value + 0.01 * seed + 0.001 * (strategy == "more") * (seed % 3),
+            digest=f"{model} {strategy} {seed}".replace(" ", "-"),
+        )
+        for model, values in accuracies.items()
+        for strategy, value in values.items()
+        for seed in range(5)
+    ]
+    write_metrics(metrics, pd.concat(cells), {})
     both = {
         "paper": "TableII",
         "joined": True,
@@ -131,8 +144,8 @@ def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metr
         line.split(" | ")[0]: line.split(" | ")[2]
         for line in written(spec | both, metrics, ".md")[2:4]
     }
-    assert re.fullmatch(rf"{bold}† / [^*]*\(2\)", found["| with"])
-    assert re.fullmatch(rf"[^*]*† / {bold} \(2\)", found["| more"])
+    assert re.fullmatch(rf"{bold} / [^*]*\(5\)", found["| with"])
+    assert re.fullmatch(rf"[^*]* / {bold} \(5\)", found["| more"])
     tex = "\n".join(written(spec | both, metrics, ".tex"))
     assert tex.count(r"\textbf{+") == 2
 

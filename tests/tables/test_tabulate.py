@@ -17,17 +17,18 @@ from cohort.tables.spec import Table
 from cohort.tables.tabulate import tabulate
 
 Spec = dict[str, Any]
+CLEAR = {"a": [0.80, 0.82, 0.84, 0.81, 0.83], "b": [0.60, 0.62, 0.64, 0.61, 0.63]}
 CSV = """\
 partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
 iid,fedavg,test_accuracy,last,0.4,0.4242640687,-3.411861421,4.211861421,2,2,2,1,0
 iid,fedent_opt,test_accuracy,last,,,,,0,2,0,0,0
 dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,0.2658759053,0.7741240947,2,2,2,0,0
 dir-0.1,fedent_opt,test_accuracy,last,0.6,,,,1,2,1,0,0
-roles-5,fedavg,test_accuracy,last,,,,,0,1,1,1,0
+roles-5,fedavg,test_accuracy,last,0.1,,,,1,1,1,1,0
 """
 NOTES = (
     "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
-    "†: a run diverged; it counts with what it measured before that. –: not planned."
+    "†: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. –: not planned."
 )
 MARKDOWN = rf"""**100% & more**
 
@@ -37,7 +38,7 @@ As in Table I
 | --- | ---: | ---: |
 | iid | 40.00 ± 42.43 [-341.19, 421.19]† (2) | no result yet (n = 0 of 2) |
 | dir-0.1 | 52.00 ± 2.83 [26.59, 77.41] (2) | 60.00 (n = 1 of 2) |
-| roles-5 | diverged (n = 0 of 1) | – |
+| roles-5 | 10.00† (1) | – |
 
 {NOTES}
 """
@@ -77,7 +78,7 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
         in text
     )
     assert r"dir-0.1 & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & 60.00 (n = 1 of 2) \\" in text
-    assert r"roles-5 & diverged (n = 0 of 1) & -- \\" in text
+    assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
 
 
@@ -118,17 +119,17 @@ def contest(frame: pd.DataFrame, tmp_path: Path, **values: list[float]) -> Path:
 def test_bold_is_all_that_cannot_be_separated_from_the_best(
     spec: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    """Pairs by seed: `b` is 2.43, -0.60 and 0.40 points behind `a` (p = 0.49), `c` is 1.0, 1.1 and
-    1.2 behind (t = 1.1 / 0.1 * 3 ** 0.5 = 19, p = 0.003), although its own spread is wide; `d` has
-    one run."""
-    a = [0.88, 0.86, 0.84]
+    """Pairs by seed: `b` is 2.43, -0.60, 0.40, 0 and 0 points behind `a` (p = 0.45), `c` is 1.0 to
+    1.2 behind (t = 1.1 / 0.0707 * 5 ** 0.5 = 35), although its own spread is wide; `d` has four
+    runs, too few to be best."""
+    a = [0.88, 0.86, 0.84, 0.86, 0.86]
     file = contest(
         frame,
         tmp_path,
         a=a,
-        b=[a[0] - 0.0243, a[1] + 0.006, a[2] - 0.004],
-        c=[a[0] - 0.010, a[1] - 0.011, a[2] - 0.012],
-        d=[0.99],
+        b=[a[0] - 0.0243, a[1] + 0.006, a[2] - 0.004, *a[3:]],
+        c=[a[0] - 0.010, a[1] - 0.011, a[2] - 0.012, a[3] - 0.010, a[4] - 0.012],
+        d=[0.99] * 4,
     )
     strategies = spec["look"] | {"orders": {"partition": ["iid"], "strategy": list("abcd")}}
     lines = written(spec | {"look": strategies}, file, ".csv").splitlines()
@@ -145,7 +146,7 @@ def test_bold_is_all_that_cannot_be_separated_from_the_best(
 def test_runs_without_common_seeds_are_compared_unpaired(
     spec: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64])
+    file = contest(frame, tmp_path, **CLEAR)
     cells = pd.read_parquet(file)
     cells["seed"] += 10 * (cells["strategy"] == "b")
     write_metrics(file, cells, {})
@@ -158,7 +159,7 @@ def test_measures_are_marked_each_by_its_own_best_and_direction(
 ) -> None:
     """`a` is more accurate by 20 points, `b` has the lower loss, and both send 5 MB; a norm is
     neither better high nor low."""
-    accurate = pd.read_parquet(contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64]))
+    accurate = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
     is_a = accurate["strategy"] == "a"
     measures = {"test_loss": 2.0 + is_a, "bytes_up": 5e6, "update_norm": 1.0 + is_a}
     tables = [
@@ -180,7 +181,7 @@ def test_data_sets_and_partitions_are_not_rivals(
 ) -> None:
     """Without strategies, the values of J are compared on each partition, not the partitions, which
     lie farther apart."""
-    cells = pd.read_parquet(contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.64]))
+    cells = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
     cells["J"] = cells["strategy"].map({"a": "J4", "b": "J8"})
     cells["strategy"] = "fedavg"
     easy = cells.assign(
@@ -210,10 +211,10 @@ def _with_dataset(file: Path) -> Path:
 
 
 def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
-    file = contest(frame, tmp_path, a=[0.80, 0.82, 0.84], b=[0.60, 0.62, 0.63])
+    file = contest(frame, tmp_path, **CLEAR)
     write_metrics(file, pd.read_parquet(file).assign(metric="test_loss"), {})
     line = written(spec | {"metric": "test_loss"}, file, ".md").splitlines()[6]
-    assert line.startswith("| iid | 0.820 ±") and "| **0.617 ±" in line
+    assert line.startswith("| iid | 0.820 ±") and "| **0.620 ±" in line
 
 
 def test_an_experiment_without_any_run_has_a_table(

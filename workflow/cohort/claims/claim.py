@@ -104,9 +104,14 @@ class Claim(Component):
         """
         raise NotImplementedError
 
-    def holds(self, comparison: Comparison, values: Sequence[float]) -> bool:
-        """Whether a comparison holds for single values of its points."""
-        return all(_is_true(clause) for clause in self.clauses(comparison, values))
+    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+        """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
+        clauses = self.clauses(comparison, values)
+        return min((_sign(max(clause)) for clause in clauses), default=1)
+
+    def is_about_every_run(self) -> bool:
+        """Whether each run must bear it out, not the typical seed."""
+        return False
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The numbers of a comparison as text that shows why it holds or not."""
@@ -145,13 +150,14 @@ class Claim(Component):
         return counts_rounds(self.at)
 
 
-def _is_true(clause: Sequence[Number]) -> bool:
-    return any(one > 0 for one in clause)
+def _sign(value: Number) -> int:
+    return 1 if value > 0 else 0 if value == 0 else -1
 
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin; a tie is 0."""
-    return np.round(first - second - margin, 9)
+    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
+    return np.round(apart - margin, 9)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:

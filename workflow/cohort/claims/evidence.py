@@ -8,18 +8,26 @@ from dataclasses import dataclass
 from cohort.claims.claim import Claim, called, short
 from cohort.claims.decision import (
     HELD,
-    LEAST_SEEDS,
+    LEANS_HELD,
+    LEANS_NOT_HELD,
     MOST_SEEDS,
     NOT_HELD,
+    TIE,
     UNDECIDED,
     Deciding,
 )
 from cohort.claims.matrix import Comparison, Point
-from cohort.claims.values import Value
+from cohort.claims.values import Value, last_round
+from cohort.metrics.intervals import LEAST_SEEDS
 from cohort.metrics.names import Names
 
-CROSS, OPEN = "✗", "?"
-MARKS = {NOT_HELD: f"{CROSS} ", UNDECIDED: f"{OPEN} "}
+CROSS, OPEN, EQUAL = "✗", "?", "="
+MARKS = {
+    NOT_HELD: f"{CROSS} ",
+    LEANS_NOT_HELD: f"{CROSS} ",
+    UNDECIDED: f"{OPEN} ",
+    TIE: f"{EQUAL} ",
+}
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -49,11 +57,11 @@ def evidence(claim: Claim, found: Sequence[Valued], names: Names, more: str) -> 
             + (f"{name}: " if name and len(found) > 1 else "")
             + numbers
             + _interval(claim, one.deciding)
-            + _never(one, names)
+            + _remarks(one, names)
         )
     heads = [claim.opening(whole[0].comparison, names)] if whole else []
     if len(whole) > 1 and whole[0].word:
-        heads.append(f"{sum(one.word == HELD for one in whole)} of {len(whole)} hold")
+        heads.append(f"{sum(one.word in (HELD, LEANS_HELD) for one in whole)} of {len(whole)} hold")
     opening = "".join(f"{head}: " for head in heads if head)
     return "; ".join(part for part in (opening + "; ".join(lines), more) if part)
 
@@ -92,17 +100,25 @@ def too_few(seeds: int) -> str:
     return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
-def more_seeds(seeds: int | None, had: int, seconds: float) -> str:
-    """How many seeds would decide a claim, and how long the further ones would take."""
-    if seeds is None:
-        return f"not even {MOST_SEEDS} seeds would decide it if means and spread stay as they are"
-    more = seeds - had
-    hours, known = more * seconds / 3600, seconds == seconds
-    time = f", about {hours:.2g} hours" if hours >= 1 else f", about {hours * 60:.2g} minutes"
+def more_seeds(seeds: tuple[int, int], had: int, seconds: float) -> str:
+    """How many seeds would decide a claim, and how long the fewest further ones would take."""
+    fewest, _ = seeds
+    if fewest > MOST_SEEDS:
+        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
+    more = fewest - had
+    hours = more * seconds / 3600
+    time = f"{hours:.2g} hours" if hours >= 1 else f"{hours * 60:.2g} minutes"
+    cost = f", about {time}" if seconds == seconds else ""
     return (
-        f"{seeds} seeds would decide it if means and spread stay as they are "
-        f"({more} more{time if known else ''})"
+        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
+        f"possible; at least {more} more{cost})"
     )
+
+
+def seeds_text(seeds: tuple[int, int]) -> str:
+    """A range of numbers of seeds as text."""
+    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
+    return low if low == high else f"{low} to {high}"
 
 
 def each(
@@ -126,21 +142,42 @@ def key(point: Point) -> tuple[str, ...]:
 
 
 def _interval(claim: Claim, deciding: Deciding | None) -> str:
-    """By how much the comparison exceeds what the claim asks, its interval and number of seeds."""
+    """By how much the comparison exceeds what the claim asks, the bounds of that, and in how many
+    seeds it does."""
     if deciding is None:
         return ""
-    sample = deciding.contrast
-    low, high = sample.interval(deciding.level)
-    mean, low_text, high_text = (
-        f"{'+' if value > 0 else ''}{claim.number(value)}" for value in (sample.mean, low, high)
+    if claim.is_about_every_run():
+        return f" [in {deciding.contrast.above} of {deciding.contrast.n} runs]"
+    mean, low, high = (
+        f"{'+' if value > 0 else ''}{claim.number(value)}"
+        for value in (deciding.contrast.mean, deciding.low, deciding.high)
     )
-    return f" [{mean}, {low_text} to {high_text}, n = {sample.n}]"
+    return f" [{mean}, {low} to {high}, {in_seeds(deciding)}]"
 
 
-def _never(found: Valued, names: Names) -> str:
-    """How many runs of each point did not reach the threshold."""
-    return "".join(
-        f", not reached by {value.censored} of {value.n} runs ({called(point, names)})"
-        for point, value in zip(found.comparison.points, found.values, strict=True)
-        if value.censored and value.n > 1
-    )
+def in_seeds(deciding: Deciding) -> str:
+    """In how many seeds the contrast is above 0, or that it is 0 in all of them."""
+    contrast = deciding.contrast
+    if not contrast.above and not contrast.below:
+        return f"tie in all {contrast.n} seeds"
+    return f"above 0 in {contrast.above} of {contrast.n} seeds"
+
+
+def _remarks(found: Valued, names: Names) -> str:
+    """How many runs of each point did not reach the threshold, diverged, or only guess."""
+    remarks = []
+    for point, value in zip(found.comparison.points, found.values, strict=True):
+        counts = [
+            (value.censored, "do not reach it"),
+            (value.diverged, "diverged"),
+            (value.at_chance, "at chance level"),
+        ]
+        remarks += [
+            f", {count} of {value.n} runs {what} ({called(point, names)})"
+            for count, what in counts
+            if count and value.n > 1
+        ]
+    if any(value.censored and value.n > 1 for value in found.values):
+        rounds = last_round(found.values) + 1
+        remarks.append(f", means restricted to {rounds:.6g} rounds")
+    return "".join(remarks)

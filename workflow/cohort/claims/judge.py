@@ -14,6 +14,7 @@ import pandas as pd
 
 from cohort.claims import CLAIMS
 from cohort.claims.claim import Claim
+from cohort.claims.evidence import seeds_text
 from cohort.claims.layout import lay_out
 from cohort.claims.matrix import Comparison, Point
 from cohort.claims.numbers import compared
@@ -129,7 +130,7 @@ def _named(name: str, claim: Claim, runs: Verdict, papers: Verdict) -> dict[str,
         "planned": sum(value.planned for value in runs.values),
         "diverged": sum(value.diverged for value in runs.values),
         "values": runs.statistics,
-        "seeds_to_decide": runs.seeds or "",
+        "seeds_to_decide": seeds_text(runs.seeds) if runs.seeds else "",
         "paper": papers.word,
         "paper_evidence": papers.evidence,
         "doubtful": "; ".join(doubts),

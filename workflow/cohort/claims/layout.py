@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cohort.claims.decision import NOT_ENOUGH, NOT_JUDGED
-from cohort.claims.evidence import CROSS, OPEN
+from cohort.claims.decision import NOT_ENOUGH, NOT_JUDGED, TIE
+from cohort.claims.evidence import CROSS, EQUAL, OPEN
 from cohort.claims.verdict import NO_PAPER
-from cohort.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
+from cohort.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 MEASURED = (
-    "Measured: all comparisons of a claim must hold. Held or not held: an interval over the seeds, "
-    "paired, lies on one side of what the claim asks; undecided: it does not. In brackets: by how "
-    "much the closest comparison exceeds what the claim asks, its interval, and the seeds. The "
-    "intervals of a claim are right together in 95 % of cases (Student's t, Holm)."
+    "Measured: a verdict is about the typical seed, and all comparisons of a claim must hold. Held "
+    "or not held: at least 5 seeds, paired, of which the interval of the mean (Student's t) and an "
+    "exact sign test are both on one side of what the claim asks; leans: the interval of 3 or 4 "
+    "seeds is. In brackets: by how much the closest comparison exceeds what the claim asks, the "
+    "one-sided 95 % bounds of that, and in how many seeds it does."
 )
-PAPER = "The paper's own numbers are compared as they are, without intervals; a tie does not hold."
+PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 
@@ -58,8 +59,10 @@ def _notes(claims: Sequence[Mapping[str, Any]], scale: str, has_paper: bool) -> 
         notes.append(f"{CROSS}: what does not hold.")
     if any(f"{OPEN} " in claim["measured_evidence"] for claim in claims):
         notes.append(f"{OPEN}: what is undecided.")
+    if TIE in words or any(claim["paper"] == TIE for claim in claims):
+        notes.append(f"{EQUAL}: an exact tie.")
     if any(claim["diverged"] for claim in claims):
-        notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
+        notes.append(f"{DAGGER}: {DIVERGED}")
     if has_paper and any(claim["paper"] == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
     doubts = dict.fromkeys(claim["doubtful"] for claim in claims if claim["doubtful"])

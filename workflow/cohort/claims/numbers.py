@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cohort.claims.claim import Claim, called, short
-from cohort.claims.evidence import Valued, key
+from cohort.claims.evidence import Valued, in_seeds, key
 from cohort.claims.matrix import Comparison, Point
 from cohort.claims.values import Value
 from cohort.claims.verdict import Verdict
@@ -83,7 +83,7 @@ def _place(point: Point) -> tuple[str, ...]:
 def _runs(claim: Claim, value: Value) -> Numbers:
     """Mean, deviation and interval of the runs behind a point."""
     sample = value.sample
-    found: Numbers = {"mean": claim.number(value.value), "n": value.n, "planned": value.planned}
+    found: Numbers = {"mean": claim.number(value.value), "n": sample.n, "planned": value.planned}
     if sample.n > 1:
         low, high = map(claim.number, sample.interval())
         found |= {"sd": claim.number(sample.sd), "low": low, "high": high}
@@ -91,15 +91,15 @@ def _runs(claim: Claim, value: Value) -> Numbers:
 
 
 def _difference(claim: Claim, found: Valued | None) -> Numbers | None:
-    """By how much our runs exceed what the claim asks, with its interval."""
-    if found is None or found.deciding is None:
+    """By how much our runs exceed what the claim asks, with its bounds and in how many seeds."""
+    if found is None or found.deciding is None or claim.is_about_every_run():
         return None
-    sample = found.deciding.contrast
+    clear = found.deciding
     mean, low, high = (
         f"{'+' if value > 0 else ''}{claim.number(value)}"
-        for value in (sample.mean, *sample.interval(found.deciding.level))
+        for value in (clear.contrast.mean, clear.low, clear.high)
     )
-    return {"mean": mean, "low": low, "high": high, "n": sample.n}
+    return {"mean": mean, "low": low, "high": high, "seeds": in_seeds(clear)}
 
 
 def _shown(claim: Claim, found: Valued | None, names: Names) -> str:

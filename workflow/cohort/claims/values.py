@@ -14,7 +14,13 @@ from cohort.claims.paper import Paper, PaperResult
 from cohort.core.lazy import lazy
 from cohort.metrics.intervals import Sample
 from cohort.metrics.names import METRICS
-from cohort.metrics.summary import cells_of, finite_rows, label_columns, value_per_cell
+from cohort.metrics.summary import (
+    cells_of,
+    chance_level,
+    finite_rows,
+    label_columns,
+    value_per_cell,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +39,15 @@ class Value:
 
     `planned` counts the runs at full scale; it is 0 if this scale has none of them. `seeds` holds
     the value of each run, NEVER for one that did not reach a threshold within its `rounds`. Such a
-    run enters the mean with `rounds`, unless no run reached it.
+    run counts as if it had reached it in the round after these, unless no run reached it.
+    `at_chance` counts finished runs whose accuracy is that of a guess.
     """
 
     value: float
     n: int = 0
     planned: int = 0
     diverged: int = 0
+    at_chance: int = 0
     doubtful: str = ""
     seeds: Mapping[str, float] = field(default_factory=dict)
     rounds: float = NEVER
@@ -56,34 +64,53 @@ class Value:
 
     @property
     def sample(self) -> Sample:
-        """Mean and deviation over the runs, those that did not reach the threshold cut off."""
+        """Mean and deviation over the runs, restricted to the rounds that all were trained."""
         return Sample.of([cut_off(value, self.rounds) for value in self.seeds.values()])
 
 
 def cut_off(value: float, rounds: float) -> float:
-    """The value of a run; the rounds that it has trained if it did not reach a threshold."""
-    return rounds if value == NEVER else value
+    """The value of a run; the round after its last one if it did not reach a threshold."""
+    return rounds + 1 if value == NEVER else value
 
 
 def by_seed(values: Sequence[Value]) -> np.ndarray:
     """A row for each of these values, with a column for each seed that they all have.
 
-    If a run did not reach a threshold, all runs are cut off at the last round of the shortest
-    such run, which is as far as is known of all of them.
+    If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
+    if they had reached it in the round after that.
     """
     common = set.intersection(*(set(value.seeds) for value in values))
     seeds = [seed for seed in values[0].seeds if seed in common]
     rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
     found = np.array(rows).reshape(len(values), len(seeds))
     if (found == NEVER).any():
-        found = np.minimum(found, min(value.rounds for value in values if value.censored))
+        found = np.minimum(found, last_round(values) + 1)
     return found
+
+
+def last_round(values: Sequence[Value]) -> float:
+    """The last round of the shortest run that did not reach a threshold: as far as is known of all
+    of them."""
+    return min(value.rounds for value in values if value.censored)
+
+
+def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
+    """The values of the seeds that all have, with the means of these rows, which are `by_seed`."""
+    common = set.intersection(*(set(value.seeds) for value in values))
+    return [
+        replace(
+            value,
+            value=NEVER if value.value == NEVER else round(float(row.mean()), 9),
+            seeds={seed: run for seed, run in value.seeds.items() if seed in common},
+        )
+        for value, row in zip(values, rows, strict=True)
+    ]
 
 
 def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
-    A diverged run counts with its value from before it diverged, an unfinished run not at all.
+    A diverged run counts with the worst value, an unfinished run not at all.
     Points whose cells are not planned at this scale, or whose data set is missing, have no value.
     Seeds that this scale leaves out count as planned: without them the value is not known.
     """
@@ -110,12 +137,22 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
         value=cells["value"].where(finished) * _scale(metric, at),
         diverged=cells["status"].eq("diverged"),
     )
-    lasted = metrics.groupby("digest")["round"].max()
-    counted = counted.assign(lasted=counted["digest"].map(lasted))
+    lasted = counted["digest"].map(metrics.groupby("digest")["round"].max())
+    counted = counted.assign(
+        lasted=lasted.mask(counted["diverged"], metrics["round"].max()),  # it would never get there
+        at_chance=cells["status"].eq("done") & is_at_chance(cells, metrics, metric, at),
+    )
     return {
         tuple(sorted(zip(labels, key, strict=True))): _of_runs(group)
         for key, group in counted.groupby(labels, sort=False)
     }
+
+
+def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
+    """Whether the accuracy of a cell is at most that of a guess, or above it by less than 5 %."""
+    if counts_rounds(at) or not metric.endswith("accuracy"):
+        return cells["value"].isna() & False
+    return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
 
 
 def _of_runs(cells: DataFrame) -> Value:
@@ -123,12 +160,12 @@ def _of_runs(cells: DataFrame) -> Value:
     known = cells[cells["value"].notna()]
     names = known["seed"] if "seed" in known else known["digest"]
     seeds = dict(zip(map(str, names), known["value"].astype(float), strict=True))
-    rounds = float(known["lasted"].max()) if len(known) else NEVER
+    rounds = float(known["lasted"].min()) if len(known) else NEVER
     reached = any(value < NEVER for value in seeds.values())
     cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
     mean = round(float(np.mean(cut)), 9) if cut else NOTHING
-    diverged = int(cells["diverged"].sum())
-    return Value(mean, len(known), len(cells), diverged, seeds=seeds, rounds=rounds)
+    diverged, at_chance = int(cells["diverged"].sum()), int(cells["at_chance"].sum())
+    return Value(mean, len(known), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
 
 
 def seconds_per_seed(
@@ -199,8 +236,8 @@ def _of_curve(point: Point, curve: list[PaperValue]) -> float:
 def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell with its `value` at a threshold, or as `value_per_cell`.
 
-    At a threshold it is the first round that reaches it, and infinity for a run that ended or
-    diverged without reaching it; there is no value where the leader that sets it has none.
+    At a threshold it is the first round that reaches it, and infinity for a run that ended without
+    reaching it or diverged; there is no value where the leader that sets it has none.
     """
     if not counts_rounds(at):
         return value_per_cell(metrics, metric, at)
@@ -209,9 +246,10 @@ def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     thresholds = _thresholds(rows, cells, at)
     rounds = _first_round(rows, thresholds, falls)
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
-    ended = (cells["status"] == "done") & has_metric | (cells["status"] == "diverged")
+    diverged = cells["status"] == "diverged"
+    ended = (cells["status"] == "done") & has_metric | diverged
     could = ended & cells["digest"].map(thresholds).notna()
-    values = cells["digest"].map(rounds).astype(float)
+    values = cells["digest"].map(rounds).astype(float).mask(diverged)
     return cells.assign(value=values.where(values.notna() | ~could, float("inf")))
 
 

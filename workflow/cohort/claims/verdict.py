@@ -10,10 +10,10 @@ import numpy as np
 from cohort.claims.claim import Claim
 from cohort.claims.decision import (
     HELD,
-    LEAST_SEEDS,
     NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
+    TIE,
     UNDECIDED,
     Clauses,
     decide,
@@ -32,8 +32,8 @@ from cohort.claims.evidence import (
     too_few,
 )
 from cohort.claims.matrix import Comparison
-from cohort.claims.values import NOTHING, Value, by_seed
-from cohort.metrics.intervals import Sample
+from cohort.claims.values import NOTHING, Value, by_seed, with_common_seeds
+from cohort.metrics.intervals import LEAST_SEEDS, Sample
 from cohort.metrics.names import Names
 
 NO_PAPER = "no value"
@@ -43,8 +43,8 @@ NO_PAPER = "no value"
 class Verdict:
     """The verdict in a word, its evidence as text, and the value of each point, once.
 
-    `statistics` are those of each point as text; `seeds` is how many seeds would decide a claim
-    that is undecided, if that many could. `found` are the comparisons one by one; `gap` says what
+    `statistics` are those of each point as text; `seeds` is the range of how many seeds would
+    decide a claim that is undecided. `found` are the comparisons one by one; `gap` says what
     is missing for a word, or for a clearer one.
     """
 
@@ -52,7 +52,7 @@ class Verdict:
     evidence: str
     values: list[Value]
     statistics: str = ""
-    seeds: int | None = None
+    seeds: tuple[int, int] | None = None
     found: Sequence[Valued] = ()
     gap: str = ""
 
@@ -85,10 +85,10 @@ def judge_runs(
             contrasts_of(claim, one.comparison, rows)
             for one, rows in zip(found, seeds, strict=True)
         ]
-        words = decide(contrasts)
+        words = decide(contrasts, every_run=claim.is_about_every_run())
         found = [
-            replace(one, word=word, deciding=clear)
-            for one, word, clear in zip(found, words, deciding(contrasts), strict=True)
+            replace(one, values=with_common_seeds(one.values, rows), word=word, deciding=clear)
+            for one, rows, word, clear in zip(found, seeds, words, deciding(contrasts), strict=True)
         ]
         word = together(words)
         if word == UNDECIDED:
@@ -137,8 +137,8 @@ def _held_up(claim: Claim, comparison: Comparison, values: list[Value]) -> Value
     if not whole and not claim.has_enough(points):
         return Valued(comparison, values, False)
     kept, mine = replace(comparison, points=points), [value for _, value in known]
-    holds = claim.holds(kept, [value.value for value in mine])
-    return Valued(kept, mine, True, HELD if holds else NOT_HELD)
+    side = claim.side(kept, [value.value for value in mine])
+    return Valued(kept, mine, True, (NOT_HELD, TIE, HELD)[side + 1])
 
 
 def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
 from cohort.core.layout import Layout, state_folder
-from cohort.metrics.intervals import Sample
+from cohort.metrics.intervals import ALPHA, Sample
 from cohort.metrics.names import METRICS
 from cohort.pipeline import preview
 from cohort.pipeline.driver import lock_directory
@@ -206,7 +206,8 @@ def _ours(line: Line, digits: int) -> str:
     if ours.n > 1:
         half = ours.half_width()
         spread = f" \N{PLUS-MINUS SIGN} {half:.{digits}f}"
-    return f"{ours.mean:.{digits}f}{spread} ({len(values)} of {line.planned})"
+    diverged = f", {line.diverged} diverged" if line.diverged else ""
+    return f"{ours.mean:.{digits}f}{spread} ({len(values)} of {line.planned}{diverged})"
 
 
 def _paper(shown: Beside, line: Line) -> str:
@@ -224,7 +225,7 @@ def _against(shown: Beside, line: Line) -> str:
 def _bounds(found: Sample, digits: int) -> str:
     if found.n < 2:
         return f"{found.mean:+.{digits}f}, one seed"
-    low, high = found.interval()
+    low, high = found.interval(2 * ALPHA)  # each bound is the one-sided one behind the word
     return f"{found.mean:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f}"
 
 

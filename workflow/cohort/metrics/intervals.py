@@ -1,4 +1,4 @@
-"""Intervals of means by Student's t, and Holm's correction for several of them.
+"""Intervals of means by Student's t, exact sign tests, and Holm's correction for several of them.
 
 Planning imports this module, so scipy is lazy.
 """
@@ -20,15 +20,20 @@ else:
     special = lazy("scipy.special")
 
 ALPHA = 0.05
+LEAST_SEEDS = 3  # fewer say nothing
+ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The mean and the standard deviation (with n - 1) of n values, one per run or per pair."""
+    """The mean and the standard deviation (with n - 1) of n values, one per run or per pair, and
+    how many of them are above and below 0."""
 
     n: int
     mean: float
     sd: float
+    above: int = 0
+    below: int = 0
 
     @classmethod
     def of(cls, values: Sequence[float] | np.ndarray | float) -> Sample:
@@ -37,7 +42,11 @@ class Sample:
         n = len(array)
         mean = float(array.mean()) if n else math.nan
         sd = float(array.std(ddof=1)) if n > 1 else math.nan
-        return cls(n, mean, 0.0 if n > 1 and np.ptp(array) == 0 else sd)
+        sd = 0.0 if n > 1 and np.ptp(array) == 0 else sd
+        return cls(n, mean, sd, int((array > 0).sum()), int((array < 0).sum()))
+
+    def __neg__(self) -> Sample:
+        return Sample(self.n, -self.mean, self.sd, self.below, self.above)
 
     def half_width(self, level: float = ALPHA) -> float:
         """How far the interval of confidence 1 - `level` reaches to each side of the mean."""
@@ -51,20 +60,34 @@ class Sample:
         return self.mean - half, self.mean + half
 
     def word(self, better: Literal["high", "low", ""]) -> str:
-        """Whether a mean difference is `better` or `worse` than none, or `undecided`."""
-        low, high = self.interval()
-        if not better or not (low > 0 or high < 0):
+        """Whether a difference is `better` or `worse` than none, leans so, or is `undecided`."""
+        if self.n < LEAST_SEEDS:
+            return "not enough runs"
+        ahead = self if better == "high" else -self
+        side = "better" if ahead.p_above() <= ALPHA else "worse"
+        if not better or min(ahead.p_above(), (-ahead).p_above()) > ALPHA:
             return "undecided"
-        return "better" if (self.mean > 0) == (better == "high") else "worse"
+        return side if self.n >= ENOUGH_SEEDS else f"leans {side}"
 
     def p_value(self) -> float:
         """The two-sided p-value of the hypothesis that the mean is 0."""
+        return min(1.0, 2 * min(self._t_test(), (-self)._t_test()))
+
+    def p_above(self) -> float:
+        """The one-sided p-value of the hypothesis that the typical value is not above 0: the larger
+        of those of the t-test and, from ENOUGH_SEEDS values on, of the exact sign test."""
+        return self._t_test() if self.n < ENOUGH_SEEDS else max(self._t_test(), self._sign_test())
+
+    def _t_test(self) -> float:
         if self.n < 2 or self.mean == 0:
             return 1.0
         if self.sd == 0:
-            return 0.0
-        t = abs(self.mean) / self.sd * math.sqrt(self.n)
-        return 2 * float(special.stdtr(self.n - 1, -t))
+            return float(self.mean < 0)
+        return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
+
+    def _sign_test(self) -> float:
+        """The probability of so many values above 0, if half of all are; a tie is not above."""
+        return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
 def paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
@@ -86,15 +109,6 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
         if not last and p_values[place] > levels[place]:
             last = levels[place]
     return levels
-
-
-def signs(samples: Sequence[Sample], alpha: float = ALPHA) -> list[int]:
-    """On which side of 0 each mean lies: 1 or -1, or 0 where Holm's procedure cannot say."""
-    p_values = [sample.p_value() for sample in samples]
-    return [
-        int(np.sign(sample.mean)) if p_value <= level else 0
-        for sample, p_value, level in zip(samples, p_values, holm(p_values, alpha), strict=True)
-    ]
 
 
 def welch(first: Sample, second: Sample) -> float:

@@ -28,6 +28,7 @@ FIXED = (
     "status",
     "generated",
     "share",
+    "classes",
     "metric",
     "round",
     "client",
@@ -36,6 +37,9 @@ FIXED = (
 )
 STATUSES = ("done", "diverged", "unfinished", "missing")
 NO_VALUE = "\N{EN DASH}"
+LARGEST = ("loss", "swing", "best_round", "to_best")
+"""The ends of the metrics of which a diverged run counts with the largest value."""
+
 GENERATED = "generated stand-in data: no reproduction of any paper"
 
 
@@ -71,7 +75,8 @@ def runs_behind(metrics: DataFrame) -> Runs:
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     """Read the rows of these metrics, in a fixed order and with labels as text.
 
-    A cell that has none of them keeps one other row, so that it still counts as planned.
+    A cell that has none of them keeps one other row, so that it still counts as planned. The column
+    `classes` says how many classes a cell's data have, as its label counts do.
     """
     everything = read_metrics(file)
     wanted = everything["metric"].isin(metrics)
@@ -82,6 +87,10 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     frame = everything[wanted | lacking].sort_values(
         ["digest", "metric", "round", "client"], ignore_index=True
     )
+    if "label" in everything:
+        counts = everything[everything["metric"] == "label_count"]
+        classes = counts.groupby("digest", observed=True)["label"].max() + 1
+        frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
@@ -137,7 +146,26 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
         recent = rows[rows["round"] > end - (1 if at == "last" else 10)]
         values = recent.groupby("digest")["value"].mean()
     cells = cells_of(metrics)
-    return cells.assign(value=cells["digest"].map(values).astype(float))
+    cells = cells.assign(value=cells["digest"].map(values).astype(float))
+    worst = _worst_value(cells, metrics, metric)
+    return cells.assign(value=cells["value"].mask(cells["status"] == "diverged", worst))
+
+
+def chance_level(metrics: DataFrame) -> Series:
+    """The accuracy of a guess among its classes by digest; NaN where their number is not known."""
+    cells = metrics.drop_duplicates("digest").set_index("digest")
+    return 1 / cells["classes"] if "classes" in cells else pd.Series(float("nan"), cells.index)
+
+
+def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
+    """What a diverged cell counts with: chance level for an accuracy, the largest value on its data
+    set for a loss. What does not depend on the model counts as measured."""
+    if metric.endswith("accuracy") and metric != "majority_accuracy":
+        return cells["digest"].map(chance_level(metrics)).astype(float)
+    if not metric.endswith(LARGEST):
+        return cells["value"]
+    datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
+    return cells.groupby(datasets)["value"].transform("max")
 
 
 def _in_rounds(rows: DataFrame, at: int | str) -> Series:

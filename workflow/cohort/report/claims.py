@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.claims.decision import HELD, NOT_ENOUGH, NOT_HELD, NOT_JUDGED, UNDECIDED
+from cohort.claims.decision import (
+    HELD,
+    LEANS_HELD,
+    LEANS_NOT_HELD,
+    NOT_ENOUGH,
+    NOT_HELD,
+    NOT_JUDGED,
+    TIE,
+    UNDECIDED,
+)
 from cohort.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.claims.verdict import NO_PAPER
 from cohort.report.render import together
@@ -20,6 +29,7 @@ NO_RUNS = "no runs yet"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
 SIDES = {PAPERS: "paper", OURS: "ours"}
 PLACES = ("First", "Second", "Third", "Fourth")
+ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
 MOST_ROWS = 3  # more comparisons are folded away
 Numbers = Mapping[str, Any]
@@ -106,9 +116,9 @@ def read_claims(file: Path, runs: StudyRuns) -> Claims:
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
-    """How many claims have each verdict: held first, then not held and undecided."""
+    """How many claims have each verdict: held first, then not held and the unclear ones."""
     counts = Counter(words)
-    known = [word for word in (HELD, NOT_HELD, UNDECIDED) if word in counts]
+    known = [word for word in ORDER if word in counts]
     return [(word, counts[word]) for word in [*known, *sorted(set(counts) - set(known))]]
 
 
@@ -145,7 +155,9 @@ def _counts(compared: Sequence[Numbers]) -> list[str]:
         if words:
             unjudged = len(compared) - len(words)
             rest = f", {unjudged} without a verdict" if unjudged else ""
-            found.append(f"{whose}: {words.count(HELD)} of {len(compared)} hold{rest}")
+            found.append(
+                f"{whose}: {sum(word in (HELD, LEANS_HELD) for word in words)} of {len(compared)} hold{rest}"
+            )
     return found
 
 
@@ -153,7 +165,7 @@ def _notes(claim: Numbers) -> list[str]:
     notes = [f"Our runs: {claim['gap']}."] if claim["gap"] and claim["n"] else []
     notes += [f"Paper: {claim['paper_gap']}."] if claim["paper_gap"] else []
     if claim["diverged"]:
-        notes.append(f"{claim['diverged']} runs diverged and count with what they measured before.")
+        notes.append(f"{claim['diverged']} runs diverged and count with the worst value.")
     return notes + ([f"Doubtful: {claim['doubtful']}."] if claim["doubtful"] else [])
 
 
@@ -214,4 +226,4 @@ def _difference(found: Numbers | None) -> Value | None:
     if found is None:
         return None
     interval = f"[{found['low']}, {found['high']}]"
-    return Value(found["mean"], interval=interval, n=f"n = {found['n']}")
+    return Value(found["mean"], interval=interval, n=found["seeds"])

@@ -21,8 +21,14 @@ FORMATS = {
     ".tex": "LaTeX",
     ".json": "JSON",
 }
-MARKS = {"held": "✓", "not held": "✗", "undecided": "?"}
-CLASSES = {"held": "good", "not held": "bad", "undecided": "open"}
+MARKS = {
+    **{"held": "✓", "not held": "✗", "undecided": "?", "tie": "="},
+    **{"leans towards held": "✓", "leans towards not held": "✗"},
+}
+CLASSES = {
+    **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
+    **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
+}
 
 
 def render(template: str, **content: Any) -> str:

@@ -39,6 +39,7 @@ class Line:
     strategy: str
     values: dict[str, float]
     planned: int
+    diverged: int
     paper: PaperValue | None
     against: Sample | None
 
@@ -76,7 +77,8 @@ def beside(spec: Mapping[str, Any], metrics_file: str) -> list[Beside]:
 def _beside(spec: Mapping[str, Any], metrics_file: str, metric: str, at: str) -> Beside:
     frame = read_metric(metrics_file, metric)
     cells = value_per_cell(frame, metric, at)
-    cells["value"] = cells["value"].where(cells["status"] == "done") * METRICS[metric].scale
+    finished = cells["status"].isin(["done", "diverged"])
+    cells["value"] = cells["value"].where(finished) * METRICS[metric].scale
     labels = [name for name in label_columns(frame) if name not in ("seed", "strategy")]
     varying = [name for name in labels if cells[name].nunique() > 1]
     papers = _papers(spec, metric, at, cells_of(frame), [*varying, "strategy"])
@@ -117,6 +119,7 @@ def _lines(
             strategy=", ".join(names.phrase(name, found[name]) for name in ("strategy", *own)),
             values=values,
             planned=len(group),
+            diverged=int(group["status"].eq("diverged").sum()),
             paper=papers.get(tuple(map(str, key))),
             against=None if base is None or key[-1] == USUAL else paired(values, base),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cohort.cell.settings import SHARD_KEYS
-from cohort.metrics.intervals import Sample, holm, welch
+from cohort.metrics.intervals import ENOUGH_SEEDS, Sample, holm, welch
 from cohort.metrics.summary import label_columns
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def inseparable(cells: DataFrame, labels: Sequence[str], better: str) -> set[Key
     from it, among those that differ only in their strategy.
 
     A table without strategies compares the values of its last label that is no condition: one data
-    set is not better than another. Results are paired by seed where they have seeds in common; one
-    run alone has no interval and takes no part.
+    set is not better than another. Results are paired by seed where they have seeds in common;
+    fewer than five runs are too few for a verdict and take no part.
     """
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
@@ -36,7 +36,7 @@ def inseparable(cells: DataFrame, labels: Sequence[str], better: str) -> set[Key
         fixed = tuple(value for label, value in zip(labels, key, strict=True) if label != rival)
         runs = group[rest].itertuples(index=False, name=None)
         values = dict(zip(runs, sign * group["value"].astype(float), strict=True))
-        if len(values) > 1:
+        if len(values) >= ENOUGH_SEEDS:
             contests.setdefault(fixed, {})[key] = values
     return {key for contest in contests.values() if len(contest) > 1 for key in _winners(contest)}
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DAGGER, DOUBLE_DAGGER = "†", "‡"
+DIVERGED = (
+    "a run diverged; it counts with the worst value: chance level for an accuracy, the largest for "
+    "a loss, never for a target."
+)
 NO_RESULT = "no result yet"
 MEASURE = "Measure"  # the head of a column of them
 Record = dict[str, Any]
@@ -220,11 +224,11 @@ def _notes(entries: list[Entry]) -> list[str]:
     notes = []
     if any(entry.best for entry in entries):
         notes.append(
-            "Bold: the best mean, and all that cannot be separated from it (t-tests at 5 % with "
-            "Holm's correction, paired by seed)."
+            "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
+            "(t-tests at 5 % with Holm's correction, paired by seed)."
         )
     if any(entry.mark for entry in entries):
-        notes.append(f"{DAGGER}: a run diverged; it counts with what it measured before that.")
+        notes.append(f"{DAGGER}: {DIVERGED}")
     return notes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from cohort.claims.claim import Claim, Number, above, relation
 from cohort.claims.matrix import Comparison, Matrix
@@ -21,6 +21,9 @@ class Bound(Claim):
 
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
     below: float | None = parameter(None, help="what it is below")
+    every: Literal["runs"] | None = parameter(
+        None, help="runs, if it says so of each run and not of the typical one"
+    )
 
     def check(self) -> None:
         """Raise UserError if neither bound is set."""
@@ -36,6 +39,10 @@ class Bound(Claim):
         (value,) = values
         found = [] if self.above is None else [[above(value, self.above)]]
         return found if self.below is None else [*found, [above(self.below, value)]]
+
+    def is_about_every_run(self) -> bool:
+        """Whether each run must be between the bounds."""
+        return self.every == "runs"
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The value and its relation to each bound."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cohort.claims.claim import Claim, Number, above, best_of
+from cohort.claims.claim import TIE, Claim, Number, above, best_of
 from cohort.claims.matrix import Comparison, Matrix, Point
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -99,17 +99,17 @@ class Slower(Claim):
         return [replace(point, at=f"{begin}-{begin + length - 1}") for begin in begins]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The other is behind the goal in all ranges that end too early, or needs enough rounds for
-        it."""
+        """The other is behind the goal in the leader's own range and in all that end too early, or
+        needs enough rounds for it."""
         if self._by_best():
             return [[above(values[1], self.times * values[0])]]
         sign = -1 if self.better() == "low" else 1
         goal, *later = zip(comparison.points, values, strict=True)
         enough = self.times * self._last(goal[0])
         return [
-            [above(sign * goal[1], sign * value)]
-            for point, value in later
-            if self._last(point) < enough
+            [above(sign * goal[1], sign * value) - TIE]  # who is level has reached it
+            for index, (point, value) in enumerate(later)
+            if index == 0 or self._last(point) < enough
         ]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
