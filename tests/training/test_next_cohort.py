@@ -11,7 +11,6 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from cohort.core.errors import UserError
 from cohort.selection import Selector
 from cohort.selection.fixed_probability import FixedProbability
 from cohort.selection.loss import HighestLoss
@@ -106,9 +105,3 @@ def test_the_draw_is_one_of_its_own():
         right = (outputs.argmax(dim=1) == task.train_samples.labels[indices]).double().mean()
         same += accuracy == float(right)
     assert len(set(shown)) > 1 and 0 < same < 39
-
-
-def test_shards_of_an_earlier_version_are_refused():
-    task = task_of(Random(), evaluate_next=1)
-    with pytest.raises(UserError, match="delete the file under results/shards"):
-        run(replace(task, shards=replace(task.shards, holdouts=[])))

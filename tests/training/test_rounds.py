@@ -13,7 +13,6 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.history import History
@@ -183,13 +182,6 @@ def test_held_out_samples_by_hand():
 def test_without_held_out_samples_nothing_is_evaluated_on_them():
     state = run(evaluated_task(((), ()), evaluate_holdout=1))
     assert not [name for name in state.history.metrics if name.startswith("holdout")]
-
-
-def test_shards_of_an_earlier_version_cannot_be_evaluated_on_held_out_samples():
-    task = evaluated_task((), holdout=0.2, evaluate_holdout=1)
-    with pytest.raises(UserError, match="delete the file under results/shards"):
-        run(task)
-    assert run(evaluated_task((), holdout=0.2)).round == 5  # without a plan they are not used
 
 
 def test_local_models_by_hand():
