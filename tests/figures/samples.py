@@ -53,6 +53,7 @@ def sample(fate: Fate | None = None) -> pd.DataFrame:
             "experiment": "main",
             **labels,
             "status": status,
+            "classes": 10,
         }
         if status == "missing":
             rows.append(

@@ -53,6 +53,7 @@ def written(tmp_path: Path) -> Write:
                     }
                     cell |= {
                         "status": status if (cohort, seed) == (9, 1) else "done",
+                        "classes": 10,
                         "client": None,
                         "metric": "test_accuracy",
                     }
