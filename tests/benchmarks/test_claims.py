@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks.claims import (
     CASES,
-    COMPARISONS,
     NOISES,
     PAGE,
     SEEDS,
@@ -26,13 +25,13 @@ def test_claims_at_the_limit_are_seldom_held_and_clear_ones_often(case: Case) ->
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
-@pytest.mark.parametrize("seeds", [(5,), (10,), TWICE])
+@pytest.mark.parametrize("seeds", [(5,), TWICE])
 def test_false_verdicts_are_rare_whatever_the_noise(noise: Noise, seeds: tuple[int, ...]) -> None:
     """A sign test of 5 is wrong in 3.1 %, one of 10 in 1.1 %, one after the other in less than 4.2 %
-    of studies; more than 22 of 200 are less likely than one in 10,000."""
-    for count in COMPARISONS:
-        false_held, false_not_held, *_ = rates(noise, seeds, count, 200)
-        assert max(false_held, false_not_held) <= 22 / 200
+    of studies; more than 14 of 100 are less likely than one in 10,000."""
+    for count in (1, 16):
+        false_held, false_not_held, *_ = rates(noise, seeds, count, 100)
+        assert max(false_held, false_not_held) <= 14 / 100
 
 
 def test_a_strategy_stuck_in_every_fifth_run_is_not_ahead() -> None:

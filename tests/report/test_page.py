@@ -106,6 +106,14 @@ def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None
     )
 
 
+def test_a_verdict_that_only_leans_is_paler(spec: Spec, page: Write) -> None:
+    file = Path(spec["claims"][-1])
+    file.write_text(json.dumps([CLAIM | {"measured": "leans towards held"}]))
+    html = page(spec)
+    assert '<span class="chip good leans">' in html and '<span class="chip good">' in html
+    assert "our runs: leans towards held" in Tags(html).text
+
+
 def test_points_with_other_names_in_each_comparison_are_shown_by_place(
     spec: Spec, page: Write
 ) -> None:

@@ -7,8 +7,9 @@ tested at 5 %, which its alternatives share. For not held Holm's correction cove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,10 +91,8 @@ def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
     Means and deviations are drawn from their posterior under the usual uninformative prior.
     """
     rng = np.random.default_rng(0)
-    needed = sorted(
-        _seeds_needed([[_drawn_all(clause, rng) for clause in clauses] for clauses in comparisons])
-        for _ in range(DRAWS)
-    )
+    draw = partial(_drawn, rng=rng)
+    needed = sorted(_seeds_needed(_changed(comparisons, draw)) for _ in range(DRAWS))
     low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
     return low, high
 
@@ -105,17 +104,18 @@ def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
     least, most = max(had, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
     while most - least > 1:
         middle = (least + most) // 2
-        expected = [
-            [[_expected(one, middle) for one in clause] for clause in clauses]
-            for clauses in comparisons
-        ]
+        expected = _changed(comparisons, partial(_expected, n=middle))
         is_open = together(decide(expected)) in (UNDECIDED, TIE)
         least, most = (middle, most) if is_open else (least, middle)
     return most
 
 
-def _drawn_all(clause: Sequence[Sample], rng: np.random.Generator) -> list[Sample]:
-    return [_drawn(contrast, rng) for contrast in clause]
+def _changed(comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]) -> list[Clauses]:
+    """The comparisons with each contrast changed."""
+    changed = []
+    for clauses in comparisons:
+        changed.append([list(map(change, clause)) for clause in clauses])
+    return changed
 
 
 def _drawn(contrast: Sample, rng: np.random.Generator) -> Sample:

@@ -97,14 +97,12 @@ def last_round(values: Sequence[Value]) -> float:
 def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
     """The values of the seeds that all have, with the means of these rows, which are `by_seed`."""
     common = set.intersection(*(set(value.seeds) for value in values))
-    return [
-        replace(
-            value,
-            value=NEVER if value.value == NEVER else round(float(row.mean()), 9),
-            seeds={seed: run for seed, run in value.seeds.items() if seed in common},
-        )
-        for value, row in zip(values, rows, strict=True)
-    ]
+    shared = []
+    for value, row in zip(values, rows, strict=True):
+        mean = NEVER if value.value == NEVER else round(float(row.mean()), 9)
+        seeds = {seed: run for seed, run in value.seeds.items() if seed in common}
+        shared.append(replace(value, value=mean, seeds=seeds))
+    return shared
 
 
 def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:

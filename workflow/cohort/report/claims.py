@@ -155,9 +155,8 @@ def _counts(compared: Sequence[Numbers]) -> list[str]:
         if words:
             unjudged = len(compared) - len(words)
             rest = f", {unjudged} without a verdict" if unjudged else ""
-            found.append(
-                f"{whose}: {sum(word in (HELD, LEANS_HELD) for word in words)} of {len(compared)} hold{rest}"
-            )
+            hold = words.count(HELD) + words.count(LEANS_HELD)
+            found.append(f"{whose}: {hold} of {len(compared)} hold{rest}")
     return found
 
 

@@ -39,10 +39,10 @@ def measure(table: Table, spec: Mapping[str, Any], metrics_file: str | Path) -> 
     labels; `best` is 1 for what cannot be separated from the best.
 
     Values are in the metric's stored unit. `n` counts the values behind a mean: a diverged run
-    counts with the worst value, and `diverged` counts such runs; an unfinished run does not count, since its latest value is no final one. Of the `finished` runs,
-    those without a value will never have one. A table of several measures has a row for each. If
-    the table names an item of the paper, the columns of `compare.py` follow, except for runs on
-    generated data.
+    counts with the worst value, and `diverged` counts such runs; an unfinished run does not count,
+    since its latest value is no final one. Of the `finished` runs, those without a value will never
+    have one. A table of several measures has a row for each. If the table names an item of the
+    paper, the columns of `compare.py` follow, except for runs on generated data.
     """
     parts = [_measure(one, spec, metrics_file) for one in table.measures()]
     numbers = pd.concat(parts, ignore_index=True)
