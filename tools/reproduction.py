@@ -54,7 +54,7 @@ def _made(study: str, runs: Sequence[Record]) -> str:
     return (
         f"{len(runs)} released runs, {sum(costs) / 3600:.1f} core hours in all, on {where}. "
         f"`cohort restore {study}` and `snakemake {study}` show them without training; "
-        f"`cohort verify --released {study}` trains one of them again and compares."
+        f"`cohort verify --released --config studies={study}` trains one of them again and compares."
     )
 
 
