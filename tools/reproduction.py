@@ -1,6 +1,6 @@
-"""`python -m tools.reproduction STUDY`: the tables of docs/reproduction/STUDY.md, from released runs.
+"""`python -m tools.reproduction STUDY`: make the tables of docs/reproduction/STUDY.md.
 
-The text above the first marker is written by hand.
+They come from the released runs. The text above the first marker is written by hand.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ TARGETS = {
 def test_an_enemys_file_reads_nothing_outside_it_and_takes_no_room(
     kind: str, enemy: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Its seal is right, so that its checksum is no obstacle."""
+    """A forged file with a valid checksum is refused for what it contains."""
     monkeypatch.chdir(tmp_path)
     write, read, sentence = KINDS[kind]
     for name in TARGETS[kind]:

@@ -212,7 +212,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("key", "value"), CHANGES)
 def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
-    """Its checksum is right."""
+    """Edited settings are refused even where the file's checksum was made anew."""
     planned = next(iter(plan.cells.values()))
     file = plan_file(planned.digest)
     content = vars(planned) | {"settings": planned.settings | {key: value}}

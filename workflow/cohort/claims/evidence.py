@@ -163,10 +163,10 @@ def in_seeds(deciding: Deciding) -> str:
     return f"above 0 in {contrast.above} of {contrast.n} seeds"
 
 
-def _remarks(found: Valued, names: Names) -> str:
+def _remarks(valued: Valued, names: Names) -> str:
     """How many runs of each point did not reach the threshold, diverged, or only guess."""
     remarks = []
-    for point, value in zip(found.comparison.points, found.values, strict=True):
+    for point, value in zip(valued.comparison.points, valued.values, strict=True):
         counts = [
             (value.censored, "do not reach it"),
             (value.diverged, "diverged"),
@@ -177,7 +177,7 @@ def _remarks(found: Valued, names: Names) -> str:
             for count, what in counts
             if count and value.n > 1
         ]
-    if any(value.censored and value.n > 1 for value in found.values):
-        rounds = last_round(found.values) + 1
+    if any(value.censored and value.n > 1 for value in valued.values):
+        rounds = last_round(valued.values) + 1
         remarks.append(f", means restricted to {rounds:.6g} rounds")
     return "".join(remarks)
