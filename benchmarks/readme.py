@@ -20,7 +20,7 @@ from benchmarks.page import put
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.core.layout import RELEASED
-from cohort.release.folder import read_release
+from cohort.results.release.folder import read_release
 
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"

@@ -16,7 +16,7 @@ from benchmarks.page import put
 from cohort.commands.cli import main as cohort
 from cohort.core.layout import CLAIMS_TABLE, RELEASED
 from cohort.records.record import Record
-from cohort.release.folder import read_release
+from cohort.results.release.folder import read_release
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.metrics.files import write_metrics
-from cohort.metrics.paper import PaperValue, read_paper
-from cohort.metrics.paper_match import match_paper
 from cohort.partition import Pool, parse_name
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan, Study, load
-from cohort.tables.spec import Table
-from cohort.tables.tabulate import tabulate
+from cohort.results.files import write_metrics
+from cohort.results.paper import PaperValue, read_paper
+from cohort.results.paper_match import match_paper
+from cohort.results.tables.spec import Table
+from cohort.results.tables.tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "resources/paper_values/fedentopt.csv"

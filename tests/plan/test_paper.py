@@ -134,7 +134,7 @@ def test_a_study_without_values(plan_of: PlanOf):
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.metrics.paper_match import match_paper
+    from cohort.results.paper_match import match_paper
 
     cell = {
         "dataset": "cifar100",

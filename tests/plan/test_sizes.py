@@ -16,7 +16,7 @@ from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan
-from cohort.tables.tabulate import tabulate
+from cohort.results.tables.tabulate import tabulate
 
 HEAD = "item,source,doubtful,dataset,model,strategy,other,metric,at,round,value,sd\n"
 PAPER = (

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.claims.decision import NOT_HELD
-from cohort.claims.judge import judged
 from cohort.core.errors import UserError, suggest
 from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, load
+from cohort.results.claims.decision import NOT_HELD
+from cohort.results.claims.judge import judged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,6 @@ from typing import Any
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
 from cohort.core.layout import Layout, state_folder
-from cohort.metrics.intervals import ALPHA, Sample
-from cohort.metrics.names import METRICS
 from cohort.pipeline import preview
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import spec_of
@@ -26,8 +24,10 @@ from cohort.pipeline.stages import output_files
 from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.scale import FULL
-from cohort.tables.beside import Beside, Line, beside
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.intervals import ALPHA, Sample
+from cohort.results.names import METRICS
+from cohort.results.tables.beside import Beside, Line, beside
+from cohort.results.tables.sizes import needs_no_runs
 
 DASH = "\N{EN DASH}"
 

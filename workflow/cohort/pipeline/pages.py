@@ -7,14 +7,14 @@ from typing import Any
 
 from cohort.core import own
 from cohort.core.layout import Layout
-from cohort.figures import KINDS
-from cohort.figures.style import Style
 from cohort.pipeline.specs import Spec, look, titles
 from cohort.plan import Plan, Study
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.plan.scale import FULL
 from cohort.plan.study import Experiment
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.figures import KINDS
+from cohort.results.figures.style import Style
+from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:

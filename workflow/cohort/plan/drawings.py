@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.figures import KINDS, Kind
-from cohort.metrics.at import check_at
-from cohort.metrics.paper import paper_file
-from cohort.metrics.paper_match import match_paper
-from cohort.metrics.summary import label_text
 from cohort.plan.axes import Values
 from cohort.plan.sizes import check_sizes
-from cohort.tables.sizes import needs_no_runs
-from cohort.tables.spec import Table
+from cohort.results.at import check_at
+from cohort.results.figures import KINDS, Kind
+from cohort.results.paper import paper_file
+from cohort.results.paper_match import match_paper
+from cohort.results.series import label_text
+from cohort.results.tables.sizes import needs_no_runs
+from cohort.results.tables.spec import Table
 
 FRAME = ("kind", "experiment", "title", "caption")
 Labels = tuple[str, ...]
