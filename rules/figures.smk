@@ -9,7 +9,7 @@ rule draw:
             subcategory="figures",
             labels={"figure": "{name}"},
         ),
-        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg"),
+        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg", ".json"),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",
     localrule: True
@@ -36,7 +36,7 @@ rule tabulate:
             subcategory="tables",
             labels={"table": "{name}"},
         ),
-        multiext("results/{scale}/tables/{study}/{name}", ".md", ".tex"),
+        multiext("results/{scale}/tables/{study}/{name}", ".md", ".tex", ".json"),
     log:
         "results/logs/{scale}/tables/{study}/{name}.log",
     wildcard_constraints:

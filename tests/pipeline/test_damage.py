@@ -30,7 +30,6 @@ from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
 from cohort.results.series import read_metric, read_runs, reads_generated
-from cohort.results.tables.beside import beside
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.run import train
 from cohort.training.parts import identity_of
@@ -140,7 +139,6 @@ STAGES: dict[str, Callable[[Plan], object]] = {
     "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
     "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
     "judge": lambda plan: judge(claims_spec(plan, "six"), ["claims.csv"]),
-    "compare": lambda plan: beside(spec_of(plan, "six", "tab1"), str(METRICS)),
 }
 
 
@@ -182,7 +180,6 @@ def test_nothing_else_reads_metrics():
     reads = re.compile(r"read_parquet|read_table\(|ParquetFile|read_schema")
     files = [file for file in package.rglob("*.py") if reads.search(file.read_text())]
     others = {file.relative_to(package).as_posix() for file in files}
-    others -= {"results/report/tables.py", "results/report/page.py"}  # they read a table's CSV
     others -= {"results/release/folder.py"}  # it reads releases, whose checksums it verifies
     assert others == {"results/files.py"}
 

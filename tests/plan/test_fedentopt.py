@@ -234,9 +234,9 @@ def measures(plan: Plan, study: Study, name: str) -> list[tuple[Table, list[Pape
         groups = match_paper(
             ROOT / PAPER,
             spec["paper"],
-            one.measured(),
+            one.shown_metric,
             rows,
-            one.shown(),
+            one.labels,
             experiment.axes,
             at=one.at,
         )
@@ -258,9 +258,9 @@ def test_every_printed_number_stands_in_one_place(
     plan: Plan, study: Study, name: str, item: str, metrics: dict[str, int]
 ):
     found = measures(plan, study, name)
-    assert {one.measured(): len(used) for one, used in found} == metrics
+    assert {one.shown_metric: len(used) for one, used in found} == metrics
     for one, used in found:
-        printed = read_paper(ROOT / PAPER, item, one.measured())
+        printed = read_paper(ROOT / PAPER, item, one.shown_metric)
         assert sorted(map(repr, used)) == sorted(map(repr, printed))
 
 
@@ -347,7 +347,7 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
         in lines
     )
     assert dict(targets(plan))["fedentopt_tab5"](None) == [
-        f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex")
+        f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex", "json")
     ]
 
 

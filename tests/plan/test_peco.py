@@ -160,7 +160,7 @@ def test_every_printed_number_of_table_2_stands_in_one_place_of_a_table_like_it(
             "TableII",
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         )

@@ -248,7 +248,7 @@ def used(study: Study, name: str) -> list[str]:
             spec["paper"],
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         ):

@@ -96,7 +96,7 @@ def test_the_slides_numbers_stand_beside_accuracies_on_own_samples(plan: Plan):
             spec["paper"],
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         ):

@@ -25,9 +25,9 @@ def verdicts() -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         spec = claims_spec(load({"studies": ["aml"]}), "aml") | {"metrics": {}}
-        table = judged(spec)
-    assert set(table["measured"]) == {"not enough runs"}
-    return dict(zip(table["claim"], table["paper"], strict=True))
+        claims = judged(spec)
+    assert {claim.measured for claim in claims} == {"not enough runs"}
+    return {claim.claim: claim.paper for claim in claims}
 
 
 def single(item: str, at: str, metric: str = "test_accuracy") -> pd.DataFrame:

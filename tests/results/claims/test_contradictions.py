@@ -23,10 +23,11 @@ def not_held(study: str) -> dict[str, str]:
     plan = load({"studies": [study]})
     if not plan.study(study).claims:
         return {}
-    table = judged(claims_spec(plan, study) | {"metrics": {}}).set_index("claim")
+    claims = judged(claims_spec(plan, study) | {"metrics": {}})
     return {
-        f"{study}.{claim}": evidence
-        for claim, evidence in table[table["paper"] == "not held"]["paper_evidence"].items()
+        f"{study}.{claim.claim}": claim.paper_evidence
+        for claim in claims
+        if claim.paper == "not held"
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
-from cohort.results.claims.judge import judged
+from cohort.results.claims.judge import judged, table_of
 
 ROOT = Path(__file__).resolve().parents[3]
 VALUES = pd.read_csv(ROOT / "resources/paper_values/fedentopt.csv")
@@ -24,9 +24,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         patch.chdir(ROOT)
         brains = str(tmp_path_factory.mktemp("brains"))
         plan = load({"studies": ["fedentopt"], "data_paths": {"brain-tumor-mri-224": brains}})
-        table = judged(claims_spec(plan, "fedentopt") | {"metrics": {}})
-    assert set(table["measured"]) == {"not enough runs"}
-    return table.set_index("claim")
+        claims = judged(claims_spec(plan, "fedentopt") | {"metrics": {}})
+    assert {claim.measured for claim in claims} == {"not enough runs"}
+    return table_of(claims).set_index("claim")
 
 
 @pytest.fixture(scope="module")

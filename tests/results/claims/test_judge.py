@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -14,7 +13,8 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.claims.judge import judge, judged
+from cohort.results.claims.evidence import Difference, Numbers
+from cohort.results.claims.judge import Named, judge, judged, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
 from cohort.results.claims.paper import Paper
 from cohort.results.files import write_metrics
@@ -94,18 +94,18 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def paper(spec: dict[str, Any]) -> tuple[str, str]:
-    row = judged(spec).iloc[0]
-    return row["paper"], row["paper_evidence"]
+    (row,) = judged(spec)
+    return row.paper, row.paper_evidence
 
 
 def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
     """Printed values take precedence over logs; values without an evaluation do not count."""
-    row = judged(spec(one=ORDER)).iloc[0]
-    assert (row["measured"], row["measured_evidence"]) == (
+    (row,) = judged(spec(one=ORDER))
+    assert (row.measured, row.measured_evidence) == (
         "not enough runs",
         "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
     )
-    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
+    assert (row.paper, row.paper_evidence, row.doubtful) == (
         "held",
         "a, b: 50.00 < 60.00",
         "the row is shifted",
@@ -130,8 +130,8 @@ def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str
 def test_the_papers_round_does_not_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
     one = ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}}
-    row = judged(spec(scale="reduced", share=0.1, one=one)).iloc[0]
-    assert (row["at"], row["measured_evidence"], row["paper_evidence"]) == (
+    (row,) = judged(spec(scale="reduced", share=0.1, one=one))
+    assert (row.at, row.measured_evidence, row.paper_evidence) == (
         10,
         "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
         "a, b: ✗ 55.00 > 25.00",
@@ -159,22 +159,22 @@ def test_missing_values_of_the_paper_are_named(spec: Write) -> None:
 
 
 def test_cells_that_are_not_planned_at_this_scale_are_not_enough(spec: Write) -> None:
-    row = judged(spec(CELLS[:1], scale="smoke", one=ORDER)).iloc[0]
-    assert (row["measured"], row["measured_evidence"]) == (
+    (row,) = judged(spec(CELLS[:1], scale="smoke", one=ORDER))
+    assert (row.measured, row.measured_evidence) == (
         "not judged at this scale",
         "lacks runs of b (1 of 2 settings are not planned)",
     )
-    assert (row["n"], row["planned"], row["paper"]) == (1, 1, "held")
+    assert (row.n, row.planned, row.paper) == (1, 1, "held")
     nothing = spec(one=ORDER) | {"metrics": {}}
-    assert judged(nothing)["measured_evidence"].tolist() == [
+    assert [claim.measured_evidence for claim in judged(nothing)] == [
         "lacks runs of a / b (2 of 2 settings are not planned)"
     ]
 
 
 def test_generated_data_is_neither_judged_nor_compared(spec: Write) -> None:
-    row = judged(spec(generated=True, one=ORDER)).iloc[0]
-    assert (row["measured"], row["measured_evidence"]) == ("no verdict", "generated stand-in data")
-    assert (row["paper"], row["paper_evidence"], row["doubtful"]) == (
+    (row,) = judged(spec(generated=True, one=ORDER))
+    assert (row.measured, row.measured_evidence) == ("no verdict", "generated stand-in data")
+    assert (row.paper, row.paper_evidence, row.doubtful) == (
         "no verdict",
         "generated stand-in data",
         "",
@@ -273,19 +273,19 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
 
 
 def test_a_cheaper_scale_is_not_judged(spec: Write) -> None:
-    one = judged(spec(scale="smoke", one=ORDER))
-    assert one["measured"].tolist() == ["not judged at this scale"]
+    (one,) = judged(spec(scale="smoke", one=ORDER))
+    assert [one.measured] == ["not judged at this scale"]
     mine = spec(scale="smoke", one=ORDER) | {"reproduces": False}  # of a study of one's own
-    assert judged(mine)["measured"].tolist() == ["not enough runs"]
+    assert [claim.measured for claim in judged(mine)] == ["not enough runs"]
 
 
 def test_a_spread_at_a_cheaper_scale_is_not_judged(spec: Write) -> None:
     """Two rounds end at 0.5 to 1.5 %: close together, but far from the 44 to 45 % of the claim."""
     cells = [final(0.005, partition="a"), final(0.015, partition="b"), final(0.01, partition="c")]
     one = {"kind": "spread", "along": "partition", "between": [44, 45]}
-    row = judged(spec(cells, scale="smoke", one=one)).iloc[0]
-    assert row["measured"] == "not judged at this scale"
-    assert "1.00 apart" in row["measured_evidence"] and "held" not in row["measured_evidence"]
+    (row,) = judged(spec(cells, scale="smoke", one=one))
+    assert row.measured == "not judged at this scale"
+    assert "1.00 apart" in row.measured_evidence and "held" not in row.measured_evidence
 
 
 def test_a_cheaper_scale_has_a_warning(spec: Write) -> None:
@@ -305,33 +305,18 @@ def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
         for seed, value in enumerate(found)
     ]
     judge(spec(cells, one=ORDER), ["claims.json"])
-    (found,) = json.loads(Path("claims.json").read_text())
-    (one,) = found["comparisons"]
-    assert (found["measured"], one["measured"], one["paper"]) == (
+    (claim,) = read_judged("claims.json")
+    (comparison,) = claim.comparisons
+    ours, paper = comparison.sides["ours"], comparison.sides["paper"]
+    assert (claim.measured, ours.verdict, paper.verdict) == (
         "leans towards held",
         "leans towards held",
         "held",
     )
-    assert one["difference"] == {
-        "mean": "+10.67",
-        "low": "+8.72",
-        "high": "+12.61",
-        "seeds": "above 0 in 3 of 3 seeds",
-    }
-    first, second = one["points"]
-    assert first == {
-        "name": "a",
-        "experiment": "main",
-        "labels": {"partition": "a", "J": "J4", "strategy": "fedavg"},
-        "at": "last",
-        "ours": {
-            "mean": "52.00",
-            "n": 3,
-            "planned": 3,
-            "sd": "2.00",
-            "low": "47.03",
-            "high": "56.97",
-        },
-        "paper": "50.00",
-    }
-    assert (second["ours"]["mean"], second["paper"]) == ("62.67", "60.00")
+    assert ours.difference == Difference("+10.67", "+8.72", "+12.61", "above 0 in 3 of 3 seeds")
+    assert comparison.points[0] == Named(
+        "a", "main", {"partition": "a", "J": "J4", "strategy": "fedavg"}
+    )
+    assert ours.numbers[0] == Numbers("52.00", "2.00", "47.03", "56.97", n=3, planned=3)
+    assert ours.numbers[1].mean == "62.67"
+    assert [numbers.mean for numbers in paper.numbers] == ["50.00", "60.00"]

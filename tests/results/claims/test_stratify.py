@@ -26,9 +26,9 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         given = str(tmp_path_factory.mktemp("given"))
         paths = {"pacs": given, "digits-dg": given}
         plan = load({"studies": ["stratify"], "data_paths": paths})
-        table = judged(claims_spec(plan, "stratify") | {"metrics": {}})
-    assert set(table["measured"]) == {"not enough runs"}
-    return dict(table.set_index("claim")["paper"])
+        claims = judged(claims_spec(plan, "stratify") | {"metrics": {}})
+    assert {claim.measured for claim in claims} == {"not enough runs"}
+    return {claim.claim: claim.paper for claim in claims}
 
 
 def item(name: str, metric: str = "test_accuracy") -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,78 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cohort.core.sealed_json import sealed
+from cohort.results.claims.evidence import Difference, Evidence, Numbers
+from cohort.results.claims.judge import Compared, Judged, Named
+from cohort.results.comparison import Comparison, Result
 from cohort.results.files import write_metrics
 from cohort.results.report.page import write_page
 
 Spec = dict[str, Any]
+LOOK = {
+    "orders": {"strategy": ["fedavg", "fedentopt"], "partition": ["dir-0.1", "iid"]},
+    "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
+}
 PNG = b"\x89PNG not really"
-CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
-dir-0.1,fedavg,test_accuracy,last,0.52,0.028284,0.266,0.774,2,2,2,0,0
-dir-0.1,fedentopt,test_accuracy,last,0.6,,,,1,2,2,1,1
-iid,fedavg,test_accuracy,last,0.7,0.014142,0.573,0.827,2,2,2,0,1
-iid,fedentopt,test_accuracy,last,,,,,0,2,0,0,0
-"""
+
+
+def result(values: dict[str, float], diverged: int = 0, **fields: Any) -> Result:
+    """The accuracies of two planned runs."""
+    labels = {name: fields.pop(name) for name in ("partition", "strategy") if name in fields}
+    frame = {"metric": "test_accuracy", "at": "last", "planned": 2, "finished": 2}
+    return Result(labels=labels, values=values, diverged=diverged, **frame | fields)
+
+
+TABLE = [
+    result({"0": 0.5, "1": 0.54}, partition="dir-0.1", strategy="fedavg"),
+    result({"0": 0.6}, 1, partition="dir-0.1", strategy="fedentopt", best=True),
+    result({"0": 0.69, "1": 0.71}, partition="iid", strategy="fedavg", best=True),
+    result({}, partition="iid", strategy="fedentopt", finished=0),
+]
+CURVES = [
+    result({"0": 0.5, "1": 0.54}, strategy="fedavg"),
+    result({"0": 0.6}, strategy="fedentopt"),
+]
+
+
+def comparison(results: list[Result], **fields: Any) -> Comparison:
+    """Results as a table or figure shows them."""
+    frame = {"labels": list(results[0].labels), "scale": "full", "generated": False}
+    return Comparison(results=results, **frame | {"has_paper": False} | fields)
+
+
+def write(file: Path, content: Comparison) -> None:
+    """Write the JSON file of a table or figure."""
+    file.write_text(sealed(content.as_json()))
+
+
+def write_claims(file: Path, *claims: Judged) -> None:
+    """Write the JSON file of claims."""
+    file.write_text(sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}))
+
+
+COMPARED = Compared(
+    "dir-0.1",
+    [
+        Named("FedEntOpt", "main", {"partition": "dir-0.1", "strategy": "fedentopt"}),
+        Named("FedAvg", "main", {"partition": "dir-0.1", "strategy": "fedavg"}),
+    ],
+    {
+        "paper": Evidence([Numbers("61.00"), Numbers("47.00")], verdict="held"),
+        "ours": Evidence(
+            [Numbers("60.00", n=1, planned=2), Numbers("52.00", "2.83", "26.60", "77.40", 2, 2)],
+            verdict="undecided",
+            difference=Difference("+8.00", "-1.00", "+17.00", "above 0 in 1 of 2 seeds"),
+        ),
+    },
+)
+CLAIM = Judged(
+    **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
+    **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
+    **{"n": 3, "planned": 4, "diverged": 0, "values": "", "seeds_to_decide": ""},
+    **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "nine seeds would do"},
+    **{"paper_gap": "", "comparisons": [COMPARED]},
+)
 ACCURACY = {"fedavg": (0.5, 0.54), "fedentopt": (0.6, None)}
 SETTINGS = {
     "dataset": "digits",
@@ -82,16 +142,11 @@ def spec(tmp_path: Path) -> Spec:
     drawn = tmp_path / "drawn"
     drawn.mkdir()
     (drawn / "fig1.png").write_bytes(PNG)
-    (drawn / "tab1.csv").write_text(CSV)
-    (drawn / "claims.json").write_text(json.dumps([CLAIM]))
-    figure = {
-        "kind": "curves",
-        "x": "Round",
-        "y": ["Test accuracy (%)"],
-        "shown": ["strategy"],
-        "metric": "test_accuracy",
-        "at": "last",
-    }
+    write(drawn / "tab1.json", comparison(TABLE))
+    write(drawn / "fig1.json", comparison(CURVES))
+    write_claims(drawn / "claims.json", CLAIM)
+    figure = {"kind": "curves", "metric": "test_accuracy"}
+    table = {"metric": "test_accuracy", "rows": ["partition"]}
     return {
         **{
             "name": "demo",
@@ -111,10 +166,10 @@ def spec(tmp_path: Path) -> Spec:
             for name, own in experiments.items()
         },
         "figures": [
-            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg")),
-            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg")),
+            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg", "json")),
+            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg", "json")),
         ],
-        "tables": [item(tmp_path, "tab1", "main", ("csv", "md", "tex"))],
+        "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
         "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],
         **{"claims_command": "snakemake demo_claims", "command": "snakemake demo"},
     }
@@ -127,7 +182,7 @@ def item(folder: Path, name: str, experiment: str, endings: tuple[str, ...]) -> 
         "caption": f"Caption of {name}.",
         "experiment": experiment,
         "metrics": str(folder / f"{experiment}.parquet"),
-        "orders": {"strategy": ["fedavg", "fedentopt"], "partition": ["dir-0.1", "iid"]},
+        "look": LOOK,
         "command": f"snakemake demo_{name}",
         "files": [str(folder / "drawn" / f"{name}.{ending}") for ending in endings],
     }
@@ -146,71 +201,6 @@ def metrics(cells: list[dict[str, Any]]) -> pd.DataFrame:
         }
         rows.append(known | {"round": 10, "client": None, "value": value})
     return pd.DataFrame(rows)
-
-
-POINT = {"experiment": "main", "at": "last"}
-CLAIM: dict[str, Any] = {
-    **{
-        "claim": "better",
-        "says": "FedEntOpt is better.",
-        "where": "Section 1",
-        "kind": "gain",
-        "metric": "test_accuracy",
-        "at": "last",
-    },
-    **{
-        "measured": "undecided",
-        "paper": "held",
-        "n": 3,
-        "planned": 4,
-        "diverged": 0,
-        "doubtful": "",
-        "gap": "nine seeds would do",
-        "paper_gap": "",
-    },
-    "comparisons": [
-        {
-            **{
-                "name": "dir-0.1",
-                "measured": "undecided",
-                "paper": "held",
-                "shown": "",
-                "paper_shown": "",
-            },
-            "difference": {
-                "mean": "+8.00",
-                "low": "-1.00",
-                "high": "+17.00",
-                "seeds": "above 0 in 1 of 2 seeds",
-            },
-            "points": [
-                POINT
-                | {
-                    "name": "FedEntOpt",
-                    "labels": {"partition": "dir-0.1", "strategy": "fedentopt"},
-                    "paper": "61.00",
-                }
-                | {"ours": {"mean": "60.00", "n": 1, "planned": 2}},
-                POINT
-                | {
-                    "name": "FedAvg",
-                    "labels": {"partition": "dir-0.1", "strategy": "fedavg"},
-                    "paper": "47.00",
-                }
-                | {
-                    "ours": {
-                        "mean": "52.00",
-                        "sd": "2.83",
-                        "low": "26.60",
-                        "high": "77.40",
-                        "n": 2,
-                        "planned": 2,
-                    }
-                },
-            ],
-        }
-    ],
-}
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,13 +11,20 @@ import pytest
 
 from cohort.results.report.index import write_index
 from tests.results.report.browser import PROGRAM, Browser
-from tests.results.report.conftest import CLAIM, Spec
+from tests.results.report.conftest import (
+    CLAIM,
+    COMPARED,
+    Spec,
+    comparison,
+    result,
+    write,
+    write_claims,
+)
 
 pytestmark = pytest.mark.skipif(
     not PROGRAM, reason="there is no chromium (apt-get install chromium)"
 )
 
-LABELS = "partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best"
 STRATEGIES = [f"strategy{number}" for number in range(9)]
 PARTITIONS = [f"dir-0.{number}-overlap0.2x2" for number in range(1, 60)]
 CLIPPED = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
@@ -39,20 +46,28 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def url(spec: Spec, page: Callable[[Spec], str], tmp_path: Path) -> str:
     """A page with a table of 59 rows and nine strategies, of three runs each, and as wide a claim."""
-    rows = [
-        f"{partition},{strategy},test_accuracy,last,0.{50 + place % 40},0.02828,0.12345,0.76543,3,3,3,0,0"
+    results = [
+        result(
+            {"0": 0.50 + place % 40 / 100, "1": 0.53, "2": 0.56 - place % 7 / 100},
+            partition=partition,
+            strategy=strategy,
+            planned=3,
+            finished=3,
+        )
         for place, (partition, strategy) in enumerate(product(PARTITIONS, STRATEGIES))
     ]
-    Path(spec["tables"][0]["files"][0]).write_text("\n".join([LABELS, *rows]) + "\n")
-    (one,) = CLAIM["comparisons"]
-    points = [one["points"][1] | {"name": name} for name in STRATEGIES]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(results))
+    points = [replace(COMPARED.points[1], name=name) for name in STRATEGIES]
+    sides = {
+        side: replace(evidence, numbers=evidence.numbers[1:] * len(points))
+        for side, evidence in COMPARED.sides.items()
+    }
     many = [
-        one | {"name": f"Data set {number}, model {number}", "points": points}
+        replace(COMPARED, name=f"Data set {number}, model {number}", points=points, sides=sides)
         for number in range(8)
     ]
-    Path(spec["claims"][-1]).write_text(
-        json.dumps([CLAIM, CLAIM | {"claim": "wide", "comparisons": many}])
-    )
+    wide = replace(CLAIM, claim="wide", comparisons=many)
+    write_claims(Path(spec["claims"][-1]), CLAIM, wide)
     spec["notes"] = ["behind a login: https://" + "a-very-long-address/" * 12]
     html = page(spec)
     assert len(html) < 15e6

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,12 +15,25 @@ import pandas as pd
 import pytest
 
 import cohort.results.report
-from cohort.core.sealed_json import write_sealed
+from cohort.core.sealed_json import sealed, write_sealed
+from cohort.results.claims.evidence import Evidence
+from cohort.results.claims.judge import Compared
 from cohort.results.files import read_experiment, write_metrics
+from cohort.results.paper import PaperValue
 from cohort.results.report.claims import _counts
 from cohort.results.report.index import write_index
 from cohort.results.report.render import hours
-from tests.results.report.conftest import CLAIM, CSV, PNG, Spec
+from tests.results.report.conftest import (
+    CLAIM,
+    COMPARED,
+    PNG,
+    TABLE,
+    Spec,
+    comparison,
+    result,
+    write,
+    write_claims,
+)
 
 Write = Callable[[Spec], str]
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""
@@ -108,7 +122,7 @@ def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None
 
 def test_a_verdict_that_only_leans_is_paler(spec: Spec, page: Write) -> None:
     file = Path(spec["claims"][-1])
-    file.write_text(json.dumps([CLAIM | {"measured": "leans towards held"}]))
+    write_claims(file, replace(CLAIM, measured="leans towards held"))
     html = page(spec)
     assert '<span class="chip good leans">' in html and '<span class="chip good">' in html
     assert "our runs: leans towards held" in Tags(html).text
@@ -117,19 +131,16 @@ def test_a_verdict_that_only_leans_is_paler(spec: Spec, page: Write) -> None:
 def test_points_with_other_names_in_each_comparison_are_shown_by_place(
     spec: Spec, page: Write
 ) -> None:
-    (one,) = CLAIM["comparisons"]
-    other = one | {"points": [one["points"][0] | {"name": "FedProx"}, one["points"][1]]}
-    file = Path(spec["claims"][-1])
-    file.write_text(json.dumps([CLAIM | {"comparisons": [one, other]}]))
+    first, second = COMPARED.points
+    other = replace(COMPARED, points=[replace(first, name="FedProx"), second])
+    write_claims(Path(spec["claims"][-1]), replace(CLAIM, comparisons=[COMPARED, other]))
     text = Tags(page(spec)).text
     assert "First Second" in text and "61.00 FedProx" in text
 
 
 def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
     file = Path(spec["claims"][-1])
-    file.write_text(
-        json.dumps([CLAIM | {"measured": "not enough runs", "n": 0, "comparisons": []}])
-    )
+    write_claims(file, replace(CLAIM, measured="not enough runs", n=0, comparisons=[]))
     text = Tags(page(spec)).text
     assert (
         "our runs: " not in text.replace("By our runs: ", "")
@@ -158,32 +169,31 @@ def test_each_item_has_its_command_files_runs_and_cost(spec: Spec, page: Write) 
     expected = (
         "n = 3 of 4 runs (1 missing) 30 seconds of training, about 60 minutes of one CPU core to go"
     )
-    assert f"snakemake demo_tab1 CSV Markdown LaTeX {expected}" in text
-    assert f"snakemake demo_fig1 PNG PDF SVG {expected}" in text
+    assert f"snakemake demo_tab1 CSV Markdown LaTeX JSON {expected}" in text
+    assert f"snakemake demo_fig1 PNG PDF SVG JSON {expected}" in text
 
 
-def test_tables_are_laid_out_from_the_csv(spec: Spec, page: Write) -> None:
+def test_tables_are_laid_out(spec: Spec, page: Write) -> None:
     html = page(spec)
     text = Tags(html).text
     assert "Partition FedAvg FedEntOpt" in text
     assert (
-        "52.00 ± 2.83 (2) [26.60, 77.40]" in text
+        "52.00 ± 2.83 (2) [26.59, 77.41]" in text
         and "<strong>60.00</strong><sup>†</sup></a>" in html
     )
     assert text.count("no result yet") == 0 and 'title="no result yet n = 0 of 2">–</td>' in html
     assert html.count('scope="col"') > 5 and "<caption" in html
 
 
-PAPER_CSV = """\
-partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best,paper,paper_sd,difference,tolerance,verdict,item,source,doubtful
-dir-0.1,fedavg,test_accuracy,last,{},0,2,0,0,0,0.535,0.01,,,,<TableI>,printed,shifted
-dir-0.1,fedentopt,test_accuracy,last,,,,,0,2,0,0,0,,,,,,,,
-"""
-
-
 def test_without_runs_a_table_shows_the_papers_numbers_only(spec: Spec, page: Write) -> None:
-    file = Path(spec["tables"][0]["files"][0])
-    file.write_text(PAPER_CSV.format(",,,"))
+    printed = PaperValue(
+        "<TableI>", "printed", "shifted", {}, "", "test_accuracy", "", None, 0.535, 0.01
+    )
+    results = [
+        result({}, partition="dir-0.1", strategy="fedavg", finished=0, paper=printed),
+        result({}, partition="dir-0.1", strategy="fedentopt", finished=0),
+    ]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(results, has_paper=True))
     text = Tags(page(spec)).text.partition("Title of tab1")[2]
     assert text.startswith(
         " Title of tab1 Partition Strategy Paper dir-0.1 FedAvg 53.50 ± 1.00 ‡ Caption"
@@ -197,9 +207,9 @@ def test_text_is_escaped(spec: Spec, page: Write) -> None:
         entry["caption"] = entry["description"] = HOSTILE
     spec["notes"] = [HOSTILE]
     spec["source"] = {"authors": HOSTILE, "title": HOSTILE}
-    Path(spec["claims"][-1]).write_text(json.dumps([CLAIM | {"says": HOSTILE, "gap": HOSTILE}]))
-    file = Path(spec["tables"][0]["files"][0])
-    file.write_text(CSV.replace("dir-0.1", "<i>&"))
+    write_claims(Path(spec["claims"][-1]), replace(CLAIM, says=HOSTILE, gap=HOSTILE))
+    results = [result({"0": 0.5}, partition="<i>&", strategy="fedavg")]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(results))
     html = page(spec)
     assert (
         html.count("<script") == 1
@@ -268,15 +278,13 @@ def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     assert "Some runs used generated stand-in data" in page(spec)
 
 
-SIZES_CSV = """\
-dataset,model,classes,clients,weights,label_bytes,model_bytes,bytes_ratio,paper_label_bytes,paper_model_bytes,paper_bytes_ratio
-7,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75
-"""
-
-
 def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
     (table,) = spec["tables"]
-    Path(table["files"][0]).write_text(SIZES_CSV)
+    sizes = {"dataset": "7", "model": "lenet5", "classes": 10, "clients": 100, "weights": 62006}
+    sizes |= {"label_bytes": 4000, "model_bytes": 248024, "bytes_ratio": 62.006}
+    papers = {"label_bytes": 4000, "model_bytes": 247000, "bytes_ratio": 61.75}
+    row = sizes | {f"paper_{name}": value for name, value in papers.items()}
+    Path(table["files"][-1]).write_text(sealed({"sizes": [row]}))
     text = Tags(
         page(spec | {"tables": [table | {"kind": "sizes", "metrics": "", "experiment": ""}]})
     ).text
@@ -323,7 +331,8 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
         )
         write_metrics(file.with_suffix(".parquet"), frame, content)
         assert name in ("main", "later")
-    Path(spec["tables"][0]["files"][0]).write_text(re.sub(r"last,.*", "last,,,,,0,2,0,0", CSV))
+    nothing = [replace(one, values={}, finished=0, diverged=0, best=False) for one in TABLE]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(nothing))
     tags = Tags(page(spec))
     assert (
         tags.all("img", "src") == []
@@ -339,7 +348,8 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
 
 def test_comparisons_without_a_verdict_are_counted():
     """The paper has values for two of three comparisons; nothing was run."""
-    compared = [{"paper": word, "measured": ""} for word in ("held", "not held", "")]
+    evidence = [Evidence([], verdict=verdict) for verdict in ("held", "not held", "")]
+    compared = [Compared("", [], {"paper": one, "ours": Evidence([])}) for one in evidence]
     assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
 
 

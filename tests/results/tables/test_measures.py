@@ -94,15 +94,15 @@ def test_mistakes(also: list[str], sentence: str):
         Table(metric="test_accuracy", rows=["J"], also=also).check()
 
 
-def test_the_tolerance_applies_to_the_tables_own_metric():
+def test_the_margin_applies_to_the_tables_own_metric():
     table = Table(
         metric="test_accuracy",
         rows=["J"],
         also=["test_accuracy max", "test_loss min"],
         paper="Fig3",
-        tolerance=1.5,
+        margin=1.5,
     )
-    assert [(one.metric, one.at, one.tolerance) for one in table.measures()] == [
+    assert [(one.metric, one.at, one.margin) for one in table.measures()] == [
         ("test_accuracy", "last", 1.5),
         ("test_accuracy", "max", 1.5),
         ("test_loss", "min", None),

@@ -99,16 +99,19 @@ def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
 def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
     """-10 - 7.67 is -17.67, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
-    assert lines[2] == "| with | LeNet | +7.67 | -10.00 ± 28.28 [-264.12, +244.12]† (2) | -17.67 |"
-    assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 |"
+    assert (
+        lines[2]
+        == "| with | LeNet | +7.67 | -10.00 ± 28.28 [-264.12, +244.12]† (2) | -17.67 | cannot tell |"
+    )
+    assert lines[3] == "| with | large | -1.55‡ | -5.00 (n = 1 of 2) | -3.45 | not enough runs |"
 
 
 def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> None:
     lines = written(spec | {"paper": "TableII", "joined": True}, metrics, ".md")
-    assert lines[0] == "| Strategy | Paper | Measured | Difference |"
+    assert lines[0] == "| Strategy | Paper | Measured | Difference | Verdict |"
     assert (
         lines[2]
-        == "| with | +7.67 / -1.55‡ | -10.00 ± 28.28 [-264.12, +244.12]† / -5.00 (2 / n = 1 of 2) | -17.67 / -3.45 |"
+        == "| with | +7.67 / -1.55‡ | -10.00 ± 28.28 [-264.12, +244.12]† / -5.00 (2 / n = 1 of 2) | -17.67 / -3.45 | cannot tell / not enough runs |"
     )
     assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
 

@@ -34,7 +34,7 @@ def resolve(
 def _resolved(
     spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
 ) -> Values:
-    claim = CLAIMS[spec["kind"]](**{key: value for key, value in spec.items() if key != "kind"})
+    claim = CLAIMS[spec["kind"]].from_spec(spec)
     claim.check()
     comparisons = claim.resolved(matrix)
     _check_rounds(comparisons, matrix)

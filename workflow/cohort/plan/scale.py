@@ -13,7 +13,6 @@ from cohort.results.names import FREE
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
-FULL = "full"
 Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
 

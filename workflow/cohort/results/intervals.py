@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -47,6 +47,10 @@ class Sample:
 
     def __neg__(self) -> Sample:
         return Sample(self.n, -self.mean, self.sd, self.below, self.above)
+
+    def scaled(self, factor: float) -> Sample:
+        """The sample in another unit, so many times smaller."""
+        return replace(self, mean=self.mean * factor, sd=self.sd * factor)
 
     def half_width(self, level: float = ALPHA) -> float:
         """How far the interval of confidence 1 - `level` reaches to each side of the mean."""

@@ -17,6 +17,7 @@ FOLDER = Path("resources/paper_values")
 # From the most to the least trusted: the first one counts where several have a value.
 SOURCES = ("printed", "authors' log", "derived", "approximate")
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
+RUNS = "runs"  # how many runs a value is the mean of, a column that a file may have
 Labels = Mapping[str, str]
 Rows = dict[int, dict[str, str]]
 
@@ -35,6 +36,7 @@ class PaperValue:
     round: int | None
     value: float
     sd: float | None
+    runs: int | None = None
 
     def fits(self, labels: Labels) -> bool:
         """Whether these labels contradict none of the value's own."""
@@ -120,10 +122,11 @@ def _value(row: Mapping[str, str], where: str) -> PaperValue:
         )
     return PaperValue(
         **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
-        labels={name: text for name, text in row.items() if text and name not in FIXED},
+        labels={name: text for name, text in row.items() if text and name not in (*FIXED, RUNS)},
         round=int(_number(row, "round", where)) if row["round"] else None,
         value=_number(row, "value", where),
         sd=_number(row, "sd", where) if row["sd"] else None,
+        runs=int(_number(row, RUNS, where)) if row.get(RUNS) else None,
     )
 
 

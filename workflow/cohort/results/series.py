@@ -26,6 +26,8 @@ FIXED = (
     "study",
     "experiment",
     "status",
+    "finished",
+    "diverged",
     "generated",
     "share",
     "classes",
@@ -36,6 +38,7 @@ FIXED = (
     "value",
 )
 STATUSES = ("done", "diverged", "unfinished", "missing")
+FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
 LARGEST = ("loss", "swing", "best_round", "to_best")
 """The ends of the metrics of which a diverged run counts with the largest value."""

@@ -1,4 +1,4 @@
-"""The evidence for a verdict, as text."""
+"""The evidence for a verdict, as text: every comparison with its numbers."""
 
 from __future__ import annotations
 
@@ -32,51 +32,132 @@ NAMED = 3  # how many of the points without a value the evidence names
 
 
 @dataclass(frozen=True)
-class Valued:
-    """A comparison with the values of its points; it can be judged only if it is `whole`.
+class Numbers:
+    """What is known of a point: a value, or the mean, deviation and interval of several runs."""
 
-    `word` is the verdict on it alone, empty if there is none; `deciding` says how clear that is.
-    """
-
-    comparison: Comparison
-    values: list[Value]
-    whole: bool
-    word: str = ""
-    deciding: Deciding | None = None
+    mean: str = ""
+    sd: str = ""
+    low: str = ""
+    high: str = ""
+    n: int = 0
+    planned: int = 0
 
 
-def evidence(claim: Claim, found: Sequence[Valued], names: Names, more: str) -> str:
-    """The numbers of all comparisons that are whole, each with its mark, and what else to say."""
-    whole = [one for one in found if one.whole]
-    lines = []
-    for one in whole:
-        name = ", ".join(short(label, value, names) for label, value in one.comparison.name.items())
-        numbers = claim.shown(one.comparison, [value.value for value in one.values], names)
-        lines.append(
-            MARKS.get(one.word, "")
-            + (f"{name}: " if name and len(found) > 1 else "")
-            + numbers
-            + _interval(claim, one.deciding)
-            + _remarks(one, names)
-        )
-    heads = [claim.opening(whole[0].comparison, names)] if whole else []
-    if len(whole) > 1 and whole[0].word:
-        heads.append(f"{sum(one.word in (HELD, LEANS_HELD) for one in whole)} of {len(whole)} hold")
-    opening = "".join(f"{head}: " for head in heads if head)
-    return "; ".join(part for part in (opening + "; ".join(lines), more) if part)
+@dataclass(frozen=True)
+class Difference:
+    """By how much a comparison exceeds what its claim asks, the bounds of that, and in how many
+    seeds it does; only the last for a claim about every run."""
+
+    mean: str
+    low: str
+    high: str
+    seeds: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
+        return ", ".join([*bounds, self.seeds])
 
 
-def statistics(claim: Claim, found: Sequence[Valued], names: Names) -> str:
-    """Number of runs, mean, standard deviation and interval of each point, once."""
+@dataclass(frozen=True)
+class Evidence:
+    """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
+    it: those of each point, and `shown`, which puts them in relation. Without a value for each
+    point that it needs, a comparison has neither verdict nor relation."""
+
+    numbers: list[Numbers]
+    opening: str = ""
+    shown: str = ""
+    verdict: str = ""
+    difference: Difference | None = None
+    remarks: str = ""
+
+    def text(self, name: str) -> str:
+        """The numbers in one line, with a mark where the comparison of this name does not hold."""
+        mark, opening = MARKS.get(self.verdict, ""), f"{name}: " if name else ""
+        bracket = f" [{self.difference.text}]" if self.difference else ""
+        return f"{mark}{opening}{self.shown}{bracket}{self.remarks}"
+
+
+def evidence_of(
+    claim: Claim,
+    comparison: Comparison,
+    values: Sequence[Value],
+    names: Names,
+    verdict: str = "",
+    deciding: Deciding | None = None,
+    kept: Comparison | None = None,
+) -> Evidence:
+    """The evidence of a comparison with the values of its points; `kept` is the part of it that can
+    be judged, all or nothing unless said otherwise."""
+    known = dict(zip(map(id, comparison.points), values, strict=True))
+    if kept is None and all(value.known for value in values):
+        kept = comparison
+    shown = [known[id(point)].value for point in kept.points] if kept else []
+    return Evidence(
+        numbers=[_numbers(claim, value) for value in values],
+        opening=claim.opening(kept, names) if kept else "",
+        shown=claim.shown(kept, shown, names) if kept else "",
+        verdict=verdict,
+        difference=_difference(claim, deciding) if deciding else None,
+        remarks=_remarks(comparison, values, names) if kept else "",
+    )
+
+
+def _numbers(claim: Claim, value: Value) -> Numbers:
+    """The runs behind a point, or the paper's value for it."""
+    sample = value.sample
+    if not sample.n:
+        return Numbers(claim.number(value.value) if value.known else "", planned=value.planned)
+    mean = claim.number(value.value)
+    if sample.n == 1:
+        return Numbers(mean, n=1, planned=value.planned)
+    sd, low, high = map(claim.number, (sample.sd, *sample.interval()))
+    return Numbers(mean, sd, low, high, sample.n, value.planned)
+
+
+def _difference(claim: Claim, deciding: Deciding) -> Difference:
+    contrast = deciding.contrast
+    if claim.is_about_every_run():
+        return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
+    mean, low, high = (
+        f"{'+' if value > 0 else ''}{claim.number(value)}"
+        for value in (contrast.mean, deciding.low, deciding.high)
+    )
+    if not contrast.above and not contrast.below:
+        return Difference(mean, low, high, f"tie in all {contrast.n} seeds")
+    return Difference(mean, low, high, f"above 0 in {contrast.above} of {contrast.n} seeds")
+
+
+def in_words(
+    comparisons: Sequence[Comparison],
+    evidence: Sequence[Evidence],
+    gap: str,
+    names: Names,
+) -> str:
+    """The numbers of all comparisons that could be made, how many hold, and what is missing."""
+    made = [one for one in evidence if one.shown]
+    called = [name_of(one, names) if len(comparisons) > 1 else "" for one in comparisons]
+    lines = [one.text(name) for name, one in zip(called, evidence, strict=True) if one.shown]
+    heads = [one.opening for one in made[:1]]
+    if len(made) > 1 and made[0].verdict:
+        hold = sum(one.verdict in (HELD, LEANS_HELD) for one in made)
+        heads.append(f"{hold} of {len(made)} hold")
+    text = "".join(f"{head}: " for head in heads if head) + "; ".join(lines)
+    return "; ".join(part for part in (text, gap) if part)
+
+
+def statistics(
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
+) -> str:
+    """Mean, deviation, interval and number of runs of each point, once."""
     texts: dict[str, None] = {}
-    for one in found:
-        for point, value in zip(one.comparison.points, one.values, strict=True):
-            sample = value.sample
-            if sample.n:
-                text = f"{named(point, one.comparison, names)}: {claim.number(sample.mean)}"
-                low, high = map(claim.number, sample.interval())
-                spread = f" ± {claim.number(sample.sd)}, {low} to {high}" if sample.n > 1 else ""
-                texts[f"{text}{spread} (n = {sample.n})"] = None
+    for comparison, made in zip(comparisons, evidence, strict=True):
+        for point, numbers in zip(comparison.points, made.numbers, strict=True):
+            spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
+            text = f"{named(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
+            texts |= {text: None} if numbers.n else {}
     return "; ".join(texts)
 
 
@@ -130,10 +211,14 @@ def each(
         yield comparison, [next(rest) for _ in comparison.points]
 
 
+def name_of(comparison: Comparison, names: Names) -> str:
+    """What tells a comparison from the others of its claim."""
+    return ", ".join(short(label, value, names) for label, value in comparison.name.items())
+
+
 def named(point: Point, comparison: Comparison, names: Names) -> str:
-    """The name of a point, with the labels that distinguish its comparison."""
-    rest = (f", {short(label, value, names)}" for label, value in comparison.name.items())
-    return called(point, names) + "".join(rest)
+    """The name of a point, with that of its comparison."""
+    return ", ".join(filter(None, [called(point, names), name_of(comparison, names)]))
 
 
 def key(point: Point) -> tuple[str, ...]:
@@ -141,32 +226,10 @@ def key(point: Point) -> tuple[str, ...]:
     return point.experiment, *point.labels.values()
 
 
-def _interval(claim: Claim, deciding: Deciding | None) -> str:
-    """By how much the comparison exceeds what the claim asks, the bounds of that, and in how many
-    seeds it does."""
-    if deciding is None:
-        return ""
-    if claim.is_about_every_run():
-        return f" [in {deciding.contrast.above} of {deciding.contrast.n} runs]"
-    mean, low, high = (
-        f"{'+' if value > 0 else ''}{claim.number(value)}"
-        for value in (deciding.contrast.mean, deciding.low, deciding.high)
-    )
-    return f" [{mean}, {low} to {high}, {in_seeds(deciding)}]"
-
-
-def in_seeds(deciding: Deciding) -> str:
-    """In how many seeds the contrast is above 0, or that it is 0 in all of them."""
-    contrast = deciding.contrast
-    if not contrast.above and not contrast.below:
-        return f"tie in all {contrast.n} seeds"
-    return f"above 0 in {contrast.above} of {contrast.n} seeds"
-
-
-def _remarks(valued: Valued, names: Names) -> str:
+def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
     """How many runs of each point did not reach the threshold, diverged, or only guess."""
     remarks = []
-    for point, value in zip(valued.comparison.points, valued.values, strict=True):
+    for point, value in zip(comparison.points, values, strict=True):
         counts = [
             (value.censored, "do not reach it"),
             (value.diverged, "diverged"),
@@ -177,7 +240,7 @@ def _remarks(valued: Valued, names: Names) -> str:
             for count, what in counts
             if count and value.n > 1
         ]
-    if any(value.censored and value.n > 1 for value in valued.values):
-        rounds = last_round(valued.values) + 1
+    if any(value.censored and value.n > 1 for value in values):
+        rounds = last_round(values) + 1
         remarks.append(f", means restricted to {rounds:.6g} rounds")
     return "".join(remarks)

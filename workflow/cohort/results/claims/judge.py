@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from cohort.core.files import write_text
+from cohort.core.sealed_json import read_sealed, sealed
+from cohort.core.typed import typed
 from cohort.results.at import scaled
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.claim import Claim
-from cohort.results.claims.evidence import seeds_text
+from cohort.results.claims.claim import Claim, called, short
+from cohort.results.claims.evidence import Evidence, name_of, seeds_text
 from cohort.results.claims.layout import lay_out
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.numbers import compared
 from cohort.results.claims.paper import Paper
 from cohort.results.claims.values import from_paper, measured, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.results.comparison import FIX
 from cohort.results.names import Names
 from cohort.results.series import read_metric, reads_generated
 from cohort.results.tables.forms import latex, markdown
@@ -32,44 +34,92 @@ NO_VERDICT = "no verdict"
 GENERATED_EVIDENCE = "generated stand-in data"
 
 
+@dataclass(frozen=True)
+class Named:
+    """A point of a comparison: its name, and the cells behind it."""
+
+    name: str
+    experiment: str
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison of a claim: what tells it from the others, its points, and the evidence by the
+    paper's values (`paper`) and our runs (`ours`)."""
+
+    name: str
+    points: list[Named]
+    sides: dict[str, Evidence]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
+    evidence for them: as text, and comparison by comparison."""
+
+    claim: str
+    says: str
+    where: str
+    kind: str
+    metric: str
+    at: int | str
+    measured: str
+    measured_evidence: str
+    n: int
+    planned: int
+    diverged: int
+    values: str
+    seeds_to_decide: str
+    paper: str
+    paper_evidence: str
+    doubtful: str
+    gap: str
+    paper_gap: str
+    comparisons: list[Compared]
+
+
 def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
     """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
     every comparison and its numbers)."""
-    found = _each(spec)
-    table = _table(found)
-    layout = lay_out(table, spec["scale"])
+    claims = judged(spec)
+    layout = lay_out(claims, spec["scale"])
     formats = {
-        ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
+        ".csv": lambda: table_of(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
-        ".json": lambda: json.dumps([one.row | one.numbers for one in found]),
+        ".json": lambda: sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A claim's row in the table, and every comparison behind it with its numbers."""
-
-    row: dict[str, Any]
-    numbers: dict[str, Any]
-
-
-def judged(spec: Mapping[str, Any]) -> pd.DataFrame:
-    """One row per claim: its verdict and evidence on our runs and on the paper's own values."""
-    return _table(_each(spec))
-
-
-def _table(found: Sequence[Judged]) -> pd.DataFrame:
-    return pd.DataFrame([one.row for one in found])
-
-
-def _each(spec: Mapping[str, Any]) -> list[Judged]:
+def judged(spec: Mapping[str, Any]) -> list[Judged]:
+    """Each claim with its verdicts and evidence, by our runs and by the paper's own values."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    judge_row = partial(_row, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec))
-    return [judge_row(name, entry) for name, entry in spec["claims"].items()]
+    judge_one = partial(
+        _judge, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec)
+    )
+    return [judge_one(name, entry) for name, entry in spec["claims"].items()]
+
+
+def table_of(claims: Sequence[Judged]) -> pd.DataFrame:
+    """The claims as a table without the comparisons one by one."""
+    rows = []
+    for claim in claims:
+        row = dataclasses.asdict(claim)
+        rows.append(
+            {key: row[key] for key in row if key not in ("comparisons", "gap", "paper_gap")}
+        )
+    return pd.DataFrame(rows)
+
+
+def read_judged(file: str | Path) -> list[Judged]:
+    """Read the claims that `judge` wrote as JSON. Raise UserError if the file is missing or
+    damaged."""
+    claims: list[Judged] = typed(list[Judged], read_sealed(file, "judged claims", FIX)["claims"])
+    return claims
 
 
 def _judged(spec: Mapping[str, Any]) -> bool:
@@ -78,7 +128,7 @@ def _judged(spec: Mapping[str, Any]) -> bool:
     return spec["scale"] == "full" or not spec.get("reproduces", True)
 
 
-def _row(
+def _judge(
     name: str,
     entry: Mapping[str, Any],
     *,
@@ -87,10 +137,9 @@ def _row(
     names: Names,
     judged: bool,
 ) -> Judged:
-    claim = claim_of(entry)
+    claim = CLAIMS[entry["kind"]].from_spec(entry)
     ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
     comparisons = list(map(_comparison, entry["comparisons"]))
-    our_comparisons = [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons]
     points = [point for one in comparisons for point in one.points]
 
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
@@ -98,7 +147,7 @@ def _row(
 
     runs = judge_runs(
         ours,
-        our_comparisons,
+        [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons],
         measured(points, read),
         names,
         judged=judged,
@@ -109,39 +158,57 @@ def _row(
     if any(reads_generated(files[one]) for one in experiments if one in files):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
-    found = compared(ours, comparisons, runs, papers, names)
-    numbers = {"comparisons": found, "gap": runs.gap, "paper_gap": papers.gap}
-    return Judged(_named(name, ours, runs, papers), numbers)
+    evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
+    compared = [
+        _compared(ours, one, names, {"paper": theirs, "ours": mine})
+        for one, mine, theirs in evidence
+    ]
+    return _of_verdicts(name, ours, runs, papers, compared)
 
 
-def _named(name: str, claim: Claim, runs: Verdict, papers: Verdict) -> dict[str, Any]:
-    """The verdicts on a claim under the names of the table's columns."""
+def _of_verdicts(
+    name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[Compared]
+) -> Judged:
     doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
-    return {
-        "claim": name,
-        "says": claim.says,
-        "where": claim.where,
-        "kind": claim.name,
-        "metric": claim.metric,
-        "at": claim.at,
-        "measured": runs.word,
-        "measured_evidence": runs.evidence,
-        "n": sum(value.n for value in runs.values),
-        "planned": sum(value.planned for value in runs.values),
-        "diverged": sum(value.diverged for value in runs.values),
-        "values": runs.statistics,
-        "seeds_to_decide": seeds_text(runs.seeds) if runs.seeds else "",
-        "paper": papers.word,
-        "paper_evidence": papers.evidence,
-        "doubtful": "; ".join(doubts),
-    }
+    return Judged(
+        claim=name,
+        says=claim.says,
+        where=claim.where,
+        kind=claim.name,
+        metric=claim.metric,
+        at=claim.at,
+        measured=runs.word,
+        measured_evidence=runs.evidence,
+        n=sum(value.n for value in runs.values),
+        planned=sum(value.planned for value in runs.values),
+        diverged=sum(value.diverged for value in runs.values),
+        values=runs.statistics,
+        seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
+        paper=papers.word,
+        paper_evidence=papers.evidence,
+        doubtful="; ".join(doubts),
+        gap=runs.gap,
+        paper_gap=papers.gap,
+        comparisons=compared,
+    )
 
 
-def claim_of(entry: Mapping[str, Any]) -> Claim:
-    """Build the claim that an entry of a study describes."""
-    kind = CLAIMS[entry["kind"]]
-    fields = (field.name for field in dataclasses.fields(kind))
-    return kind(**{name: entry[name] for name in fields if name in entry})
+def _compared(
+    claim: Claim, comparison: Comparison, names: Names, sides: Mapping[str, Evidence | None]
+) -> Compared:
+    return Compared(
+        name_of(comparison, names),
+        [_named(claim, point, names) for point in comparison.points],
+        {side: evidence for side, evidence in sides.items() if evidence},
+    )
+
+
+def _named(claim: Claim, point: Point, names: Names) -> Named:
+    """A point's name, with the value along which the claim compares, and the cells behind it."""
+    along = getattr(claim, "along", "")
+    apart = along in point.labels and along not in point.called
+    compared = f"{short(along, point.labels[along], names)}, " if apart else ""
+    return Named(compared + called(point, names), point.experiment, point.labels)
 
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cohort.results.claims.decision import NOT_ENOUGH, NOT_JUDGED, TIE
 from cohort.results.claims.evidence import CROSS, EQUAL, OPEN
@@ -11,7 +11,7 @@ from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from cohort.results.claims.judge import Judged
 
 
 MEASURED = (
@@ -25,47 +25,46 @@ PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 
-def lay_out(claims: DataFrame, scale: str) -> Layout:
+def lay_out(claims: Sequence[Judged], scale: str) -> Layout:
     """A row per claim: sentence, place, and the verdicts on our runs and, if there are any, on the
     paper's values."""
-    rows = [dict(zip(claims.columns, row, strict=True)) for row in claims.itertuples(index=False)]
-    has_paper = any(claim["paper"] != NO_PAPER for claim in rows)
+    has_paper = any(claim.paper != NO_PAPER for claim in claims)
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)
-    for claim in rows:
-        count = f"{claim['n']} of {claim['planned']} runs"
+    for claim in claims:
+        count = f"{claim.n} of {claim.planned} runs"
         runs = Entry(
-            claim["measured"],
+            claim.measured,
             count,
-            mark=DAGGER if claim["diverged"] else "",
-            more=claim["measured_evidence"],
+            mark=DAGGER if claim.diverged else "",
+            more=claim.measured_evidence,
         )
         paper = Entry(
-            claim["paper"],
-            mark=DOUBLE_DAGGER if claim["doubtful"] else "",
-            more=claim["paper_evidence"],
+            claim.paper,
+            mark=DOUBLE_DAGGER if claim.doubtful else "",
+            more=claim.paper_evidence,
         )
         entries = [runs, paper] if has_paper else [runs]
-        layout.lines.append(([claim["says"], claim["where"]], entries))
-    layout.notes.extend(_notes(rows, scale, has_paper))
+        layout.lines.append(([claim.says, claim.where], entries))
+    layout.notes.extend(_notes(claims, scale, has_paper))
     return layout
 
 
-def _notes(claims: Sequence[Mapping[str, Any]], scale: str, has_paper: bool) -> list[str]:
+def _notes(claims: Sequence[Judged], scale: str, has_paper: bool) -> list[str]:
     notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
-    words = [claim["measured"] for claim in claims]
+    words = [claim.measured for claim in claims]
     notes += [TOO_FEW] if NOT_ENOUGH in words else []
-    if any(CROSS in claim["measured_evidence"] + claim["paper_evidence"] for claim in claims):
+    if any(CROSS in claim.measured_evidence + claim.paper_evidence for claim in claims):
         notes.append(f"{CROSS}: what does not hold.")
-    if any(f"{OPEN} " in claim["measured_evidence"] for claim in claims):
+    if any(f"{OPEN} " in claim.measured_evidence for claim in claims):
         notes.append(f"{OPEN}: what is undecided.")
-    if TIE in words or any(claim["paper"] == TIE for claim in claims):
+    if TIE in words or any(claim.paper == TIE for claim in claims):
         notes.append(f"{EQUAL}: an exact tie.")
-    if any(claim["diverged"] for claim in claims):
+    if any(claim.diverged for claim in claims):
         notes.append(f"{DAGGER}: {DIVERGED}")
-    if has_paper and any(claim["paper"] == NO_PAPER for claim in claims):
+    if has_paper and any(claim.paper == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
-    doubts = dict.fromkeys(claim["doubtful"] for claim in claims if claim["doubtful"])
+    doubts = dict.fromkeys(claim.doubtful for claim in claims if claim.doubtful)
     notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
     if NOT_JUDGED in words:
         notes.append(

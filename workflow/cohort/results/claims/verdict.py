@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +22,10 @@ from cohort.results.claims.decision import (
     together,
 )
 from cohort.results.claims.evidence import (
-    Valued,
+    Evidence,
     each,
-    evidence,
+    evidence_of,
+    in_words,
     key,
     lacking,
     more_seeds,
@@ -44,8 +45,8 @@ class Verdict:
     """The verdict in a word, its evidence as text, and the value of each point, once.
 
     `statistics` are those of each point as text; `seeds` is the range of how many seeds would
-    decide a claim that is undecided. `found` are the comparisons one by one; `gap` says what
-    is missing for a word, or for a clearer one.
+    decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
+    what is missing for a verdict, or for a clearer one.
     """
 
     word: str
@@ -53,7 +54,7 @@ class Verdict:
     values: list[Value]
     statistics: str = ""
     seeds: tuple[int, int] | None = None
-    found: Sequence[Valued] = ()
+    comparisons: Sequence[Evidence] = ()
     gap: str = ""
 
 
@@ -72,30 +73,52 @@ def judge_runs(
     `values` are those of the points of all comparisons, in order; `seconds` is how long the runs of
     one seed take.
     """
-    found = [Valued(one, mine, _complete(mine)) for one, mine in each(comparisons, values)]
-    points = list(_once(comparisons, values).values())
+    pairs = list(each(comparisons, values))
     gap = _gap(comparisons, values, names)
-    seeds = [by_seed(one.values) for one in found if one.whole]
-    fewest = min((rows.shape[1] for rows in seeds), default=0)
-    needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
+    rows = [by_seed(mine) for _, mine in pairs if all(value.known for value in mine)]
+    fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < LEAST_SEEDS:
         gap = too_few(fewest)
+    needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         contrasts = [
-            contrasts_of(claim, one.comparison, rows)
-            for one, rows in zip(found, seeds, strict=True)
+            contrasts_of(claim, comparison, row)
+            for comparison, row in zip(comparisons, rows, strict=True)
         ]
-        words = decide(contrasts, every_run=claim.is_about_every_run())
-        found = [
-            replace(one, values=with_common_seeds(one.values, rows), word=word, deciding=clear)
-            for one, rows, word, clear in zip(found, seeds, words, deciding(contrasts), strict=True)
+        pairs = [
+            (comparison, with_common_seeds(mine, row))
+            for (comparison, mine), row in zip(pairs, rows, strict=True)
         ]
-        word = together(words)
+        made = _decided(claim, pairs, contrasts, names)
+        word = together([evidence.verdict for evidence in made])
         if word == UNDECIDED:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds(needed, fewest, seconds())
-    text, each_point = evidence(claim, found, names, gap), statistics(claim, found, names)
-    return Verdict(word, text, points, each_point, needed, found, gap)
+    else:
+        made = [evidence_of(claim, comparison, mine, names) for comparison, mine in pairs]
+    return Verdict(
+        word,
+        in_words(comparisons, made, gap, names),
+        list(_once(comparisons, values).values()),
+        statistics(comparisons, made, names),
+        needed,
+        made,
+        gap,
+    )
+
+
+def _decided(
+    claim: Claim,
+    pairs: Iterable[tuple[Comparison, Sequence[Value]]],
+    contrasts: Sequence[Clauses],
+    names: Names,
+) -> list[Evidence]:
+    """The evidence of each comparison with its verdict."""
+    words = decide(contrasts, every_run=claim.is_about_every_run())
+    return [
+        evidence_of(claim, comparison, values, names, word, clear)
+        for (comparison, values), word, clear in zip(pairs, words, deciding(contrasts), strict=True)
+    ]
 
 
 def judge_paper(
@@ -106,13 +129,14 @@ def judge_paper(
 
     `values` are those of the points of all comparisons, in order.
     """
-    found = [_held_up(claim, one, mine) for one, mine in each(comparisons, values)]
+    made = [_held_up(claim, one, mine, names) for one, mine in each(comparisons, values)]
     some = any(value.known for value in values)
-    words, missing = [one.word for one in found], lacking(comparisons, values, names)
+    words, missing = [one.verdict for one in made], lacking(comparisons, values, names)
     gap = f"no value for {missing}" if missing and some else ""
     word = together(words) if all(words) else NO_PAPER
     points = list(_once(comparisons, values).values())
-    return Verdict(word, evidence(claim, found, names, gap), points, found=found, gap=gap)
+    text = in_words(comparisons, made, gap, names)
+    return Verdict(word, text, points, comparisons=made, gap=gap)
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
@@ -121,11 +145,9 @@ def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clau
     return [list(map(Sample.of, clause)) for clause in clauses]
 
 
-def _complete(values: Sequence[Value]) -> bool:
-    return all(value.known for value in values)
-
-
-def _held_up(claim: Claim, comparison: Comparison, values: list[Value]) -> Valued:
+def _held_up(
+    claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
+) -> Evidence:
     """Whether a comparison holds, without the points that have no value if it can do without."""
     known = [
         (point, value)
@@ -133,12 +155,12 @@ def _held_up(claim: Claim, comparison: Comparison, values: list[Value]) -> Value
         if value.known
     ]
     points = [point for point, _ in known]
-    whole = len(known) == len(values)
-    if not whole and not claim.has_enough(points):
-        return Valued(comparison, values, False)
-    kept, mine = replace(comparison, points=points), [value for _, value in known]
-    side = claim.side(kept, [value.value for value in mine])
-    return Valued(kept, mine, True, (NOT_HELD, TIE, HELD)[side + 1])
+    if len(known) < len(values) and not claim.has_enough(points):
+        return evidence_of(claim, comparison, values, names)
+    kept = replace(comparison, points=points)
+    side = claim.side(kept, [value.value for _, value in known])
+    verdict = (NOT_HELD, TIE, HELD)[side + 1]
+    return evidence_of(claim, comparison, values, names, verdict, kept=kept)
 
 
 def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:

@@ -12,12 +12,21 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from cohort.core.files import replacing
+from cohort.core.sealed_json import write_sealed
+from cohort.results.comparison import Comparison, compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.sheet import Part, sheet
 from cohort.results.figures.style import Style, apply_theme
-from cohort.results.paper_match import PaperMatch, match_paper
-from cohort.results.series import GENERATED, cells_of, is_generated, label_columns, read_metric
+from cohort.results.paper_match import PaperMatch
+from cohort.results.series import (
+    FULL,
+    GENERATED,
+    cells_of,
+    is_generated,
+    label_columns,
+    read_metric,
+)
 
 NO_DATES: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
@@ -27,11 +36,15 @@ NO_DATES: dict[str, dict[str, None]] = {
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
-    """Draw the figure of `spec` to each output; its suffix (.png, .pdf, .svg) sets the format."""
+    """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf, .svg, or
+    .json for the comparison of its runs."""
     with mpl.rc_context():
         apply_theme()
         figure = make_figure(spec, metrics_file)
         for output in outputs:
+            if Path(output).suffix == ".json":
+                write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
+                continue
             metadata = NO_DATES[Path(output).suffix] | {"Title": spec.get("title", "")}
             with replacing(output) as temporary:
                 figure.savefig(temporary, metadata=metadata)
@@ -40,7 +53,6 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """Draw the figure of `spec` with matplotlib's current settings."""
     kind = kind_of(spec)
-    kind.check()
     style = Style.of(spec["look"])
     parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
     if is_generated(parts[0].metrics):
@@ -51,11 +63,14 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     return sheet(parts, style, _remarks(spec, [match for part in parts for match in part.paper]))
 
 
+def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """The comparison of the runs that a figure shows."""
+    return compare(kind_of(spec).measures(), spec, metrics_file)
+
+
 def kind_of(spec: Mapping[str, Any]) -> Kind:
-    """Build the kind of figure that `spec` names from the keys that are its parameters."""
-    kind = KINDS[spec["kind"]]
-    fields = (field.name for field in dataclasses.fields(kind))
-    return kind(**{name: spec[name] for name in fields if name in spec})
+    """The kind of figure that a spec describes."""
+    return KINDS[spec["kind"]].from_spec(spec)
 
 
 def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
@@ -65,19 +80,11 @@ def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Pa
     """
     if not spec.get("paper"):
         return []
-    cells = cells_of(metrics)
-    at = str(getattr(kind, "at", ""))
-    matches = match_paper(
-        spec["paper_values"],
-        spec["paper"],
-        kind.metric,
-        cells.to_dict("records"),
-        kind.shown(),
-        label_columns(cells),
-        at=at,
-    )
+    measure = kind.measures()[0]
+    cells = cells_of(metrics).to_dict("records")
+    matches = measure.matches(spec["paper_values"], cells, label_columns(metrics))
     rounds = metrics["round"].dropna()
-    if at or spec.get("scale", "full") == "full" or not len(rounds):
+    if not measure.curves or spec.get("scale", FULL) == FULL or not len(rounds):
         return matches
     last = rounds.max()
     return [_until(match, last) for match in matches]
@@ -88,8 +95,8 @@ def _until(match: PaperMatch, last: int) -> PaperMatch:
 
 
 def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str]:
-    scale = spec.get("scale", "full")
-    remarks = [f"scale {scale}: a cheaper version of the study"] if scale != "full" else []
+    scale = spec.get("scale", FULL)
+    remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
     values = [value for match in matches for value in match.values]
     doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
     if doubts:

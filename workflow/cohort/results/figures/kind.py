@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cohort.core.components import Component, parameter
 from cohort.results.figures.style import HEIGHT, TALLEST
+from cohort.results.measure import CLIENT, Measure
 from cohort.results.names import BY_ROUND, METRICS
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from cohort.results.paper_match import PaperMatch
 
 
+FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind(Component):
     """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
 
+    # What the figure consists of, for its alternative text.
+    picture: ClassVar[str]
     # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
@@ -89,6 +95,23 @@ class Kind(Component):
     def metrics(self) -> tuple[str, ...]:
         """Every metric to read for one part of the figure."""
         return (self.metric,)
+
+    def measures(self) -> list[Measure]:
+        """What its runs are compared by: its metrics by round, or else their accuracy."""
+        at = getattr(self, "at", "")
+        metrics = [part.metric for part in self.parts() if METRICS[part.metric].by == "round"]
+        labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
+        return [
+            Measure(
+                metric=metric,
+                at=at or "last",
+                labels=tuple(labels),
+                paper=getattr(self, "paper", ""),
+                curves=not at,
+                margin=Measure.default_margin(metric),
+            )
+            for metric in metrics or [FALLBACK]
+        ]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw: digest, labels, status and the value in the unit of the y axis."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cohort.results.claims.decision import (
     HELD,
@@ -19,31 +17,29 @@ from cohort.results.claims.decision import (
     TIE,
     UNDECIDED,
 )
+from cohort.results.claims.evidence import Difference, Evidence, Numbers
+from cohort.results.claims.judge import Compared, Judged, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.report.render import together
 from cohort.results.report.runs import StudyRuns
 
-OURS, PAPERS = "our runs", "paper's numbers"
 NO_RUNS = "no runs yet"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
-SIDES = {PAPERS: "paper", OURS: "ours"}
+SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
 ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
 MOST_ROWS = 3  # more comparisons are folded away
-Numbers = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Value:
-    """A number of a comparison: the mean or the paper's value, its interval, its number of runs,
-    and the anchor of those runs."""
+class Cell:
+    """A point in the table of a claim: its numbers, its name where its column does not say it, and
+    the anchor of its runs."""
 
-    text: str = ""
+    numbers: Numbers
     name: str = ""
-    interval: str = ""
-    n: str = ""
     anchor: str = ""
 
 
@@ -52,26 +48,27 @@ class Row:
     """One side of a comparison: the paper's numbers or ours, and the verdict on them."""
 
     whose: str
-    values: list[Value]
-    difference: Value | None
-    word: str
+    cells: list[Cell]
+    difference: Difference | None
+    verdict: str
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its verdicts, and a table with rows for each comparison. `outlook` says what
-    would decide it."""
+    """A claim with its verdicts, and a table with rows for each comparison."""
 
-    name: str
-    says: str
-    where: str
+    judged: Judged
     verdicts: list[tuple[str, str]]
-    outlook: str
     columns: list[str]
     comparisons: list[tuple[str, list[Row]]]
     counts: list[str]
     notes: list[str]
     labels: dict[str, list[str]]
+
+    @property
+    def outlook(self) -> str:
+        """What would decide it."""
+        return self.judged.gap if self.judged.measured == UNDECIDED else ""
 
     @property
     def is_long(self) -> bool:
@@ -105,77 +102,77 @@ class Claims:
 
 def read_claims(file: Path, runs: StudyRuns) -> Claims:
     """The claims in the JSON file that `judge` writes."""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    has_paper = any(claim["paper"] != NO_PAPER for claim in found)
-    claims = [_claim(claim, runs, has_paper) for claim in found]
-    totals = [("our runs", _counted(list(map(_measured, found))))]
+    judged = read_judged(file)
+    has_paper = any(claim.paper != NO_PAPER for claim in judged)
+    totals = [("our runs", _counted(list(map(_measured, judged))))]
     if has_paper:
-        words = [claim["paper"] for claim in found]
-        totals.insert(0, ("the paper's own numbers", _counted(words)))
+        papers = [claim.paper for claim in judged]
+        totals.insert(0, ("the paper's own numbers", _counted(papers)))
+    claims = [_claim(claim, runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
-def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
+def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     """How many claims have each verdict: held first, then not held and the unclear ones."""
-    counts = Counter(words)
-    known = [word for word in ORDER if word in counts]
-    return [(word, counts[word]) for word in [*known, *sorted(set(counts) - set(known))]]
+    counts = Counter(verdicts)
+    known = [verdict for verdict in ORDER if verdict in counts]
+    return [(verdict, counts[verdict]) for verdict in [*known, *sorted(set(counts) - set(known))]]
 
 
-def _measured(claim: Numbers) -> str:
+def _measured(claim: Judged) -> str:
     """The verdict by our runs, or that there are none."""
-    return NO_RUNS if claim["measured"] == NOT_ENOUGH and not claim["n"] else str(claim["measured"])
+    return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _claim(claim: Numbers, runs: StudyRuns, has_paper: bool) -> Claim:
-    compared: Sequence[Numbers] = claim["comparisons"]
-    verdicts = [(PAPERS, claim["paper"])] if has_paper else []
-    if (word := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
-        verdicts.append((OURS, word))
-    columns = _columns(compared)
+def _claim(claim: Judged, runs: StudyRuns, has_paper: bool) -> Claim:
+    verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
+    if (verdict := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+        verdicts.append((SIDES["ours"], verdict))
+    columns = _columns(claim.comparisons)
     return Claim(
-        name=claim["claim"],
-        says=claim["says"],
-        where=claim["where"],
+        judged=claim,
         verdicts=verdicts,
-        outlook=claim["gap"] if claim["measured"] == UNDECIDED else "",
         columns=columns,
-        comparisons=[(_setting(one, columns), _rows(one, columns, runs)) for one in compared],
-        counts=_counts(compared),
+        comparisons=[
+            (_setting(one, columns), list(_rows(one, columns, runs))) for one in claim.comparisons
+        ],
+        counts=_counts(claim.comparisons),
         notes=_notes(claim),
-        labels=together(point["labels"] for one in compared for point in one["points"]),
+        labels=together(point.labels for one in claim.comparisons for point in one.points),
     )
 
 
-def _counts(compared: Sequence[Numbers]) -> list[str]:
+def _counts(comparisons: Sequence[Compared]) -> list[str]:
     """How many comparisons hold: by the paper's numbers, and in our runs."""
-    found = []
-    for whose, key in ((PAPERS, "paper"), (OURS, "measured")):
-        words = [one[key] for one in compared if one[key]]
-        if words:
-            unjudged = len(compared) - len(words)
+    counts = []
+    for side, whose in SIDES.items():
+        evidence = [one.sides[side] for one in comparisons if side in one.sides]
+        verdicts = [made.verdict for made in evidence if made.verdict]
+        if verdicts:
+            unjudged = len(comparisons) - len(verdicts)
             rest = f", {unjudged} without a verdict" if unjudged else ""
-            hold = words.count(HELD) + words.count(LEANS_HELD)
-            found.append(f"{whose}: {hold} of {len(compared)} hold{rest}")
-    return found
+            hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
+            counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
+    return counts
 
 
-def _notes(claim: Numbers) -> list[str]:
-    notes = [f"Our runs: {claim['gap']}."] if claim["gap"] and claim["n"] else []
-    notes += [f"Paper: {claim['paper_gap']}."] if claim["paper_gap"] else []
-    if claim["diverged"]:
-        notes.append(f"{claim['diverged']} runs diverged and count with the worst value.")
-    return notes + ([f"Doubtful: {claim['doubtful']}."] if claim["doubtful"] else [])
+def _notes(claim: Judged) -> list[str]:
+    is_said = claim.measured == UNDECIDED  # above the numbers
+    notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
+    notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
+    if claim.diverged:
+        notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
+    return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
 
 
-def _names(one: Numbers) -> list[str]:
-    return [point["name"] for point in one["points"]]
+def _names(comparison: Compared) -> list[str]:
+    return [point.name for point in comparison.points]
 
 
-def _columns(compared: Sequence[Numbers]) -> list[str]:
+def _columns(comparisons: Sequence[Compared]) -> list[str]:
     """The names of the points if all comparisons share them, else their places in a comparison, or
     one column of evidence if there are too many."""
-    names = list(map(_names, compared))
+    names = list(map(_names, comparisons))
     longest = max(names, key=len, default=[])
     if len(longest) > MOST_COLUMNS:
         return EVIDENCE
@@ -184,45 +181,31 @@ def _columns(compared: Sequence[Numbers]) -> list[str]:
     return VALUE if len(longest) == 1 else [*PLACES, *map(str, range(5, 99))][: len(longest)]
 
 
-def _setting(one: Numbers, columns: Sequence[str]) -> str:
+def _setting(comparison: Compared, columns: Sequence[str]) -> str:
     """What tells a comparison from the others; if it has one point only, that point."""
-    own = _names(one) if columns == VALUE else []
-    return ", ".join([*([one["name"]] if one["name"] else []), *own])
+    own = _names(comparison) if columns == VALUE else []
+    return ", ".join([*([comparison.name] if comparison.name else []), *own])
 
 
-def _rows(one: Numbers, columns: Sequence[str], runs: StudyRuns) -> list[Row]:
+def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
     """The paper's row and ours, each if it has any number."""
-    found = []
-    for whose, key, shown in ((PAPERS, "paper", "paper_shown"), (OURS, "measured", "shown")):
-        by_place = columns[0] in PLACES
-        values = [_value(point, whose, runs, named=by_place) for point in one["points"]]
-        if columns == EVIDENCE:
-            values = [Value(one[shown])]
-        elif not by_place and columns != VALUE:
-            by_name = dict(zip(_names(one), values, strict=True))
-            values = [by_name.get(name, Value()) for name in columns]
-        if any(value.text for value in values):
-            difference = _difference(one["difference"]) if whose == OURS else None
-            found.append(Row(SIDES[whose], values, difference, one[key]))
-    return found
+    for side, evidence in comparison.sides.items():
+        cells = _cells(comparison, evidence, columns, runs)
+        if any(cell.numbers.mean for cell in cells):
+            yield Row(side, cells, evidence.difference, evidence.verdict)
 
 
-def _value(point: Numbers, whose: str, runs: StudyRuns, *, named: bool) -> Value:
-    name = point["name"] if named else ""
-    if whose == PAPERS:
-        return Value(point.get("paper", ""), name)
-    ours = point.get("ours")
-    if ours is None:
-        return Value()
-    anchor = runs.anchor(point["experiment"], point["labels"])
-    interval = f"[{ours['low']}, {ours['high']}]" if "low" in ours else ""
-    missing = ours["n"] < ours["planned"]
-    count = f"n = {ours['n']}" + (f" of {ours['planned']}" if missing else "")
-    return Value(ours["mean"], name, interval, count, anchor)
-
-
-def _difference(found: Numbers | None) -> Value | None:
-    if found is None:
-        return None
-    interval = f"[{found['low']}, {found['high']}]"
-    return Value(found["mean"], interval=interval, n=found["seeds"])
+def _cells(
+    comparison: Compared, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
+) -> list[Cell]:
+    if columns == EVIDENCE:
+        return [Cell(Numbers(evidence.shown))]
+    by_place = columns[0] in PLACES
+    cells = []
+    for point, numbers in zip(comparison.points, evidence.numbers, strict=True):
+        anchor = runs.anchor(point.experiment, point.labels) if numbers.n else ""
+        cells.append(Cell(numbers, point.name if by_place else "", anchor))
+    if by_place or columns == VALUE:
+        return cells
+    by_name = dict(zip(_names(comparison), cells, strict=True))
+    return [by_name.get(name, Cell(Numbers())) for name in columns]

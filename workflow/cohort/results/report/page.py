@@ -15,12 +15,13 @@ from typing import Any
 
 from cohort.core import own
 from cohort.core.files import write_text
+from cohort.results.comparison import Comparison
+from cohort.results.figures.alternative import alternative
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, read_claims
-from cohort.results.report.figures import alternative, data_url
-from cohort.results.report.render import FILTERS, links, render, together, with_suffix
+from cohort.results.report.render import FILTERS, data_url, links, render, together, with_suffix
 from cohort.results.report.runs import Cell, Coverage, StudyRuns
-from cohort.results.report.tables import Table, read_table
+from cohort.results.report.tables import Table, shown_table
 from cohort.results.series import GENERATED
 
 Spec = Mapping[str, Any]
@@ -54,8 +55,8 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
     claims = read_claims(with_suffix(spec["claims"], ".json"), runs) if spec["claims"] else None
-    tables = [_table(spec, item, runs, page.parent) for item in spec["tables"]]
-    figures = [_figure(spec, item, runs, names, page.parent) for item in spec["figures"]]
+    tables = [_table(item, runs, page.parent) for item in spec["tables"]]
+    figures = [_figure(item, runs, page.parent) for item in spec["figures"]]
     card = _card(spec, runs, claims)
     html = render(
         "page.html.j2",
@@ -76,7 +77,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     write_text(card_file, json.dumps(card))
 
 
-def _item(spec: Spec, item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
+def _item(item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
     """A figure or table without its content."""
     experiment = item["experiment"]
     return partial(
@@ -91,17 +92,18 @@ def _item(spec: Spec, item: Spec, runs: StudyRuns, folder: Path) -> partial[Item
     )
 
 
-def _figure(spec: Spec, item: Spec, runs: StudyRuns, names: Names, folder: Path) -> Item:
-    made = _item(spec, item, runs, folder)
+def _figure(item: Spec, runs: StudyRuns, folder: Path) -> Item:
+    made = _item(item, runs, folder)
     if not _has_runs(runs, item["experiment"]):
         return made()
     picture = with_suffix(item["files"], ".png")
-    return made(image=data_url(picture), seen=alternative(item, names))
+    comparison = Comparison.read(with_suffix(item["files"], ".json"))
+    return made(image=data_url(picture), seen=alternative(item, comparison))
 
 
-def _table(spec: Spec, item: Spec, runs: StudyRuns, folder: Path) -> Item:
-    table = read_table(item, spec["scale"], spec["titles"], runs)
-    return _item(spec, item, runs, folder)(table=table if table.columns else None)
+def _table(item: Spec, runs: StudyRuns, folder: Path) -> Item:
+    table = shown_table(item, runs)
+    return _item(item, runs, folder)(table=table if table.columns else None)
 
 
 def _has_runs(runs: StudyRuns, experiment: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -78,6 +79,11 @@ def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
         (quote(Path(os.path.relpath(file, folder)).as_posix()), FORMATS[Path(file).suffix])
         for file in files
     ]
+
+
+def data_url(picture: Path) -> str:
+    """A PNG as a data URL."""
+    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
 
 
 def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:

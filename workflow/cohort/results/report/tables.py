@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cohort.results.comparison import NO_PAPER, NO_RESULT, Comparison
 from cohort.results.names import Names
 from cohort.results.report.render import together, with_suffix
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import NO_VALUE
-from cohort.results.tables import compare
-from cohort.results.tables.layout import NO_RESULT, Entry, Layout
-from cohort.results.tables.sizes import needs_no_runs
-from cohort.results.tables.tabulate import lay_out_table, read_numbers
+from cohort.results.tables.layout import NO_RESULT_YET, Entry, Layout
+from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
+from cohort.results.tables.tabulate import lay_out_table
 
-EMPTY = ("", NO_VALUE, NO_RESULT, compare.NO_RESULT, compare.NO_PAPER)
+EMPTY = ("", NO_VALUE, NO_RESULT_YET, NO_RESULT, NO_PAPER)
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,13 @@ class Table:
     labels: dict[str, list[str]]
 
 
-def read_table(
-    item: Mapping[str, Any], scale: str, titles: Mapping[str, Mapping[str, str]], runs: StudyRuns
-) -> Table:
-    """The table of an item, from the CSV that `tabulate` writes."""
-    numbers = read_numbers(with_suffix(item["files"], ".csv"), sizes=needs_no_runs(item))
-    names = Names(
-        orders={column: list(dict.fromkeys(numbers[column])) for column in numbers.columns},
-        titles={label: dict(values) for label, values in titles.items()},
-    )
-    layout = lay_out_table(numbers, {**item, "scale": scale}, names, item["metrics"])
+def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
+    """The table of an item, from the JSON file that `tabulate` writes."""
+    file = with_suffix(item["files"], ".json")
+    if needs_no_runs(item):
+        layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
+    else:
+        layout = lay_out_table(item, Comparison.read(file))
     return table_of(layout, item["experiment"], runs)
 
 

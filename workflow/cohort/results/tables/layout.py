@@ -5,28 +5,25 @@ A table has a column per value of one label; a comparison with a paper has a row
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
 
 from cohort.core.metric import Metric
-from cohort.results.at import described
+from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
-from cohort.results.series import GENERATED, NO_VALUE
-from cohort.results.tables.compare import PAPER_NUMBERS, PAPER_WORDS
-from cohort.results.tables.measure import NUMBERS
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from cohort.results.series import FULL, GENERATED, NO_VALUE
 
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 DIVERGED = (
     "a run diverged; it counts with the worst value: chance level for an accuracy, the largest for "
     "a loss, never for a target."
 )
-NO_RESULT = "no result yet"
+NO_RESULT_YET = "no result yet"
+AGREEMENT = (
+    "Agrees: the 90 % interval of the difference lies within {margin}; differs: its 95 % interval "
+    "lies outside."
+)
 MEASURE = "Measure"  # the head of a column of them
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -68,116 +65,88 @@ class Layout:
     prose: bool = False
 
 
-def lay_out(
-    numbers: DataFrame,
-    names: Names,
-    *,
-    scale: str = "full",
-    generated: bool = False,
-    joined: bool = False,
-) -> Layout:
-    """Lay out the numbers that `measure` returns, in their order.
+def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
+    """Lay out the results of a table in their order.
 
     `joined` puts the measures, or else the values of the last label, into one row, separated by
     slashes.
     """
-    labels = [
-        column
-        for column in numbers.columns
-        if column not in (*NUMBERS, *PAPER_NUMBERS, *PAPER_WORDS)
-    ]
-    records = [
-        dict(zip(numbers.columns, row, strict=True)) for row in numbers.itertuples(index=False)
-    ]
-    measures = dict.fromkeys(_measure(record) for record in records)
-    entries = [
-        replace(_entry(record, METRICS[record["metric"]]), labels=_part(record, labels))
-        for record in records
-    ]
-    layout = (_long if "paper" in numbers else _wide)(
-        records, entries, labels, names, several=len(measures) > 1
-    )
-    if not records:
-        return replace(layout, notes=["Nothing of it is planned at this scale."])
-    if joined := joined and "paper" in numbers:
+    results = comparison.results
+    if not results:
+        return Layout([], [], notes=["Nothing of it is planned at this scale."])
+    measures = comparison.by_measure()
+    entries = [replace(_entry(result), labels=result.labels) for result in results]
+    lay_out_as = _long if comparison.has_paper else _wide
+    layout = lay_out_as(results, entries, names, measures)
+    if joined := joined and comparison.has_paper:
         layout = _joined(layout)
     layout.notes.append(
         f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds [95 % "
         "interval of the mean] (number of runs)."
     )
     layout.notes.extend(_notes(entries))
-    layout.notes.extend(_paper_notes(records, scale) if "paper" in numbers else _wide_notes(layout))
-    layout.notes.extend([GENERATED.capitalize() + "."] if generated else [])
+    layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else _wide_notes(layout))
+    layout.notes.extend([GENERATED.capitalize() + "."] if comparison.generated else [])
     return layout
 
 
-def _part(record: Record, labels: list[str]) -> dict[str, str]:
-    return {label: record[label] for label in labels}
-
-
-def _measure(record: Record) -> str:
-    metric = METRICS[record["metric"]]
-    return metric.label if metric.by == "client" else f"{metric.label}, {described(record['at'])}"
-
-
 def _wide(
-    records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool
+    results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
+    """A column per value of the last label, or per measure if there are several."""
+    labels = list(results[0].labels)
     *rows, across = labels
-    columns = names.ordered(across, (record[across] for record in records))
+    columns = names.ordered(across, (result.labels[across] for result in results))
     titles = [names.value(across, column) for column in columns]
-    if several:
-        rows, titles = (
-            labels,
-            list(dict.fromkeys(METRICS[record["metric"]].label for record in records)),
-        )
-        columns = list(dict.fromkeys(map(_measure, records)))
-        titles = titles if len(titles) == len(columns) else columns
+    if several := len(list(measures)) > 1:
+        rows, columns = labels, list(measures)
+        short = list(dict.fromkeys(METRICS[result.metric].label for result in results))
+        titles = short if len(short) == len(columns) else columns
     lines: dict[tuple[str, ...], dict[str, Entry]] = {}
-    for record, entry in zip(records, entries, strict=True):
-        lines.setdefault(tuple(record[row] for row in rows), {})[
-            _measure(record) if several else record[across]
-        ] = entry
+    for result, entry in zip(results, entries, strict=True):
+        line = lines.setdefault(tuple(result.labels[row] for row in rows), {})
+        line[result.measure if several else result.labels[across]] = entry
     layout = Layout([names.title(row) for row in rows], titles)
-    for key, found in lines.items():
+    for key, line in lines.items():
         words = [names.value(row, value) for row, value in zip(rows, key, strict=True)]
-        layout.lines.append((words, [found.get(column, Entry(NO_VALUE)) for column in columns]))
+        layout.lines.append((words, [line.get(column, Entry(NO_VALUE)) for column in columns]))
     return layout
 
 
 def _long(
-    records: list[Record], entries: list[Entry], labels: list[str], names: Names, *, several: bool
+    results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
-    judged = any(record["verdict"] for record in records)
+    """A row per result, beside the paper's value."""
+    several, judged = len(list(measures)) > 1, any(result.verdict for result in results)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
-    layout = Layout([*map(names.title, labels), *([MEASURE] if several else [])], columns)
-    for record, entry in zip(records, entries, strict=True):
-        metric = METRICS[record["metric"]]
-        paper = Entry(NO_VALUE)
-        if _known(record["paper"]):
-            deviation = (
-                f" ± {_rounded(record['paper_sd'], metric).lstrip('+')}"
-                if _known(record["paper_sd"])
-                else ""
-            )
-            paper = Entry(
-                _rounded(record["paper"], metric) + deviation,
-                mark=DOUBLE_DAGGER if record["doubtful"] else "",
-            )
-        # Adding 0.0 makes -0.0 a plain 0.
-        apart = round(record["difference"] * metric.scale, metric.digits) + 0.0
-        difference = Entry(f"{apart:+.{metric.digits}f}" if _known(apart) else NO_VALUE)
-        line = [paper, entry, difference, *([Entry(record["verdict"])] if judged else [])]
+    heads = [*map(names.title, results[0].labels), *([MEASURE] if several else [])]
+    layout = Layout(heads, columns)
+    for result, entry in zip(results, entries, strict=True):
+        words = [names.value(label, value) for label, value in result.labels.items()]
+        words += [result.measure] if several else []
+        line = [_paper(result), entry, Entry(_difference(result))]
         layout.lines.append(
-            (
-                [
-                    *(names.value(label, record[label]) for label in labels),
-                    *([_measure(record)] if several else []),
-                ],
-                line,
-            )
+            (words, [*line, *([Entry(result.verdict or NO_VALUE)] if judged else [])])
         )
     return layout
+
+
+def _paper(result: Result) -> Entry:
+    """The paper's value with its deviation."""
+    paper, metric = result.paper, METRICS[result.metric]
+    if paper is None:
+        return Entry(NO_VALUE)
+    sd = "" if paper.sd is None else f" ± {_rounded(paper.sd, metric).lstrip('+')}"
+    return Entry(_rounded(paper.value, metric) + sd, mark=DOUBLE_DAGGER if paper.doubtful else "")
+
+
+def _difference(result: Result) -> str:
+    """Our mean less the paper's value."""
+    metric = METRICS[result.metric]
+    if result.paper is None or not result.values:
+        return NO_VALUE
+    # Adding 0.0 makes -0.0 a plain 0.
+    return f"{round(result.difference * metric.scale, metric.digits) + 0.0:+.{metric.digits}f}"
 
 
 def _joined(layout: Layout) -> Layout:
@@ -201,23 +170,28 @@ def _slashed(entries: Sequence[Entry]) -> Entry:
     return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
 
 
-def _entry(record: Record, metric: Metric) -> Entry:
-    n, planned = record["n"], record["planned"]
+def _entry(result: Result) -> Entry:
+    n, planned, sample, metric = (
+        len(result.values),
+        result.planned,
+        result.sample,
+        METRICS[result.metric],
+    )
     if n > 1:  # the mean of whole numbers is none
         metric = replace(metric, digits=max(1, metric.digits))
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
-    if record["diverged"] == planned and not n:
+    if result.diverged == planned and not n:
         return Entry("diverged", count)
-    mark = DAGGER if record["diverged"] else ""
+    mark = DAGGER if result.diverged else ""
     if not n:
-        return Entry(NO_VALUE if record["finished"] == planned else NO_RESULT, count, mark=mark)
-    mean, best = _rounded(record["mean"], metric), bool(record["best"])
+        return Entry(NO_VALUE if result.finished == planned else NO_RESULT_YET, count, mark=mark)
+    mean = _rounded(sample.mean, metric)
     if n == 1:
-        return Entry(mean, count, best, mark)
-    low, high = (_rounded(record[end], metric) for end in ("low", "high"))
-    sd, interval = f"± {_rounded(record['sd'], metric).lstrip('+')}", f"[{low}, {high}]"
+        return Entry(mean, count, result.best, mark)
+    low, high = (_rounded(end, metric) for end in sample.interval())
+    sd, interval = f"± {_rounded(sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
     value = f"{mean} {sd} {interval}"
-    return Entry(value, count, best, mark, mean=mean, sd=sd, interval=interval)
+    return Entry(value, count, result.best, mark, mean=mean, sd=sd, interval=interval)
 
 
 def _notes(entries: list[Entry]) -> list[str]:
@@ -241,30 +215,30 @@ def _wide_notes(layout: Layout) -> list[str]:
     return [f"{NO_VALUE}: {' or '.join(filter(None, meanings))}."] if empty else []
 
 
-def _paper_notes(records: list[Record], scale: str) -> list[str]:
-    sources = dict.fromkeys(
-        f"{record['item']} ({record['source']})" for record in records if record["item"]
-    )
-    notes = [
-        f"Paper: {', '.join(sources)}." if sources else "",
-        "Difference: measured minus paper.",
-    ]
-    judged = next((record for record in records if _known(record["tolerance"])), None)
-    if judged:
-        metric, tolerance = METRICS[judged["metric"]], judged["tolerance"]
-        unit = ("point" if tolerance == 1 else "points") if metric.unit == "%" else metric.unit
-        notes.append(f"Agrees: at most {tolerance:g} {unit}".rstrip() + " apart.")
-    if scale != "full":
-        notes.append(f"No verdict: scale {scale} is a cheaper version of the paper's runs.")
-    if any(not _known(record["paper"]) or not record["n"] for record in records):
+def _paper_notes(comparison: Comparison) -> list[str]:
+    results = comparison.results
+    papers = [result.paper for result in results if result.paper]
+    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
+    notes = [f"Paper: {', '.join(sources)}."] if sources else []
+    notes.append("Difference: measured minus paper.")
+    margins = dict.fromkeys(_margin(one) for one in results if one.margin is not None)
+    if margins:
+        notes.append(AGREEMENT.format(margin=" or ".join(margins)))
+    if comparison.scale != FULL:
+        notes.append(
+            f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
+        )
+    if any(result.paper is None or not result.values for result in results):
         notes.append(f"{NO_VALUE}: no value.")
-    reasons = dict.fromkeys(record["doubtful"] for record in records if record["doubtful"])
-    notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else []
-    return [note for note in notes if note]
+    reasons = dict.fromkeys(paper.doubtful for paper in papers if paper.doubtful)
+    return notes + ([f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else [])
 
 
-def _known(value: float) -> bool:
-    return value == value
+def _margin(result: Result) -> str:
+    """The largest difference that agrees, with its unit."""
+    unit = METRICS[result.metric].unit
+    unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
+    return f"{result.margin:g} {unit}".rstrip()
 
 
 def _rounded(value: float, metric: Metric) -> str:

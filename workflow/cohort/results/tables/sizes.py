@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.lazy import lazy
+from cohort.core.sealed_json import read_sealed
+from cohort.results.comparison import FIX
 from cohort.results.names import Names
 from cohort.results.paper import PaperValue, read_paper
 from cohort.results.series import NO_VALUE
@@ -63,6 +66,11 @@ def weigh(spec: Mapping[str, Any]) -> DataFrame:
         values = read_paper(spec["paper_values"], spec["paper"], metric)
         numbers[PAPER + fact] = [_paper_size(values, place) * unit for place in places]
     return numbers
+
+
+def read_sizes(file: str | Path) -> DataFrame:
+    """Read the sizes that `tabulate` wrote as JSON."""
+    return pd.DataFrame(read_sealed(file, "sizes", FIX)["sizes"])
 
 
 def _paper_size(values: Iterable[PaperValue], labels: dict[str, str]) -> float:

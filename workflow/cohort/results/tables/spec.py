@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
 from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
-from cohort.results.names import BY_CLIENT, BY_ROUND, GAIN, METRICS
-
-CLIENT = "client"
-"""The row label of a table by client."""
+from cohort.results.measure import CLIENT, Measure
+from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +45,11 @@ class Table(Component):
         help="the table or figure of the paper to compare with, as "
         "resources/paper_values/{study}.csv calls it",
     )
-    tolerance: float | None = parameter(
+    margin: float | None = parameter(
         None,
         minimum=0,
-        help="the largest difference from the paper that still agrees, in the unit as shown",
+        help="the largest difference from the paper that still agrees, in the unit as shown (by "
+        "default 2 points for accuracies, and no verdict on anything else)",
     )
     minus: dict[str, Any] | None = parameter(
         None,
@@ -82,31 +81,31 @@ class Table(Component):
         """Whether it shows metrics of clients."""
         return CLIENT in self.rows
 
-    def measured(self) -> str:
-        """The metric of its numbers: the gain in `metric` if results are subtracted."""
-        return self.metric + GAIN if self.minus else self.metric
-
     def named(self) -> dict[str, list[str]]:
         """The label values that `minus` mentions, by label, so that planning can check them."""
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
-    def measures(self) -> list[Table]:
-        """One table per measure; the tolerance applies to measures of `metric` only."""
-        tolerances = {self.metric: self.tolerance}
-        alone = dataclasses.replace(self, also=None)
+    def measures(self) -> list[Measure]:
+        """What its results are compared by; the margin applies to measures of `metric` only."""
         further = [text.partition(" ")[::2] for text in self.also or []]
-        measures = [(metric, at or self.at, tolerances.get(metric)) for metric, at in further]
-        return [
-            alone,
-            *(
-                dataclasses.replace(alone, metric=metric, at=at, tolerance=limit)
-                for metric, at, limit in measures
-            ),
-        ]
+        pairs = [(self.metric, self.at), *((metric, at or self.at) for metric, at in further)]
+        return [self._measure(metric, at) for metric, at in pairs]
+
+    def _measure(self, metric: str, at: int | str) -> Measure:
+        has_margin = self.margin is not None and metric == self.metric
+        return Measure(
+            metric=metric,
+            at=at,
+            labels=self.facets(),
+            paper=self.paper,
+            margin=self.margin if has_margin else Measure.default_margin(metric),
+            minus=self.minus,
+        )
 
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
-        if len(set(measures := [(one.metric, one.at) for one in self.measures()])) < len(measures):
+        pairs = [(measure.metric, measure.at) for measure in self.measures()]
+        if len(set(pairs)) < len(pairs):
             raise UserError("also names a measure twice")
         known = BY_CLIENT if self.is_by_client() else BY_ROUND
         if self.metric not in known:
@@ -116,18 +115,8 @@ class Table(Component):
             raise UserError("a table by client can have neither paper nor minus")
         if self.top and not self.is_by_client():
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
-        for one in self.measures():
-            if one.metric not in known:
-                raise UserError(
-                    f"also names the metric '{one.metric}', which is not known"
-                    f"{suggest(one.metric, known)}"
-                )
-            if one.at not in WORDS and not rounds_of(one.at):
-                raise UserError(
-                    f"also names '{one.at}', which is no at{suggest(str(one.at), WORDS)}"
-                )
-            if one.measured() not in METRICS:
-                raise UserError(f"minus cannot subtract {one.metric}, of which no gain is known")
+        for measure in self.measures():
+            self._check_measure(measure, known)
         if unknown := set(self.minus or {}) - set(self.facets()):
             raise UserError(
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
@@ -137,5 +126,17 @@ class Table(Component):
             raise UserError(
                 "joined needs paper: without one the values of columns lie side by side"
             )
-        if self.tolerance is not None and not self.paper:
-            raise UserError("tolerance needs paper, the item whose values it is held against")
+        if self.margin is not None and not self.paper:
+            raise UserError("margin needs paper, the item whose values it is held against")
+
+    @staticmethod
+    def _check_measure(measure: Measure, known: Sequence[str]) -> None:
+        metric, at = measure.metric, measure.at
+        if metric not in known:
+            raise UserError(
+                f"also names the metric '{metric}', which is not known{suggest(metric, known)}"
+            )
+        if at not in WORDS and not rounds_of(at):
+            raise UserError(f"also names '{at}', which is no at{suggest(str(at), WORDS)}")
+        if measure.shown_metric not in METRICS:
+            raise UserError(f"minus cannot subtract {metric}, of which no gain is known")

@@ -1,21 +1,20 @@
-"""Writes one table as CSV, Markdown and LaTeX."""
+"""Writes one table as JSON, CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
+from cohort.core.sealed_json import sealed
+from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.names import Names
-from cohort.results.series import reads_generated
-from cohort.results.tables.compare import PAPER_NUMBERS
 from cohort.results.tables.forms import latex, markdown
 from cohort.results.tables.layout import Layout, lay_out
-from cohort.results.tables.measure import NUMBERS, measure
 from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
 from cohort.results.tables.spec import Table
 
@@ -23,14 +22,25 @@ from cohort.results.tables.spec import Table
 def tabulate(
     spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
 ) -> None:
-    """Write the table of `spec` to each output; its suffix (.csv, .md, .tex) sets the format.
+    """Write the table of `spec` to each output; its suffix (.json, .csv, .md, .tex) sets the
+    format.
 
-    The CSV holds unrounded numbers. Tables of sizes do not read `metrics_file`.
+    JSON holds the whole comparison, CSV its unrounded numbers. Tables of sizes do not read
+    `metrics_file`, and their JSON holds the sizes.
     """
-    numbers = weigh(spec) if needs_no_runs(spec) else measure(_table(spec), spec, metrics_file)
-    layout = lay_out_table(numbers, spec, Names.of(spec["look"]), metrics_file)
+    if needs_no_runs(spec):
+        numbers = weigh(spec)
+        content, layout = (
+            {"sizes": numbers.to_dict("records")},
+            lay_out_sizes(numbers, _names(spec)),
+        )
+    else:
+        comparison = compare_table(spec, metrics_file)
+        content, numbers = comparison.as_json(), numbers_of(comparison)
+        layout = lay_out_table(spec, comparison)
     title, caption = spec.get("title", ""), spec.get("caption", "")
     formats = {
+        ".json": lambda: sealed(content),
         ".csv": lambda: numbers.to_csv(index=False, lineterminator="\n", float_format="%.10g"),
         ".md": lambda: markdown(layout, title, caption),
         ".tex": lambda: latex(layout, title, caption),
@@ -39,35 +49,62 @@ def tabulate(
         write_text(output, formats[Path(output).suffix]())
 
 
-def read_numbers(file: Path, *, sizes: bool) -> pd.DataFrame:
-    """Read the CSV of a table; labels stay text, so that a label `NA` is no missing value."""
-    if sizes:
-        return pd.read_csv(file, dtype={"dataset": str, "model": str})
-    header = pd.read_csv(file, nrows=0).columns
-    numeric = (*NUMBERS, *PAPER_NUMBERS)
-    return pd.read_csv(
-        file,
-        dtype={column: str for column in header if column not in numeric},
-        keep_default_na=False,
-        na_values={column: [""] for column in ("mean", "sd", "low", "high", *PAPER_NUMBERS)},
-    )
+def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """The comparison that a table shows."""
+    table = Table.from_spec(spec)
+    return compare(table.measures(), spec, metrics_file, top=table.top)
 
 
-def lay_out_table(
-    numbers: pd.DataFrame, spec: Mapping[str, Any], names: Names, metrics_file: str | Path
-) -> Layout:
-    """The numbers of a table, or of a table of sizes, rounded and titled for readers."""
-    if needs_no_runs(spec):
-        return lay_out_sizes(numbers, names)
-    return lay_out(
-        numbers,
-        names,
-        scale=spec.get("scale", "full"),
-        generated=reads_generated(metrics_file),
-        joined=spec.get("joined", False),
-    )
+def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
+    """The comparison of a table, rounded and titled for readers."""
+    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
 
 
-def _table(spec: Mapping[str, Any]) -> Table:
-    fields = (field.name for field in dataclasses.fields(Table))
-    return Table(**{name: spec[name] for name in fields if name in spec})
+def numbers_of(comparison: Comparison) -> pd.DataFrame:
+    """The comparison as a table of unrounded numbers in the metrics' stored units: a row for each
+    result."""
+    rows = [_row(result) for result in comparison.results]
+    numbers = pd.DataFrame(rows, columns=None if rows else comparison.labels)
+    return numbers if comparison.has_paper else numbers.drop(columns=PAPER, errors="ignore")
+
+
+NO_INTERVAL = (np.nan, np.nan)
+PAPER = [
+    *("paper", "paper_sd", "difference", "difference_low", "difference_high", "margin"),
+    *("verdict", "item", "source", "doubtful"),
+]
+"""The columns that compare with a paper."""
+
+
+def _row(result: Result) -> dict[str, Any]:
+    sample, paper, agreed = result.sample, result.paper, result.agreement
+    low, high = sample.interval() if sample.n > 1 else NO_INTERVAL
+    apart = agreed.interval if agreed and agreed.interval else NO_INTERVAL
+    return {
+        **result.labels,
+        "metric": result.metric,
+        "at": result.at,
+        "mean": sample.mean,
+        "sd": sample.sd,
+        "low": low,
+        "high": high,
+        "n": sample.n,
+        "planned": result.planned,
+        "finished": result.finished,
+        "diverged": result.diverged,
+        "best": int(result.best),
+        "paper": paper.value if paper else np.nan,
+        "paper_sd": paper.sd if paper else np.nan,
+        "difference": result.difference,
+        "difference_low": apart[0],
+        "difference_high": apart[1],
+        "margin": result.margin,
+        "verdict": result.verdict,
+        "item": paper.item if paper else "",
+        "source": paper.source if paper else "",
+        "doubtful": paper.doubtful if paper else "",
+    }
+
+
+def _names(spec: Mapping[str, Any]) -> Names:
+    return Names.of(spec["look"])

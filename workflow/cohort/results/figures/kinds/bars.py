@@ -55,6 +55,7 @@ class Bars(Averaging):
     """
 
     name: ClassVar[str] = "bars"
+    picture: ClassVar[str] = "Bars"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)

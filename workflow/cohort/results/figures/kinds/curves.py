@@ -63,6 +63,7 @@ class Curves(Averaging):
     """
 
     name: ClassVar[str] = "curves"
+    picture: ClassVar[str] = "Curves"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = parameter(

@@ -59,6 +59,7 @@ class Lines(Averaging):
     """
 
     name: ClassVar[str] = "lines"
+    picture: ClassVar[str] = "Lines"
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)

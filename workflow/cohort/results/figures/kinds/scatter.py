@@ -37,6 +37,7 @@ class Scatter(Kind):
     """
 
     name: ClassVar[str] = "scatter"
+    picture: ClassVar[str] = "Points"
 
     metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
     x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")

@@ -51,6 +51,7 @@ class Shards(Kind):
     """
 
     name: ClassVar[str] = "shards"
+    picture: ClassVar[str] = "A grid of colored fields"
     shared_y: ClassVar[bool | Literal["row"]] = "row"
     height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 
