@@ -54,10 +54,11 @@ class Gap(Claim):
                 "it needs larger and than, the labels of two differences, or else grows, a list of "
                 "labels in whose order the difference grows"
             )
-        if any(not isinstance(chain, list) or len(chain) < 2 for chain in self.chains()):
-            raise UserError(
-                "grows needs at least two labels to grow from one to the next, or only lists of them"
-            )
+        chains = self.chains()
+        if any(not isinstance(chain, list) or len(chain) < 2 for chain in chains) or any(
+            not isinstance(labels, dict) for chain in chains for labels in chain
+        ):
+            raise UserError("grows needs the labels of at least two settings, or lists of them")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Four points for each two settings that agree in all labels but those of a step."""
