@@ -30,9 +30,12 @@ Labels = Mapping[str, Any]
 
 
 def in_words(claim: Claim, names: Names) -> str:
-    """What a claim compares: where, the metric, when, and what is asked of it."""
-    asked = [say(claim, names) for kind, say in KINDS.items() if isinstance(claim, kind)]
-    words = " ".join([quantity(claim.metric, claim.at, claim.buckets), *asked])
+    """What a claim compares: where, the metric, when, and what is asked of it.
+
+    A kind without words of its own is described by its docstring.
+    """
+    describe = KINDS.get(type(claim), _by_docstring)
+    words = f"{quantity(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
     along = getattr(claim, "along", "")  # its values are named in what is asked
     given = {label: values for label, values in (claim.given or {}).items() if label != along}
     where = f"for {settings(given, names)}, " if given else ""
@@ -81,6 +84,10 @@ def settings(labels: Labels, names: Names) -> str:
 def values_of(label: str, values: Sequence[Any], names: Names) -> str:
     """The names of some values of a label, each once."""
     return ", ".join(dict.fromkeys(short(label, text(value), names) for value in values))
+
+
+def _by_docstring(claim: Claim, names: Names) -> str:
+    return ": " + " ".join((claim.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
 
 
 def _order(claim: Order, names: Names) -> str:
