@@ -141,13 +141,15 @@ def measured() -> str:
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
     listed = re.findall(r"^- \*\*`", (ROOT / "docs" / "claims.md").read_text(), re.MULTILINE)
-    claims = sum(len(_study(name).get("claims", {})) for name in PAPERS)
+    studies = [_study(name).get("claims", {}).values() for name in PAPERS]
+    quotes = [[claim["quote"] for claim in claims if "quote" in claim] for claims in studies]
     return (
         f"{rows}\n\nAML: means over the rounds that are named. FedEntOpt: means of the last ten of 500 "
         "rounds. The differences are in points; of a single run there is no verdict. `python -m benchmarks.readme` works the table out from "
-        f"resources/released, docs/curves and resources/paper_values.\n\nOf the {claims} claims of the five papers that "
-        f"Cohort judges, {len(listed)} are contradicted by their own paper's numbers, as `cohort check "
-        "STUDY` says: [docs/claims.md](docs/claims.md) quotes each."
+        f"resources/released, docs/curves and resources/paper_values.\n\nCohort judges {sum(map(len, quotes))} claims, from "
+        f"{sum(len(set(mine)) for mine in quotes)} sentences of the five papers "
+        f"([docs/claims-list.md](docs/claims-list.md)). {len(listed)} are contradicted by their own paper's "
+        "numbers, as `cohort check STUDY` says: [docs/claims.md](docs/claims.md) quotes each."
     )
 
 

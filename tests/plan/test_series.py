@@ -364,7 +364,7 @@ def test_amls_figures_of_several_experiments_train_nothing(project: Path, scale:
 
 def test_what_amls_figures_share(project: Path):
     of = digests_of_aml("full")
-    assert [len(of[name]) for name in MIXING] == [1 + 5, 7, 3 * 5 + 2]
+    assert [len(of[name]) for name in MIXING] == [1 + 5 * 5, 5 + 2 * 5, 3 * 5 + 2]
     assert of["fig13"] == of["iid"] | of["diversity"] and of["iid"] < of["fig14"]
-    assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2
+    assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2 * 5
     assert of["classes"] < of["as_printed"] and len(of["as_printed"] & of["participation"]) == 2

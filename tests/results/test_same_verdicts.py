@@ -98,7 +98,9 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
 
 
 def test_readme_says_what_the_reproduction_page_says() -> None:
-    readme = re.findall(r"\| UCB, results +\|.*\| (\S[^|]*?) +\|\n", (ROOT / "README.md").read_text())
+    readme = re.findall(
+        r"\| UCB, results +\|.*\| (\S[^|]*?) +\|\n", (ROOT / "README.md").read_text()
+    )
     page = (ROOT / "docs/reproduction/ucb.md").read_text()
     table = page.partition("**Results**")[2].partition("\n\n**")[0]
     verdicts = re.findall(r"own samples .*\| (\S[^|]*?) \|\n", table)

@@ -70,7 +70,7 @@ def test_schedules(verdicts: dict[str, str]) -> None:
 
 def test_participation(verdicts: dict[str, str]) -> None:
     ends = single("Fig4", "last-10")["value"]
-    assert verdicts["gamma_little_effect"] == word(ends.between(0.44, 0.45).all())
+    assert verdicts["gamma_little_effect"] == word(ends.between(0.435, 0.455).all())
     assert verdicts["gamma_ten_best"] == word(
         single("Fig4", "max").set_index("selector.gamma")["value"].idxmax() == 10
     )
@@ -86,11 +86,16 @@ def test_few_classes(verdicts: dict[str, str]) -> None:
     assert not rises.loc["sampled-10-11"].any()
     apart = (accuracy.loc["iid"] - accuracy.loc["sampled-50-51"]).abs()
     assert verdicts["iid_like_fifty"] == word((apart <= 0.03).all()) == "held"
-    assert verdicts["fewest_classes_worst"] == word(
-        accuracy["J4e"].loc[NC[3:]].max() < accuracy["J4e"].loc[NC[:3]].min()
-    )
+    worst = accuracy.loc[NC[3:]].max() < accuracy.loc[NC[:3]].min()
+    assert list(worst.index[~worst]) == ["J16e"]
+    assert verdicts["fewest_classes_worst"] == word(worst.all()) == "not held"
     rise = loss.loc["iid", "J4e"] - nc("min", "test_loss").loc["iid", "J4e"]
     assert verdicts["loss_rises_again"] == word(rise > 1)
+    log = CURVES[(CURVES["item"] == "Fig3/5/6/7") & (CURVES["partition"] == "iid")]
+    log = log[log["J"] == "J4e"].pivot(index="round", columns="metric", values="value")
+    assert log["test_loss"].idxmin() == 370
+    later = nc("last-10").loc["iid", "J4e"] > log.loc[400, "test_accuracy"]
+    assert verdicts["accuracy_still_rises"] == word(later) == "held"
     drop = accuracy["J4e"] - accuracy["J16e"]
     assert verdicts["more_work_hurts_few_classes"] == word(
         min(drop["sampled-1-2"], drop["sampled-5-6"]) > drop["iid"]
@@ -106,7 +111,7 @@ def rounds_to(accuracy: float) -> pd.DataFrame:
 
 
 def test_rounds_to_an_accuracy(verdicts: dict[str, str]) -> None:
-    slower = rounds_to(0.2).diff().iloc[1:] > 0
+    slower = rounds_to(0.2).loc[NC[1:]].diff().iloc[1:] > 0
     assert verdicts["fewer_classes_slower"] == word(slower.all(axis=None)) == "held"
     iid = rounds_to(0.25).loc["iid"]
     helps = iid[["J8e", "J16e"]].max() < iid["J4e"]
@@ -130,37 +135,28 @@ def test_shakespeare(verdicts: dict[str, str]) -> None:
 
 
 def test_probing(verdicts: dict[str, str]) -> None:
-    runs = single("Fig9-12", "last-10")
-    runs = runs[
-        (runs["selector.epsilon"] == 0.05) & (runs["selector.temperature"] == 0.3)
-    ].set_index("selector.beta")["value"]
-    assert verdicts["fairness_helps"] == word(runs.idxmax() in (0.3, 0.6))
     for name in (
         "probing_faster",
         "probing_faster_early",
-        "probing_faster_fedavg",
         "top_faster_early",
-        "diversity_above_uniform",
+        "top_ends_lower",
+        "diversity_faster_than_uniform",
+        "diversity_moderate_stabler",
     ):
         assert verdicts[name] == "no value"  # the authors ran no such baseline
 
 
 def test_diversity(verdicts: dict[str, str]) -> None:
-    last, highest, loss = (
-        single("Fig13", at, metric).set_index("selector.alpha")["value"]
-        for at, metric in (
-            ("last", "test_accuracy"),
-            ("max", "test_accuracy"),
-            ("last", "test_loss"),
-        )
+    last, loss = (
+        single("Fig13", "last", metric).set_index("selector.alpha")["value"]
+        for metric in ("test_accuracy", "test_loss")
     )
     assert verdicts["diversity_little_effect"] == word(last.max() - last.min() <= 0.05)
     assert verdicts["diversity_distance_alone_worst"] == word(last.idxmin() == 0)
-    assert verdicts["diversity_moderate_peaks"] == word(highest.idxmax() in (0.2, 0.5))
-    assert verdicts["diversity_high_no_gain"] == word(last[[0.2, 0.5]].max() > last[[0.8, 1]].max())
-    assert verdicts["diversity_moderate_loss"] == word(
-        loss[[0.2, 0.5]].min() < loss[[0.8, 1]].min()
-    )
+    assert verdicts["diversity_high_no_gain"] == word(last[[0.8, 1]].max() < last[0.5] + 0.01)
+    assert loss[0.2] < loss[1] < loss[0.5] < loss[0.8]
+    higher = loss[[0.8, 1]].min() > loss[[0.2, 0.5]].max()
+    assert verdicts["diversity_moderate_loss"] == word(higher) == "not held"
     curves = CURVES[(CURVES["metric"] == "test_accuracy") & (CURVES["round"] == 1000)]
     score = curves[curves["item"] == "Fig13"].set_index("selector.alpha")["value"][[0.2, 0.5]]
     fixed = curves[(curves["item"] == "Fig3/5/6/7") & (curves["J"] == "J4e")].set_index(

@@ -68,6 +68,36 @@ def test_several_others_are_subtracted_one_by_one(tmp_path: Path) -> None:
     )
 
 
+def test_several_chains(tmp_path: Path) -> None:
+    """The first grows from 5 to 10 points, the second shrinks from 30 to 20. No step leads from one
+    chain to the other, where 5 to 30 would be growth."""
+    fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.4)
+    chains = [
+        [{"partition": "two"}, {"partition": "ten"}],
+        [{"partition": "hundred"}, {"partition": "eleven"}],
+    ]
+    found = single(claim("gap", **GROWS | {"grows": chains}), tmp_path, main=OURS + fedavg)
+    assert (found.word, found.evidence) == (
+        "not held",
+        "ours minus FedAvg: 1 of 2 hold: "
+        "90.00 - 80.00 = 10.00 (ten) > 90.00 - 85.00 = 5.00 (two); "
+        "✗ 80.00 - 60.00 = 20.00 (eleven) < 70.00 - 40.00 = 30.00 (hundred)",
+    )
+
+
+@pytest.mark.parametrize(
+    "grows",
+    [
+        [{"partition": "two"}],
+        [GROWS["grows"], {"partition": "two"}],
+        [{"partition": "two"}, GROWS["grows"]],
+    ],
+)
+def test_a_chain_has_two_settings_and_is_not_mixed_with_others(grows: list[Any]) -> None:
+    with pytest.raises(UserError, match="at least two settings, or lists of them"):
+        claim("gap", **GROWS | {"grows": grows}).check()
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -36,6 +36,9 @@ class Claim(Component):
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
+    quote: str = parameter(
+        "", help="the sentence word for word; none if the question is the study's own"
+    )
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter(

@@ -14,6 +14,7 @@ from cohort.results.claims.matrix import Comparison, Matrix, Point, text
 from cohort.results.names import Names
 
 AT = "at"
+LABELS = {"type": "object", "minProperties": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +38,12 @@ class Gap(Claim):
     than: dict[str, Any] | None = parameter(
         None, minProperties=1, help="than with these; each combination is compared with each"
     )
-    grows: list[dict[str, Any]] | None = parameter(
+    grows: list[Any] | None = parameter(
         None,
-        items={"type": "object", "minProperties": 1},
-        minItems=2,
-        help="instead of both: labels, from each of which the difference grows to the next",
+        items={"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]},
+        minItems=1,
+        help="instead of both: labels, from each of which the difference grows to the next, or "
+        "several such lists",
     )
 
     def check(self) -> None:
@@ -52,17 +54,28 @@ class Gap(Claim):
                 "it needs larger and than, the labels of two differences, or else grows, a list of "
                 "labels in whose order the difference grows"
             )
+        chains = self.chains()
+        if any(not isinstance(chain, list) or len(chain) < 2 for chain in chains) or any(
+            not isinstance(labels, dict) for chain in chains for labels in chain
+        ):
+            raise UserError("grows needs the labels of at least two settings, or lists of them")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Four points for each two settings that agree in all labels but those of a step."""
         first, *others = matrix.check_values(self.experiment, self.along, self.between, "between")
-        steps = list(pairwise(self.grows or [self.than or {}, self.larger or {}]))
+        steps = [step for chain in self.chains() for step in pairwise(chain)]
         found = []
         for other, (than, larger) in product(others, steps):
             step = self._step(matrix, [first, other], larger, than)
             label = {self.along: other} if len(others) > 1 else {}
             found += [replace(comparison, name=label | comparison.name) for comparison in step]
         return found
+
+    def chains(self) -> list[list[dict[str, Any]]]:
+        """Lists of labels, from each of which the difference grows to the next."""
+        if self.grows is None:
+            return [[self.than or {}, self.larger or {}]]
+        return self.grows if isinstance(self.grows[0], list) else [self.grows]
 
     def _step(
         self, matrix: Matrix, values: list[str], more: dict[str, Any], less: dict[str, Any]

@@ -1,0 +1,82 @@
+"""docs/claims-list.md has every claim under its sentence, as its command makes it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tools import claims_list
+
+TEXT = claims_list.PAGE.read_text(encoding="utf-8")
+PARTS = dict(zip(*[iter(re.split(r"^## (\w+)$", TEXT, flags=re.MULTILINE)[1:])] * 2, strict=True))
+OWN_QUESTIONS = {
+    "aml": [],
+    "peco": [],
+    "ucb": [],
+    "fedentopt": [],
+    "stratify": ["batch_ahead_at_constant_rate", "fedtan_slower_at_constant_rate"],
+}
+
+
+def test_the_list_is_current() -> None:
+    assert claims_list.update(TEXT) == TEXT, f"run `{claims_list.COMMAND}`"
+
+
+@pytest.mark.parametrize("study", OWN_QUESTIONS)
+def test_each_claim_stands_once_under_its_sentence(study: str) -> None:
+    """Read again from the study's YAML and the page's text."""
+    claims = yaml.safe_load((ROOT / f"config/studies/{study}.yaml").read_text())["claims"]
+    under: dict[str, str] = {}
+    quote = ""
+    for line in PARTS[study].splitlines():
+        if begun := re.match(r"“(.*)” \(", line):
+            quote = begun[1]
+        elif line.startswith(claims_list.OWN):
+            quote = ""
+        elif named := re.match(r"- \*\*`(\w+)`\*\*: (.*)", line):
+            assert named[1] not in under and named[2] == claims[named[1]]["says"]
+            under[named[1]] = quote
+    assert under == {name: claim.get("quote", "") for name, claim in claims.items()}
+    assert [name for name in claims if not under[name]] == OWN_QUESTIONS[study]
+
+
+@pytest.mark.parametrize(
+    ("study", "name", "line"),
+    [
+        ("aml", "onecycle_best", "*Own numbers:* held. *Planned:* 1 seed."),
+        ("aml", "diversity_moderate_loss", "*Own numbers:* not held (3 of 4). *Planned:* 5 seeds."),
+        ("ucb", "faster_in_round_10", "*Own numbers:* not held. *Planned:* 100 seeds."),
+        ("peco", "first_at_every_ratio", "*Own numbers:* no value. *Planned:* 5 seeds."),
+        ("peco", "loss_gap_larger_with_resnet", "*Own numbers:* tie (5 of 6). *Planned:* 1 to 5"),
+        ("fedentopt", "combining_helps", "*Own numbers:* not held (52 of 60). *Planned:* 3 to 5"),
+        ("stratify", "group_norm_beats_simple", "*Own numbers:* held. *Planned:* 1 to 5 seeds."),
+    ],
+)
+def test_what_a_paper_says_of_itself_and_how_many_seeds_are_planned(
+    study: str, name: str, line: str
+) -> None:
+    entry = PARTS[study].split(f"- **`{name}`**")[1].split("\n- ")[0]
+    assert f"\n  {line}" in entry
+
+
+def test_the_counts_are_those_of_the_entries() -> None:
+    head = TEXT.split("\n## ")[0]
+    found = {cells[0]: list(map(int, cells[1:])) for cells in _numbers(head)}
+    for study, part in PARTS.items():
+        words = re.findall(r"\*Own numbers:\* (held|not held|tie|no value)", part)
+        low = [int(seeds) for seeds in re.findall(r"\*Planned:\* (\d+)", part)]
+        assert found[study] == [
+            len(re.findall("^“", part, re.MULTILINE)),
+            len(words),
+            *(words.count(word) for word in ("held", "not held", "tie", "no value")),
+            sum(seeds >= 5 for seeds in low),
+        ]
+    assert found["all"] == [sum(column) for column in zip(*map(found.get, PARTS), strict=True)]
+
+
+def _numbers(head: str) -> list[list[str]]:
+    rows = [line.strip("| ").split("|") for line in head.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows if row[1].strip().isdigit()]

@@ -1,0 +1,218 @@
+"""Say in words what a claim compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cohort.results.at import rounds_of
+from cohort.results.claims.claim import FIRST, Claim, short
+from cohort.results.claims.kinds.best import Best
+from cohort.results.claims.kinds.bound import Bound
+from cohort.results.claims.kinds.compare import Compare
+from cohort.results.claims.kinds.gain import Gain
+from cohort.results.claims.kinds.gap import AT, Gap
+from cohort.results.claims.kinds.order import Order
+from cohort.results.claims.kinds.slower import Slower
+from cohort.results.claims.kinds.spread import Spread
+from cohort.results.claims.matrix import listed, text
+from cohort.results.names import METRICS, Names
+
+WORDS = {
+    "last": "at the end",
+    "last-10": "in the last ten rounds",
+    "mean": "in the mean of all rounds",
+    "max": "at its best",
+    "min": "at its lowest",
+}
+NAMES_OF_PEOPLE = ("Gini",)
+Labels = Mapping[str, Any]
+
+
+def in_words(claim: Claim, names: Names) -> str:
+    """What a claim compares: where, the metric, when, and what is asked of it.
+
+    A kind without words of its own is described by its docstring.
+    """
+    describe = KINDS.get(type(claim), _by_docstring)
+    words = f"{quantity(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
+    along = getattr(claim, "along", "")  # its values are named in what is asked
+    given = {label: values for label, values in (claim.given or {}).items() if label != along}
+    where = f"for {settings(given, names)}, " if given else ""
+    return where + words.replace(" :", ":")
+
+
+def quantity(metric: str, at: int | str, buckets: int | None = None) -> str:
+    """A metric and when it is taken: `test accuracy in rounds 21 to 30`."""
+    title, comma, detail = METRICS[metric].title.partition(", ")
+    if not title.startswith(NAMES_OF_PEOPLE):
+        title = title[0].lower() + title[1:]
+    title += f" ({detail})" if comma else ""
+    if str(at).startswith(FIRST):
+        goal = float(str(at).removeprefix(FIRST)) * METRICS[metric].scale
+        return f"the first round with a {title} of {goal:g} {METRICS[metric].unit}".rstrip()
+    return f"{title} {when(at, buckets)}"
+
+
+def when(at: int | str, buckets: int | None = None) -> str:
+    """At which rounds a value is taken."""
+    if str(at) in WORDS:
+        return WORDS[str(at)]
+    limits = rounds_of(at)
+    if str(at).isdigit() or limits is None:
+        return f"in round {at}"
+    each = f"each {buckets} of " if buckets else ""
+    return f"in {each}rounds {limits[0]} to {limits[1]}"
+
+
+def amount(claim: Claim, value: float) -> str:
+    """A difference with its unit; percent differ by points."""
+    unit = "round" if claim.counts_rounds() else METRICS[claim.metric].unit
+    if unit in ("%", "points", "round"):
+        unit = ("round" if unit == "round" else "point") + ("" if value == 1 else "s")
+    return f"{value:g} {unit}".rstrip()
+
+
+def settings(labels: Labels, names: Names) -> str:
+    """Labels with their values: `CIFAR-10, CINIC-10; FedAvg`."""
+    return "; ".join(
+        when(values).removeprefix("in ") if label == AT else values_of(label, listed(values), names)
+        for label, values in labels.items()
+    )
+
+
+def values_of(label: str, values: Sequence[Any], names: Names) -> str:
+    """The names of some values of a label, each once."""
+    return ", ".join(dict.fromkeys(short(label, text(value), names) for value in values))
+
+
+def _by_docstring(claim: Claim, names: Names) -> str:
+    return ": " + " ".join((claim.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
+
+
+def _order(claim: Order, names: Names) -> str:
+    later = {"rises": "is later from each to the next", "falls": "is earlier from each to the next"}
+    way = later[claim.way] if claim.counts_rounds() else claim.way
+    return f"{way} in this order: {values_of(claim.along, claim.values, names)}"
+
+
+def _spread(claim: Spread, names: Names) -> str:
+    asked = []
+    if claim.within is not None:
+        asked.append(f"differs by at most {amount(claim, claim.within)} between any two values")
+    if claim.beyond is not None:
+        asked.append(f"differs by more than {amount(claim, claim.beyond)} between some two values")
+    if claim.between:
+        asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
+    chosen = (claim.given or {}).get(claim.along)
+    label = names.title(claim.along).lower()
+    of = f"{label} ({values_of(claim.along, listed(chosen), names)})" if chosen else label
+    return f"{' and '.join(asked)} of {of}"
+
+
+def _best(claim: Best, names: Names) -> str:
+    better = "lower" if claim.better() == "low" else "higher"
+    better = "earlier" if claim.counts_rounds() else better
+    among = values_of(claim.along, claim.among, names)
+    others = [
+        value
+        for value in listed((claim.given or {}).get(claim.along, []))
+        if text(value) not in map(text, claim.among)
+    ]
+    rest = values_of(claim.along, others, names) or "all others"
+    rest = f"each of {rest}" if len(others) > 1 else rest
+    one = "one of " if len(claim.among) > 1 else ""
+    return f"is {better} for {one}{among} than for {rest}"
+
+
+def _compare(claim: Compare, names: Names) -> str:
+    return " and ".join(
+        f"is {_beyond(claim, way)} {_other(claim, other, names)}"
+        for way in ("above", "below")
+        for other in getattr(claim, way) or []
+    )
+
+
+def _other(claim: Compare, other: Labels, names: Names) -> str:
+    """What a quantity is compared with, as far as it differs from the claim's own."""
+    at, metric = other.get("at", claim.at), other.get("metric", claim.metric)
+    where = settings(other.get("given", {}), names)
+    words = ["that", where and f"of {where}"]
+    if metric != claim.metric:
+        words = [quantity(metric, at), where and f"for {where}"]
+    elif at != claim.at:
+        words.append(when(at))
+    if other.get("experiment", claim.experiment) != claim.experiment:
+        words.append(f"in experiment `{other['experiment']}`")
+    return " ".join(filter(None, words))
+
+
+def _beyond(claim: Compare | Gain, way: str) -> str:
+    """`above`, `more than 5 points above`, or `at most 2 points below`."""
+    if claim.margin < 0:
+        other = {"above": "below", "below": "above"}[way]
+        return f"at most {amount(claim, -claim.margin)} {other}"
+    if claim.counts_rounds() and not claim.margin:
+        return {"above": "after", "below": "before"}[way]
+    return f"more than {amount(claim, claim.margin)} {way}" if claim.margin else way
+
+
+def _gain(claim: Gain, names: Names) -> str:
+    groups: dict[str, list[Any]] = {}
+    for first, second in claim.pairs:
+        groups.setdefault(text(first), []).append(second)
+    parts = [
+        f"{short(claim.along, first, names)} is {_beyond(claim, 'above')} "
+        + values_of(claim.along, seconds, names)
+        for first, seconds in groups.items()
+    ]
+    over = [
+        " minus ".join(short(claim.along, text(value), names) for value in pair)
+        for pair in claim.over or []
+    ]
+    return f": {'; '.join(parts)}" + (f", by more than {', '.join(over)}" if over else "")
+
+
+def _gap(claim: Gap, names: Names) -> str:
+    first, *others = claim.between
+    each = "each of " if len(others) > 1 else ""
+    lead = (
+        f": {values_of(claim.along, [first], names)} minus "
+        f"{each}{values_of(claim.along, others, names)}"
+    )
+    if claim.grows is None:
+        than, larger = (settings(labels or {}, names) for labels in (claim.than, claim.larger))
+        return f"{lead} is larger for {larger} than for {than}"
+    chains = [
+        " to ".join(f"({settings(labels, names)})" for labels in chain) for chain in claim.chains()
+    ]
+    return f"{lead} grows from {', and from '.join(chains)}"
+
+
+def _slower(claim: Slower, names: Names) -> str:
+    leader = values_of(claim.along, [claim.leader], names)
+    late = f"{claim.times:g} times as late" if claim.times != 1 else "later"
+    others = values_of(claim.along, claim.others, names)
+    each = "each of " if len(claim.others) > 1 else ""
+    return f": that of {leader} is reached {late} by {each}{others}, or never"
+
+
+def _bound(claim: Bound, names: Names) -> str:
+    bounds = [
+        f"{way} {bound:g}"
+        for way, bound in (("above", claim.above), ("below", claim.below))
+        if bound is not None
+    ]
+    return f"is {' and '.join(bounds)}" + (" in every run" if claim.every else "")
+
+
+KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
+    Order: _order,
+    Spread: _spread,
+    Best: _best,
+    Compare: _compare,
+    Gain: _gain,
+    Gap: _gap,
+    Slower: _slower,
+    Bound: _bound,
+}

@@ -1,0 +1,140 @@
+"""`python -m tools.claims_list`: make docs/claims-list.md, every claim with its sentence.
+
+It needs no runs: what a paper says of itself comes from its own values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.page import put
+from benchmarks.tables import table
+from cohort.pipeline.specs import claims_spec
+from cohort.plan import load
+from cohort.results.claims import CLAIMS
+from cohort.results.claims.judge import Judged, judged
+from cohort.results.intervals import ENOUGH_SEEDS
+from cohort.results.names import Names
+from tools.claim_words import in_words
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "claims-list.md"
+COMMAND = "python -m tools.claims_list"
+PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
+OWN = "No sentence of the paper, but a question of this study"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A claim as the list shows it."""
+
+    study: str
+    name: str
+    quote: str
+    where: str
+    says: str
+    experiment: str
+    compared: str
+    paper: str  # the verdict by the paper's own numbers
+    comparisons: int
+    holding: str  # how many of them the paper's own numbers bear out, if there are several
+    seeds: tuple[int, int]  # the fewest and the most of any setting
+
+    def line(self) -> str:
+        """The claim as an item of the list."""
+        low, high = self.seeds
+        seeds = f"{low}" if low == high else f"{low} to {high}"
+        noun = "seed" if self.seeds == (1, 1) else "seeds"
+        holding = f" ({self.holding})" if self.holding else ""
+        count = f" ({self.comparisons} comparisons)" if self.comparisons > 1 else ""
+        return (
+            f"- **`{self.name}`**: {self.says}\n  *Compared in* `{self.experiment}`: {self.compared}{count}.\n"
+            f"  *Own numbers:* {self.paper}{holding}. *Planned:* {seeds} {noun}."
+        )
+
+
+def claims_of(study: str) -> list[Listed]:
+    """The claims of a study in its order."""
+    with chdir(ROOT):
+        spec = claims_spec(load({"studies": [study]}), study)
+        verdicts = judged(spec | {"metrics": {}})
+    names = Names(orders={}, titles=dict(spec["titles"]))
+    return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
+
+
+def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) -> Listed:
+    claim = CLAIMS[entry["kind"]].from_spec(entry)
+    seeds = [point["seeds"] for one in entry["comparisons"] for point in one["points"]]
+    word, evidence = verdict.paper, verdict.paper_evidence
+    holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if word != "no value" else None
+    return Listed(
+        study,
+        verdict.claim,
+        claim.quote,
+        claim.where,
+        claim.says,
+        claim.experiment,
+        in_words(claim, names),
+        word,
+        len(entry["comparisons"]),
+        holding[0] if holding else "",
+        (min(seeds), max(seeds)),
+    )
+
+
+def section(claims: Sequence[Listed]) -> str:
+    """The counts by study, and the claims of each, by sentence."""
+    parts = [_counts(claims)]
+    for study in dict.fromkeys(claim.study for claim in claims):
+        mine = [claim for claim in claims if claim.study == study]
+        parts.append(f"## {study}")
+        parts += [_by_sentence(group) for group in _groups(mine)]
+    return "\n\n".join(parts)
+
+
+def _groups(claims: Iterable[Listed]) -> list[list[Listed]]:
+    """Claims of one sentence together, those without any last."""
+    groups: dict[str, list[Listed]] = {}
+    for claim in claims:
+        groups.setdefault(claim.quote, []).append(claim)
+    return sorted(groups.values(), key=lambda group: not group[0].quote)
+
+
+def _by_sentence(claims: Sequence[Listed]) -> str:
+    quote = claims[0].quote
+    where = "; ".join(dict.fromkeys(claim.where for claim in claims))
+    head = f"“{quote}” ({where})" if quote else f"{OWN} ({where})"
+    return "\n".join([f"{head}\n", *(claim.line() for claim in claims)])
+
+
+def _counts(claims: Sequence[Listed]) -> str:
+    titles = ["study", "sentences", "claims", "held", "not held", "tie", "no value", "five seeds"]
+    rows = []
+    studies = list(dict.fromkeys(claim.study for claim in claims))
+    for study in [*studies, "all"]:
+        mine = [claim for claim in claims if study in (claim.study, "all")]
+        words = [sum(claim.paper == word for claim in mine) for word in titles[3:7]]
+        planned = sum(claim.seeds[0] >= ENOUGH_SEEDS for claim in mine)
+        sentences = {(claim.study, claim.quote) for claim in mine if claim.quote}
+        rows.append([study, *map(str, [len(sentences), len(mine), *words, planned])])
+    return table(titles, rows)
+
+
+def update(text: str) -> str:
+    """The page with today's list between its markers."""
+    claims = [claim for study in PAPERS for claim in claims_of(study)]
+    return put(text, "claims", section(claims), COMMAND)
+
+
+def main() -> None:
+    """Bring the page up to date."""
+    PAGE.write_text(update(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
