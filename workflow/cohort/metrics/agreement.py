@@ -21,8 +21,8 @@ else:
 
 Word = Literal["agrees", "differs", "cannot tell"]
 MARGIN = 0.02  # two points of accuracy
-# The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is three
-# times too small; one that is right loses little by being doubted.
+# The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is
+# three times too small; one that is right loses little by being doubted.
 DOUBT = 0.4
 DIGITS = 9  # of what is compared with the margin, so that 46.61 - 44.61 is 2 and not a little more
 
