@@ -156,11 +156,11 @@ def _interval(claim: Claim, deciding: Deciding | None) -> str:
 
 
 def in_seeds(deciding: Deciding) -> str:
-    """In how many seeds the contrast is above 0, or that it is 0 in all of them."""
+    """In how many seeds (or settings) the contrast is above 0, or that it is 0 in all of them."""
     contrast = deciding.contrast
     if not contrast.above and not contrast.below:
-        return f"tie in all {contrast.n} seeds"
-    return f"above 0 in {contrast.above} of {contrast.n} seeds"
+        return f"tie in all {contrast.n} {contrast.unit}"
+    return f"above 0 in {contrast.above} of {contrast.n} {contrast.unit}"
 
 
 def _remarks(valued: Valued, names: Names) -> str:

@@ -33,7 +33,7 @@ from cohort.claims.evidence import (
 )
 from cohort.claims.matrix import Comparison
 from cohort.claims.values import NOTHING, Value, by_seed, with_common_seeds
-from cohort.metrics.intervals import LEAST_SEEDS, Sample
+from cohort.metrics.intervals import LEAST_SEEDS
 from cohort.metrics.names import Names
 
 NO_PAPER = "no value"
@@ -78,7 +78,7 @@ def judge_runs(
     seeds = [by_seed(one.values) for one in found if one.whole]
     fewest = min((rows.shape[1] for rows in seeds), default=0)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
-    if not gap and fewest < LEAST_SEEDS:
+    if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = too_few(fewest)
     if judged and not gap:
         contrasts = [
@@ -91,7 +91,7 @@ def judge_runs(
             for one, rows, word, clear in zip(found, seeds, words, deciding(contrasts), strict=True)
         ]
         word = together(words)
-        if word == UNDECIDED:
+        if word == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds(needed, fewest, seconds())
     text, each_point = evidence(claim, found, names, gap), statistics(claim, found, names)
@@ -118,7 +118,7 @@ def judge_paper(
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
     """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
     clauses = claim.clauses(comparison, list(rows))
-    return [list(map(Sample.of, clause)) for clause in clauses]
+    return [list(map(claim.contrast, clause)) for clause in clauses]
 
 
 def _complete(values: Sequence[Value]) -> bool:
@@ -138,7 +138,8 @@ def _held_up(claim: Claim, comparison: Comparison, values: list[Value]) -> Value
         return Valued(comparison, values, False)
     kept, mine = replace(comparison, points=points), [value for _, value in known]
     side = claim.side(kept, [value.value for value in mine])
-    return Valued(kept, mine, True, (NOT_HELD, TIE, HELD)[side + 1])
+    level = UNDECIDED if claim.is_over_settings else TIE
+    return Valued(kept, mine, True, (NOT_HELD, level, HELD)[side + 1])
 
 
 def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:

@@ -42,7 +42,9 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     kind = kind_of(spec)
     kind.check()
     style = Style.of(spec["look"])
-    parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
+    parts = [
+        Part(part, part.select(read_metric(metrics_file, *part.metrics()))) for part in kind.parts()
+    ]
     if is_generated(parts[0].metrics):
         return sheet(parts, style, [GENERATED])
     parts = [

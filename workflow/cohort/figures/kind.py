@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import Component, parameter
-from cohort.figures.style import HEIGHT, TALLEST
+from cohort.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST
 from cohort.metrics.names import BY_ROUND, METRICS
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.figures.style import Style
+    from cohort.metrics.names import Names
     from cohort.metrics.paper_match import PaperMatch
 
 
@@ -53,6 +54,15 @@ class Kind(Component):
 
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, cells: Sequence[Mapping[str, Any]]) -> None:
+        """Raise UserError when the planned cells, here by their axes, cannot be drawn so."""
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        """The width and height in inches of a panel that may be at most this wide."""
+        share, tallest = self.height
+        width = min(WIDEST, width)
+        return width, min(tallest, max(SHORTEST, width * share))
 
     def parts(self) -> list[Kind]:
         """One figure per metric, drawn side by side; `limits` apply to the first only."""
@@ -90,6 +100,10 @@ class Kind(Component):
         """Every metric to read for one part of the figure."""
         return (self.metric,)
 
+    def select(self, metrics: DataFrame) -> DataFrame:
+        """The metrics of the cells that the figure is about."""
+        return metrics
+
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw: digest, labels, status and the value in the unit of the y axis."""
         raise NotImplementedError
@@ -118,6 +132,18 @@ class Kind(Component):
     def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
         """The values of the hue as the legend lists them: in the study's order."""
         return hues
+
+    def count(self, measured: DataFrame) -> str:
+        """The note's text of how many runs each mark has, once all of them are done."""
+        seeds = measured.groupby(list(self.shown()))["digest"].nunique()
+        fewest, most = seeds.min(), seeds.max()
+        count = str(most) if fewest == most else f"{fewest} to {most}"
+        noun = "run" if self.averaged() else "seed"
+        return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
+
+    def told(self, metrics: DataFrame, names: Names) -> list[str] | None:
+        """What is seen in the figure, in words; None if the means of its runs say it."""
+        return None
 
     def remarks(self, measured: DataFrame) -> list[str]:
         """What the note must explain about the measured rows (diverged or unfinished runs, ...)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ else:
 class SignedRanks(Sample):
     """One difference per setting. What is tested is whether their center is above 0, by signed
     ranks; `interval` has those centers that the test does not reject."""
+
+    unit: ClassVar[str] = "settings"
 
     values: tuple[float, ...] = ()
 

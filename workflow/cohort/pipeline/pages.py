@@ -59,12 +59,14 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
 def _figure(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
     spec = study.figures[name]
     kind_class = KINDS[spec["kind"]]
-    fields = [field.name for field in dataclasses.fields(kind_class)]
-    kind = kind_class(**{key: spec[key] for key in fields if key in spec})
+    names = [field.name for field in dataclasses.fields(kind_class)]
+    fields = {key: spec[key] for key in names if key in spec}
+    kind = kind_class(**fields)
     style = Style.of(look(plan, study.name, spec["experiment"]))
     return _item(plan, study, name, spec, layout) | {
         "files": layout.figure(study.name, name),
         "kind": spec["kind"],
+        "fields": fields,
         "x": kind.x_title(style),
         "y": [part.y_title() for part in kind.parts()],
         "shown": list(kind.facets()),

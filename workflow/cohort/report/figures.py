@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.figures import KINDS
 from cohort.metrics.names import METRICS, Names, listed
 from cohort.metrics.summary import read_metric, value_per_cell
 
@@ -20,6 +21,10 @@ WORDS = {
     "lines": "Lines",
     "scatter": "Points",
     "shards": "A grid of colored fields",
+    "interval": "Points with intervals",
+    "win_rates": "A matrix of numbers",
+    "critical_difference": "A line of ranks with names",
+    "performance_profile": "Curves",
 }
 
 
@@ -31,7 +36,8 @@ def data_url(picture: Path) -> str:
 def alternative(item: Mapping[str, Any], names: Names) -> str:
     """What is seen in a figure: its title, axes, panels and hues, and the values at the end."""
     kind = WORDS.get(item["kind"], item["kind"].capitalize())
-    axes = f"{kind} of {listed(item['y'])}" + (f" against {item['x']}" if item["x"] else "")
+    titles = [title for title in (listed(item["y"]), item["x"]) if title]
+    axes = f"{kind} of {' against '.join(titles)}"
     shown = [(label, item["orders"].get(label, [])) for label in item["shown"]]
     sets = [
         f"{names.title(label)}: {', '.join(_values(label, values, names))}"
@@ -46,7 +52,12 @@ def _values(label: str, values: Iterable[Any], names: Names) -> list[str]:
 
 
 def _means(item: Mapping[str, Any], names: Names) -> list[str]:
-    """The mean of each curve or bar; if there are many, the lowest and highest of each hue."""
+    """What the kind of figure tells of itself, or else the mean of each curve or bar; if there are
+    many, the lowest and highest of each hue."""
+    kind = KINDS[item["kind"]](**item["fields"])
+    told = kind.told(read_metric(item["metrics"], *kind.metrics()), names)
+    if told is not None:
+        return told
     metric = METRICS[item["metric"]]
     if metric.by != "round":
         return []
