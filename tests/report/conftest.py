@@ -86,6 +86,7 @@ def spec(tmp_path: Path) -> Spec:
     (drawn / "claims.json").write_text(json.dumps([CLAIM]))
     figure = {
         "kind": "curves",
+        "fields": {"metric": "test_accuracy"},
         "x": "Round",
         "y": ["Test accuracy (%)"],
         "shown": ["strategy"],

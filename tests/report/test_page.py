@@ -144,6 +144,16 @@ def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None
     )
 
 
+def test_a_kind_of_figure_tells_its_own_numbers(spec: Spec, page: Write) -> None:
+    """Seed 0 is what both strategies have: 50 and 60 %."""
+    figure = spec["figures"][0]
+    figure |= {"kind": "interval", "x": "Test accuracy (%), interquartile mean", "y": [""]}
+    (alt,) = Tags(page(spec)).all("img", "alt")
+    assert alt == (
+        "Title of fig1. Points with intervals of Test accuracy (%), interquartile mean. Strategy: FedAvg, FedEntOpt. FedAvg 50.00; FedEntOpt 60.00."
+    )
+
+
 def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
     spec: Spec, page: Write
 ) -> None:
