@@ -15,7 +15,7 @@ def plan() -> Plan:
 
 
 def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
-    first, second, third = page_spec(plan, "demo")["figures"]
+    first, second, third, *across = page_spec(plan, "demo")["figures"]
     assert (first["x"], first["y"], first["at"]) == ("Round", ["Test accuracy (%)"], "last")
     assert first["shown"] == ["J", "partition", "strategy"]
     assert first["orders"]["J"] == ["J4", "J16"]
@@ -25,6 +25,8 @@ def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
         "mean",
     )
     assert third["x"] == "Clients, highest first"
+    assert [figure["shown"] for figure in across] == [["strategy"]] * 4
+    assert across[0]["fields"] == {"metric": "test_accuracy", "at": "last-10"}
 
 
 def test_commands_name_the_scale(plan: Plan):

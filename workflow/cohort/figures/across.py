@@ -7,7 +7,7 @@ how many these are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,8 @@ class Across(Kind):
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
-    among: list[Any] | None = parameter(
-        None,
-        minItems=2,
-        uniqueItems=True,
-        help="the values of the hue that are compared; all if it is left out",
+    without: list[Any] | None = parameter(
+        None, minItems=1, uniqueItems=True, help="values of the hue that are not compared"
     )
 
     def check(self) -> None:
@@ -57,31 +54,28 @@ class Across(Kind):
         if self.limits:
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
-    def check_cells(self, cells: Sequence[Mapping[str, Any]]) -> None:
-        axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
-        kept = [axis for axis in axes if axis not in (self.hue, "seed")]
-        values = set(map(label_text, self.among or ())) or {
-            label_text(cell.get(self.hue)) for cell in cells
-        }
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        apart = [axis for axis in axes if axis not in (self.hue, "seed")]
         settings: dict[tuple[str, ...], set[str]] = {}
+        left_out = set(self._left_out())
         for cell in cells:
-            key = tuple(label_text(cell.get(axis)) for axis in kept)
-            settings.setdefault(key, set()).add(label_text(cell.get(self.hue)))
-        if not any(values <= seen for seen in settings.values()):
+            setting = tuple(label_text(cell.get(axis)) for axis in apart)
+            settings.setdefault(setting, set()).add(label_text(cell.get(self.hue)))
+        values = set().union(*settings.values()) - left_out
+        if not any(values <= planned for planned in settings.values()):
             raise UserError(
                 f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
-                f"them; say in among which values of {self.hue} to compare"
+                f"them; say in without which values of {self.hue} to leave out"
             )
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        return {self.hue: list(map(label_text, self.among or ()))}
+        return {self.hue: self._left_out()}
 
     def ignores(self, label: str) -> bool:
         return True
 
     def select(self, metrics: DataFrame) -> DataFrame:
-        among = list(map(label_text, self.among or ()))
-        return metrics[metrics[self.hue].isin(among)] if among else metrics
+        return metrics[~metrics[self.hue].isin(self._left_out())]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs with their value and setting, the names of the labels that tell
@@ -158,6 +152,9 @@ class Across(Kind):
     def number(self, value: float) -> str:
         """A value of the metric as text."""
         return f"{value:.{METRICS[self.metric].digits}f}"
+
+    def _left_out(self) -> list[str]:
+        return list(map(label_text, self.without or ()))
 
     def _panels(self, measured: DataFrame) -> Iterator[tuple[str, DataFrame]]:
         """The measured rows of each panel, with its name."""

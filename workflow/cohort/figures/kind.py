@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -55,8 +55,9 @@ class Kind(Component):
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
 
-    def check_cells(self, cells: Sequence[Mapping[str, Any]]) -> None:
-        """Raise UserError when the planned cells, here by their axes, cannot be drawn so."""
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when the planned cells of an experiment with these axes cannot be drawn
+        so."""
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""

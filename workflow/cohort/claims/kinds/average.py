@@ -60,9 +60,10 @@ class Average(Claim):
             if set(pair) <= set(found):
                 points += [replace(found[value], called=called) for value in pair]
         if len(points) < 2 * FEWEST_SETTINGS:
+            names, settings = " and ".join(pair), len(points) // 2
             raise UserError(
-                f"pairs names {' and '.join(pair)}, which {len(points) // 2} settings have together; "
-                f"an average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind gain)"
+                f"pairs names {names}, which {settings} settings have together; an average "
+                f"takes at least {FEWEST_SETTINGS}, so judge them one by one (kind gain)"
             )
         return points
 

@@ -105,10 +105,10 @@ class CriticalDifference(Across):
             f"{names.value(self.hue, found.strategies[index])} {found.ranks[index]:.2f}"
             for index in order
         ]
-        groups = [
-            f"not told apart: {', '.join(names.value(self.hue, name) for name in group)}"
-            for group in found.groups
-        ]
+        groups = []
+        for group in found.groups:
+            members = ", ".join(names.value(self.hue, name) for name in group)
+            groups.append(f"not told apart: {members}")
         tests = f"critical difference {found.difference:.2f}, Friedman's {_p_value(found)}"
         return "; ".join(["mean ranks " + ", ".join(ranks), tests, *groups])
 
