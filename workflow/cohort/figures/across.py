@@ -62,7 +62,7 @@ class Across(Kind):
             setting = tuple(label_text(cell.get(axis)) for axis in apart)
             settings.setdefault(setting, set()).add(label_text(cell.get(self.hue)))
         values = set().union(*settings.values()) - left_out
-        if not any(values <= planned for planned in settings.values()):
+        if settings and not any(values <= planned for planned in settings.values()):
             raise UserError(
                 f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
                 f"them; say in without which values of {self.hue} to leave out"
