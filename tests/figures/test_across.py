@@ -190,8 +190,8 @@ def test_nothing_in_common(metrics: Metrics, kind: str) -> None:
     [
         ("interval", "FedAvg (random) {0:.2f} ("),
         ("critical_difference", "critical difference 1.66, Friedman's p = "),
-        ("win_rates", "percent of runs: FedAvg (random) ahead of Highest loss "),
-        ("performance_profile", "half of the runs are better than FedAvg (random) "),
+        ("win_rates", "Percent of runs: FedAvg (random) ahead of Highest loss "),
+        ("performance_profile", "Half of the runs are better than FedAvg (random) "),
     ],
 )
 def test_in_words(metrics: Metrics, kind: str, text: str) -> None:

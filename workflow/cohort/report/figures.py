@@ -22,10 +22,13 @@ WORDS = {
     "scatter": "Points",
     "shards": "A grid of colored fields",
     "interval": "Points with intervals",
-    "win_rates": "A matrix of numbers",
-    "critical_difference": "A line of ranks with names",
     "performance_profile": "Curves",
 }
+DIAGRAMS = {
+    "win_rates": "A matrix of how often the row is ahead of the column",
+    "critical_difference": "A diagram of mean ranks",
+}
+"""Kinds of figures whose axes say nothing."""
 
 
 def data_url(picture: Path) -> str:
@@ -38,6 +41,8 @@ def alternative(item: Mapping[str, Any], names: Names) -> str:
     kind = WORDS.get(item["kind"], item["kind"].capitalize())
     titles = [title for title in (listed(item["y"]), item["x"]) if title]
     axes = f"{kind} of {' against '.join(titles)}"
+    if item["kind"] in DIAGRAMS:
+        axes = f"{DIAGRAMS[item['kind']]} by {METRICS[item['metric']].title.lower()}"
     shown = [(label, item["orders"].get(label, [])) for label in item["shown"]]
     sets = [
         f"{names.title(label)}: {', '.join(_values(label, values, names))}"

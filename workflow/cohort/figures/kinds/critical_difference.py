@@ -110,7 +110,7 @@ class CriticalDifference(Across):
             members = ", ".join(names.value(self.hue, name) for name in group)
             groups.append(f"not told apart: {members}")
         tests = f"critical difference {found.difference:.2f}, Friedman's {_p_value(found)}"
-        return "; ".join(["mean ranks " + ", ".join(ranks), tests, *groups])
+        return "; ".join(["Mean ranks: " + ", ".join(ranks), tests, *groups])
 
     def x_title(self, style: Style) -> str:
         return f"Mean rank by {METRICS[self.metric].title.lower()}; 1 is the best"

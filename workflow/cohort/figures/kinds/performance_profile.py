@@ -57,7 +57,7 @@ class PerformanceProfile(Across):
         for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
             middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
             texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
-        return f"half of the runs are better than {'; '.join(texts)}"
+        return f"Half of the runs are better than {'; '.join(texts)}"
 
     def x_title(self, style: Style) -> str:
         return METRICS[self.metric].label

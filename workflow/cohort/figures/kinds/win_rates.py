@@ -79,7 +79,7 @@ class WinRates(Across):
             ]
             if others:
                 texts.append(f"{names.value(self.hue, one)} ahead of {', '.join(others)}")
-        return f"percent of runs: {'; '.join(texts)}"
+        return f"Percent of runs: {'; '.join(texts)}"
 
     def x_title(self, style: Style) -> str:
         return "of this one"
