@@ -30,8 +30,8 @@ from benchmarks.tables import number, table
 from cohort.core.randomness import generator, torch_seed
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import share_of
-from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.models import MODELS
+from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.training.procedures.stratified.schedule import ClientData, batches
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
