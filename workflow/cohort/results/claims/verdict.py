@@ -75,16 +75,14 @@ def judge_runs(
     """
     pairs = list(each(comparisons, values))
     gap = _gap(comparisons, values, names)
-    rows = [by_seed(mine) for _, mine in pairs if all(value.known for value in mine)]
+    rows = [by_seed(mine) for _, mine in pairs if _are_known(mine)]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = too_few(fewest)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
-        contrasts = [
-            contrasts_of(claim, comparison, row)
-            for comparison, row in zip(comparisons, rows, strict=True)
-        ]
+        compared = zip(comparisons, rows, strict=True)
+        contrasts = [contrasts_of(claim, *one) for one in compared]
         pairs = [
             (comparison, with_common_seeds(mine, row))
             for (comparison, mine), row in zip(pairs, rows, strict=True)
@@ -143,6 +141,10 @@ def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clau
     """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
     clauses = claim.clauses(comparison, list(rows))
     return [list(map(claim.contrast, clause)) for clause in clauses]
+
+
+def _are_known(values: Sequence[Value]) -> bool:
+    return all(value.known for value in values)
 
 
 def _held_up(

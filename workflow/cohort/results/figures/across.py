@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -39,6 +39,8 @@ INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified boo
 @dataclass(frozen=True, kw_only=True)
 class Across(Kind):
     """Base of the kinds that compare strategies across settings."""
+
+    is_across: ClassVar[bool] = True
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)

@@ -34,6 +34,8 @@ class Kind(Component):
 
     # What the figure consists of, for its alternative text.
     picture: ClassVar[str]
+    # Whether it compares across settings, for which a page has a section.
+    is_across: ClassVar[bool] = False
     # Whether its alternative text says what is along its axes.
     has_axes: ClassVar[bool] = True
     # Whether the panels share one y axis: all of them, or those of a row.
