@@ -69,7 +69,7 @@ def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
     """The comparison of the runs that a figure shows."""
     kind = kind_of(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
-    if comparison.generated:
+    if comparison.generated or not kind.is_across:
         return comparison
     metrics = read_metric(metrics_file, *kind.metrics())
     return dataclasses.replace(comparison, told=kind.told(metrics, Style.of(spec["look"])))
