@@ -170,6 +170,8 @@ CASES = [
          {"given": {"strategy": "a"}, "above": [{"given": {"strategy": "b"}}]}, TWO, (0, 0), (1, 0)),
     Case("`gain` beyond a margin", "gain", ALONG | {"pairs": [["a", "b"]], "margin": 1}, TWO,
          (1, 0), (1, 0)),
+    Case("`average` of six settings", "average", ALONG | {"pairs": [["a", "b"]]},
+         TWO | {"partition": list("123456")}, (0,) * 12, (1, 0) * 6),
     Case("`gap`", "gap",
          {"along": "J", "between": ["J4", "J8"], "larger": {"strategy": "a"}, "than": {"strategy": "b"}},
          TWO | {"J": ["J4", "J8"]}, (0, 0, 0, 0), (np.sqrt(2), 0, 0, 0)),

@@ -25,10 +25,15 @@ def seen(spec: dict[str, Any]) -> str:
 
 
 def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
-    first, second, third = (seen(spec) for spec in page_spec(plan, "demo")["figures"])
+    first, second, third, *across = (seen(spec) for spec in page_spec(plan, "demo")["figures"])
     assert "Curves of Test accuracy (%) against Round. J: 4 local steps, 16 local steps. " in first
     assert "Bars of Cohort label entropy (bits) against Partition" in second
     assert "against Clients, highest first" in third
+    means, ranks, wins, profiles = across
+    assert ". Points with intervals of Test accuracy (%), interquartile mean. Strategy: " in means
+    assert ". A diagram of mean ranks by test accuracy. Strategy: " in ranks
+    assert ". A matrix of how often the row is ahead of the column by test accuracy. " in wins
+    assert ". Curves of Runs above (%) against Test accuracy (%). Strategy: " in profiles
 
 
 def test_commands_name_the_scale(plan: Plan):

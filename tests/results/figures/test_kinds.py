@@ -10,20 +10,28 @@ from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
 from cohort.results.figures.kinds.bars import Bars
+from cohort.results.figures.kinds.critical_difference import CriticalDifference
 from cohort.results.figures.kinds.curves import Curves
+from cohort.results.figures.kinds.interval import Interval
 from cohort.results.figures.kinds.lines import Lines
+from cohort.results.figures.kinds.performance_profile import PerformanceProfile
 from cohort.results.figures.kinds.scatter import Scatter
 from cohort.results.figures.kinds.shards import Shards
+from cohort.results.figures.kinds.win_rates import WinRates
 from cohort.results.names import METRICS, Names
 
 
 def test_the_catalog_finds_every_kind() -> None:
     assert {
         "bars": Bars,
+        "critical_difference": CriticalDifference,
         "curves": Curves,
+        "interval": Interval,
         "lines": Lines,
+        "performance_profile": PerformanceProfile,
         "scatter": Scatter,
         "shards": Shards,
+        "win_rates": WinRates,
     } == KINDS
 
 

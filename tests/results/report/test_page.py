@@ -155,6 +155,18 @@ def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None
     )
 
 
+def test_figures_across_settings_have_a_section(spec: Spec, page: Write) -> None:
+    assert "Across settings" not in Tags(page(spec)).text
+    first, second = spec["figures"]
+    first |= {"kind": "interval"}
+    second |= {"kind": "win_rates"}
+    found = Tags(page(spec))
+    assert "Across settings 1 figure without any run" not in found.text
+    assert found.text.index("Across settings Title of fig1") < found.text.index("1 figure without")
+    assert "#across" in found.all("a", "href")
+    assert "#figures" not in found.all("a", "href")
+
+
 def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
     spec: Spec, page: Write
 ) -> None:

@@ -43,6 +43,7 @@ def facets(
             )
     _check_values(item, axes)
     if isinstance(item, Kind):
+        item.check_cells(axes, cells)
         if item.limits and item.limits[0] >= item.limits[1]:
             raise UserError(f".limits is {item.limits}: the lowest value comes first")
         _check_pooled(item, axes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,7 @@ class Comparison:
     scale: str
     generated: bool
     has_paper: bool
+    told: list[str] = field(default_factory=list)  # by a figure that shows no means, in words
 
     def as_json(self) -> dict[str, Any]:
         """Its content as plain data, for a JSON file with a checksum."""
@@ -148,9 +149,9 @@ def _measured(
         is_judged = measure.margin is not None and spec.get("scale", FULL) == FULL
         margin = measure.margin if is_judged else None
         results = [_with_paper(one, papers[key_of(one)], margin) for one in results]
-    results = _with_contrasts(results)
+    results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
-    best = inseparable(runs, measure.labels, METRICS[measure.shown_metric].better)
+    best = inseparable(runs, measure.labels, measure.better)
     return [replace(result, best=key_of(result) in best) for result in results]
 
 

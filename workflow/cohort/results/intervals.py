@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -28,6 +28,8 @@ ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 class Sample:
     """The mean and the standard deviation (with n - 1) of n values, one per run or per pair, and
     how many of them are above and below 0."""
+
+    unit: ClassVar[str] = "seeds"  # what the values are of
 
     n: int
     mean: float

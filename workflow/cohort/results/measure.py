@@ -21,7 +21,8 @@ class Measure:
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
     `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
-    label to those whose results are subtracted.
+    label to those whose results are subtracted. Results `over_settings` have runs that differ in
+    more than their seed, so that nothing is said of the differences between them.
     """
 
     metric: str
@@ -29,6 +30,7 @@ class Measure:
     labels: tuple[str, ...]
     paper: str = ""
     curves: bool = False
+    over_settings: bool = False
     margin: float | None = None
     minus: Mapping[str, Mapping[str, str]] | None = None
 
@@ -42,6 +44,11 @@ class Measure:
     def shown_metric(self) -> str:
         """The metric of the results: the gain in `metric` if others are subtracted."""
         return self.metric + GAIN if self.minus else self.metric
+
+    @property
+    def better(self) -> str:
+        """Which results are better: `high`, `low`, or neither."""
+        return "" if self.over_settings else METRICS[self.shown_metric].better
 
     def matches(
         self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]

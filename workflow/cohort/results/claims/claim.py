@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError
 from cohort.results.at import RANGE, SIMPLE, WORDS, rounds_of
 from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.intervals import Sample
 from cohort.results.names import BY_ROUND, METRICS, Names, word
 from cohort.results.series import NO_VALUE
 
@@ -33,6 +34,9 @@ AT_SCHEMA: dict[str, Any] = {
 @dataclass(frozen=True, kw_only=True)
 class Claim(Component):
     """Base of every kind of claim. It holds if all its comparisons hold."""
+
+    # Whether a comparison has many settings, which are what a test counts in place of seeds.
+    is_over_settings: ClassVar[bool] = False
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -111,6 +115,10 @@ class Claim(Component):
         """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
         clauses = self.clauses(comparison, values)
         return min((_sign(max(clause)) for clause in clauses), default=1)
+
+    def contrast(self, difference: Number) -> Sample:
+        """The sample by which a difference is tested that has an entry for each seed."""
+        return Sample.of(difference)
 
     def is_about_every_run(self) -> bool:
         """Whether each run must bear it out, not the typical seed."""

@@ -126,8 +126,9 @@ def _difference(claim: Claim, deciding: Deciding) -> Difference:
         for value in (contrast.mean, deciding.low, deciding.high)
     )
     if not contrast.above and not contrast.below:
-        return Difference(mean, low, high, f"tie in all {contrast.n} seeds")
-    return Difference(mean, low, high, f"above 0 in {contrast.above} of {contrast.n} seeds")
+        return Difference(mean, low, high, f"tie in all {contrast.n} {contrast.unit}")
+    above = f"above 0 in {contrast.above} of {contrast.n} {contrast.unit}"
+    return Difference(mean, low, high, above)
 
 
 def in_words(

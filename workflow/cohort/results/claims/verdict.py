@@ -34,7 +34,7 @@ from cohort.results.claims.evidence import (
 )
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.values import NOTHING, Value, by_seed, with_common_seeds
-from cohort.results.intervals import LEAST_SEEDS, Sample
+from cohort.results.intervals import LEAST_SEEDS
 from cohort.results.names import Names
 
 NO_PAPER = "no value"
@@ -75,23 +75,21 @@ def judge_runs(
     """
     pairs = list(each(comparisons, values))
     gap = _gap(comparisons, values, names)
-    rows = [by_seed(mine) for _, mine in pairs if all(value.known for value in mine)]
+    rows = [by_seed(mine) for _, mine in pairs if _are_known(mine)]
     fewest = min((row.shape[1] for row in rows), default=0)
-    if not gap and fewest < LEAST_SEEDS:
+    if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = too_few(fewest)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
-        contrasts = [
-            contrasts_of(claim, comparison, row)
-            for comparison, row in zip(comparisons, rows, strict=True)
-        ]
+        compared = zip(comparisons, rows, strict=True)
+        contrasts = [contrasts_of(claim, *one) for one in compared]
         pairs = [
             (comparison, with_common_seeds(mine, row))
             for (comparison, mine), row in zip(pairs, rows, strict=True)
         ]
         made = _decided(claim, pairs, contrasts, names)
         word = together([evidence.verdict for evidence in made])
-        if word == UNDECIDED:
+        if word == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds(needed, fewest, seconds())
     else:
@@ -142,7 +140,11 @@ def judge_paper(
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
     """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
     clauses = claim.clauses(comparison, list(rows))
-    return [list(map(Sample.of, clause)) for clause in clauses]
+    return [list(map(claim.contrast, clause)) for clause in clauses]
+
+
+def _are_known(values: Sequence[Value]) -> bool:
+    return all(value.known for value in values)
 
 
 def _held_up(
@@ -159,7 +161,8 @@ def _held_up(
         return evidence_of(claim, comparison, values, names)
     kept = replace(comparison, points=points)
     side = claim.side(kept, [value.value for _, value in known])
-    verdict = (NOT_HELD, TIE, HELD)[side + 1]
+    level = UNDECIDED if claim.is_over_settings else TIE
+    verdict = (NOT_HELD, level, HELD)[side + 1]
     return evidence_of(claim, comparison, values, names, verdict, kept=kept)
 
 

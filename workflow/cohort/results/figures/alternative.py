@@ -8,7 +8,7 @@ from typing import Any
 from cohort.results.comparison import Comparison, Result
 from cohort.results.figures import KINDS
 from cohort.results.figures.style import Style
-from cohort.results.names import METRICS, listed
+from cohort.results.names import METRICS
 
 MOST_VALUES = 12  # that the text names one by one
 
@@ -16,11 +16,13 @@ MOST_VALUES = 12  # that the text names one by one
 def alternative(spec: Mapping[str, Any], comparison: Comparison) -> str:
     """A figure's title, axes, panels and hues, and the values at the end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
-    x, labels = kind.x_title(style), kind.facets()
-    axes = f"{kind.picture} of {listed([part.y_title() for part in kind.parts()])}"
+    x = kind.x_title(style) if kind.has_axes else ""
+    labels = kind.facets()
+    axes = f"{kind.picture} of {kind.subject()}"
     sets = [_values(label, style) for label in labels if len(style.orders.get(label, [])) > 1]
     shown = [result for result in comparison.results if result.metric == kind.metric]
-    parts = [axes + (f" against {x}" if x else ""), *sets, *_means(shown, labels, style)]
+    numbers = comparison.told or _means(shown, labels, style)
+    parts = [axes + (f" against {x}" if x else ""), *sets, *numbers]
     return ". ".join([str(spec["title"]).rstrip("."), *parts]) + "."
 
 

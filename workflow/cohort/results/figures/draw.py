@@ -54,7 +54,9 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """Draw the figure of `spec` with matplotlib's current settings."""
     kind = kind_of(spec)
     style = Style.of(spec["look"])
-    parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
+    parts = [
+        Part(part, part.select(read_metric(metrics_file, *part.metrics()))) for part in kind.parts()
+    ]
     if is_generated(parts[0].metrics):
         return sheet(parts, style, [GENERATED])
     parts = [
@@ -65,7 +67,12 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
     """The comparison of the runs that a figure shows."""
-    return compare(kind_of(spec).measures(), spec, metrics_file)
+    kind = kind_of(spec)
+    comparison = compare(kind.measures(), spec, metrics_file)
+    if comparison.generated or not kind.is_across:
+        return comparison
+    metrics = read_metric(metrics_file, *kind.metrics())
+    return dataclasses.replace(comparison, told=kind.told(metrics, Style.of(spec["look"])))
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:

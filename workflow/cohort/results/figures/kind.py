@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import Component, parameter
-from cohort.results.figures.style import HEIGHT, TALLEST
+from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST
 from cohort.results.measure import CLIENT, Measure
-from cohort.results.names import BY_ROUND, METRICS
+from cohort.results.names import BY_ROUND, METRICS, listed
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from cohort.results.figures.style import Style
+    from cohort.results.names import Names
     from cohort.results.paper_match import PaperMatch
 
 
@@ -33,6 +34,10 @@ class Kind(Component):
 
     # What the figure consists of, for its alternative text.
     picture: ClassVar[str]
+    # Whether it compares across settings, for which a page has a section.
+    is_across: ClassVar[bool] = False
+    # Whether its alternative text says what is along its axes.
+    has_axes: ClassVar[bool] = True
     # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
@@ -59,6 +64,16 @@ class Kind(Component):
 
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when the planned cells of an experiment with these axes cannot be drawn
+        so."""
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        """The width and height in inches of a panel that may be at most this wide."""
+        share, tallest = self.height
+        width = min(WIDEST, width)
+        return width, min(tallest, max(SHORTEST, width * share))
 
     def parts(self) -> list[Kind]:
         """One figure per metric, drawn side by side; `limits` apply to the first only."""
@@ -113,6 +128,10 @@ class Kind(Component):
             for metric in metrics or [FALLBACK]
         ]
 
+    def select(self, metrics: DataFrame) -> DataFrame:
+        """The metrics of the cells that the figure is about."""
+        return metrics
+
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw: digest, labels, status and the value in the unit of the y axis."""
         raise NotImplementedError
@@ -134,6 +153,10 @@ class Kind(Component):
         """The title of the y axis, with its unit."""
         return METRICS[self.metric].label
 
+    def subject(self) -> str:
+        """What the picture is of, in its alternative text."""
+        return listed([part.y_title() for part in self.parts()])
+
     def handle(self, value: str, style: Style, color: str) -> Artist:
         """The legend's handle for a value of the hue."""
         raise NotImplementedError
@@ -141,6 +164,18 @@ class Kind(Component):
     def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
         """The values of the hue as the legend lists them: in the study's order."""
         return hues
+
+    def count(self, measured: DataFrame) -> str:
+        """The note's text of how many runs each mark has, once all of them are done."""
+        seeds = measured.groupby(list(self.shown()))["digest"].nunique()
+        fewest, most = seeds.min(), seeds.max()
+        count = str(most) if fewest == most else f"{fewest} to {most}"
+        noun = "run" if self.averaged() else "seed"
+        return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
+
+    def told(self, metrics: DataFrame, names: Names) -> list[str]:
+        """What is seen in the figure, in words; nothing if the means of its runs say it."""
+        return []
 
     def remarks(self, measured: DataFrame) -> list[str]:
         """What the note must explain about the measured rows (diverged or unfinished runs, ...)."""

@@ -15,7 +15,15 @@ from pandas import DataFrame
 
 from cohort.results.figures import style as sizes
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import LABEL_SIZE, LETTER, NOTE, Style, panel_height, panel_width
+from cohort.results.figures.style import (
+    LABEL_SIZE,
+    LETTER,
+    NOTE,
+    Style,
+    panel_height,
+    panel_width,
+    say,
+)
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import cells_of, runs_behind
@@ -60,7 +68,8 @@ def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> F
     panels = arrange(kind, _in_begun_panels(kind, cells), style)
     measured = [part.kind.measure(part.metrics) for part in parts]
     same_x = len({part.kind.x_title(style) for part in parts}) == 1
-    figure, grids = _make_grids(panels, len(parts), kind, share_x=same_x)
+    hues = cells[kind.hue].nunique() if kind.hue in cells else 1
+    figure, grids = _make_grids(panels, len(parts), kind, hues=hues, share_x=same_x)
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
         titles = _titles(panels, style, panel_width(first))
@@ -120,11 +129,7 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     runs = runs_behind(cells)
     parts = [runs.phrase if runs.planned else NO_RUNS]
     if runs.done == runs.planned and len(measured):
-        seeds = measured.groupby(list(kind.shown()))["digest"].nunique()
-        fewest, most = seeds.min(), seeds.max()
-        count = str(most) if fewest == most else f"{fewest} to {most}"
-        noun = "run" if kind.averaged() else "seed"
-        parts = [f"n = {count} {noun}{'' if most == 1 else 's'} per {kind.mark()}"]
+        parts = [kind.count(measured)]
     if kind.averaged():
         labels = listed([word(label) for label in kind.averaged()])
         parts.append(f"runs that differ in {labels} are averaged")
@@ -132,7 +137,7 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
 
 
 def _make_grids(
-    panels: list[Panel], parts: int, kind: Kind, *, share_x: bool
+    panels: list[Panel], parts: int, kind: Kind, *, hues: int, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
     """An empty figure with the panels of each part, side by side, or one below the other if several
     columns would make them too narrow.
@@ -143,9 +148,7 @@ def _make_grids(
     columns = 1 + max(panel.column for panel in panels)
     stacked = rows == 1 < columns and columns * parts > sizes.MOST_COLUMNS
     down, across = (rows * parts, columns) if stacked else (rows, columns * parts)
-    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / across))
-    share, tallest = kind.height
-    height = min(tallest, max(sizes.SHORTEST, width * share))
+    width, height = kind.panel_size(max(sizes.NARROWEST, sizes.PAGE_WIDTH / across), hues)
     size = (width * across, height * down + sizes.FRAME)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
@@ -185,17 +188,7 @@ def _draw_panel(
             part.kind.draw_paper(axes, matches, cells, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
-        reason = _why_empty(panel.select(cells))
-        axes.annotate(
-            reason,
-            (0.5, 0.5),
-            xycoords="axes fraction",
-            ha="center",
-            va="center",
-            color=NOTE["color"],
-        )
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
+        say(axes, _why_empty(panel.select(cells)))
     if part.kind.limits:
         axes.set_ylim(*part.kind.limits)
 

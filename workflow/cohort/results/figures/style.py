@@ -191,6 +191,14 @@ def paper_name(source: str) -> str:
     return "paper" if source == "printed" else f"paper ({source})"
 
 
+def say(axes: Axes, reason: str) -> None:
+    """Say in an empty panel why it is empty."""
+    middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center"}
+    axes.annotate(reason, (0.5, 0.5), color=NOTE["color"], **middle)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+
+
 def panel_width(axes: Axes) -> float:
     """The width in inches of the grid cell that holds these axes, margins included."""
     figure, grid = axes.get_figure(), axes.get_gridspec()

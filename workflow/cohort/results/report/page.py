@@ -16,6 +16,7 @@ from typing import Any
 from cohort.core import own
 from cohort.core.files import write_text
 from cohort.results.comparison import Comparison
+from cohort.results.figures import KINDS
 from cohort.results.figures.alternative import alternative
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, read_claims
@@ -42,6 +43,7 @@ class Item:
     image: str = ""
     seen: str = ""
     table: Table | None = None
+    is_across: bool = False
 
     @property
     def is_shown(self) -> bool:
@@ -65,7 +67,21 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         coverage=runs.coverage(),
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
-        sections=[("tables", "Tables", tables), ("figures", "Figures", figures)],
+        sections=[
+            ("tables", "Tables", "table", tables),
+            (
+                "figures",
+                "Figures",
+                "figure",
+                [figure for figure in figures if not figure.is_across],
+            ),
+            (
+                "across",
+                "Across settings",
+                "figure",
+                [figure for figure in figures if figure.is_across],
+            ),
+        ],
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_made(runs.finished()),
@@ -93,7 +109,7 @@ def _item(item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
 
 
 def _figure(item: Spec, runs: StudyRuns, folder: Path) -> Item:
-    made = _item(item, runs, folder)
+    made = partial(_item(item, runs, folder), is_across=KINDS[item["kind"]].is_across)
     if not _has_runs(runs, item["experiment"]):
         return made()
     picture = with_suffix(item["files"], ".png")

@@ -1,0 +1,238 @@
+"""Figures across settings show what the statistics say, and over how many settings and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from cohort.core.errors import UserError
+from cohort.results.across import Scores, interquartile_means, profiles, win_rates
+from cohort.results.figures.alternative import alternative
+from cohort.results.figures.draw import compare_figure, kind_of, make_figure
+from cohort.results.figures.style import COLORS
+from cohort.results.names import Names
+from cohort.results.ranks import ranking
+from cohort.results.series import read_metric
+from tests.results.figures.samples import LOOK, PARTITIONS, SEEDS, WORK, Fate, sample
+
+Metrics = Callable[..., Path]
+KINDS = ("interval", "critical_difference", "win_rates", "performance_profile")
+STRATEGIES = ("fedavg", "loss", "fedentopt")
+NAMES = ["FedAvg (random)", "Highest loss", "FedEntOpt"]
+GONE: Fate = {
+    ("iid", "J4", "loss", 1): ("missing", 0),
+    ("iid", "J16", "fedavg", 0): ("missing", 0),
+    ("iid", "J16", "loss", 1): ("missing", 0),
+    ("iid", "J16", "fedentopt", 2): ("unfinished", 6),
+}
+
+
+def spec_of(kind: str, **changes: Any) -> dict[str, Any]:
+    spec = {"kind": kind, "study": "demo", "experiment": "main", "title": "", "look": LOOK}
+    return spec | {"metric": "test_accuracy", "at": "last"} | changes
+
+
+def expected(*gone: tuple[str, str]) -> Scores:
+    """The last accuracies in percent, without these settings and seeds."""
+    rows = sample().query("metric == 'test_accuracy' and round == 12")
+    table = rows.assign(
+        setting=rows["partition"] + rows["J"],
+        seed=rows["seed"].astype(str),
+        value=rows["value"] * 100,
+    )
+    pairs = list(zip(table["setting"], table["seed"], strict=True))
+    return Scores.of(table[[pair not in gone for pair in pairs]])
+
+
+def note(figure: Figure) -> str:
+    return figure.get_supxlabel().replace("\n", " ")
+
+
+def names_of(axes: Axes) -> list[str]:
+    return [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+
+
+def test_intervals(metrics: Metrics) -> None:
+    figure = make_figure(spec_of("interval"), metrics())
+    (axes,) = figure.axes
+    assert names_of(axes) == NAMES
+    found = interquartile_means(expected())
+    for row, estimate in enumerate(found):
+        bar, point = (np.asarray(line.get_xdata()) for line in axes.lines[2 * row : 2 * row + 2])
+        assert tuple(bar) == pytest.approx(estimate.interval)
+        assert point == pytest.approx([estimate.value])
+        assert to_hex(axes.lines[2 * row].get_color()).upper() == COLORS[row]
+    assert axes.get_xlabel() == "Test accuracy (%), interquartile mean"
+    assert note(figure).startswith("36 runs; 4 settings (partition and J), 3 seeds in each; ")
+
+
+def test_a_matrix_of_win_rates(metrics: Metrics) -> None:
+    (axes,) = make_figure(spec_of("win_rates"), metrics()).axes
+    rates = win_rates(expected())
+    shown = {tuple(map(round, text.get_position())): text for text in axes.texts}
+    assert len(shown) == 6
+    for row, one in enumerate(STRATEGIES):
+        for column, other in enumerate(STRATEGIES):
+            if one == other:
+                continue
+            rate, text = rates[one, other], shown[column, row]
+            assert text.get_text() == f"{100 * rate.value:.0f}"
+            low, high = rate.interval or (0, 1)
+            assert (text.get_fontweight() == "bold") == (low > 0.5 or high < 0.5)
+    assert names_of(axes) == NAMES
+
+
+def test_few_runs_are_never_clear(metrics: Metrics) -> None:
+    """Five of five are as likely as a coin on one side, in one of sixteen."""
+    gone = {
+        (partition, J, strategy, seed): ("missing", 0)
+        for partition in PARTITIONS
+        for J in WORK
+        for strategy in STRATEGIES
+        for seed in SEEDS
+        if (J, seed) not in (("J4", 0), ("J4", 1))
+    }
+    (axes,) = make_figure(spec_of("win_rates"), metrics(gone)).axes
+    assert {text.get_fontweight() for text in axes.texts} == {"normal"}
+
+
+def test_ranks(metrics: Metrics) -> None:
+    figure = make_figure(spec_of("critical_difference"), metrics())
+    found = ranking(expected())
+    assert found is not None
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    for name, rank in zip(NAMES, found.ranks, strict=True):
+        assert {f"{name}  {rank:.2f}", f"{rank:.2f}  {name}"} & set(texts)
+    assert "critical difference 1.66" in texts  # 2.3437 sqrt(3 4 / (6 4))
+    assert f"Friedman's test p = {found.p_value:.2g}" in note(figure)
+
+
+def test_profiles(metrics: Metrics) -> None:
+    figure = make_figure(spec_of("performance_profile"), metrics())
+    (axes,) = figure.axes
+    for line, strategy in zip(axes.lines, range(3), strict=True):
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        np.testing.assert_allclose(y, 100 * profiles(expected(), x)[strategy].shares)
+        assert (y[0], y[-1]) == (100, 0)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == NAMES
+
+
+def test_only_what_all_strategies_have(metrics: Metrics) -> None:
+    """Of IID two seeds are left with J = 4; with J = 16 none, as one run is not finished."""
+    figure = make_figure(spec_of("interval"), metrics(GONE))
+    left = expected(("iidJ4", "1"), ("iidJ16", "0"), ("iidJ16", "1"), ("iidJ16", "2"))
+    points = [line.get_xdata() for line in figure.axes[0].lines[1::2]]
+    found = interquartile_means(left)
+    assert np.ravel(points) == pytest.approx([estimate.value for estimate in found])
+    assert "; 3 settings (partition and J), 2 to 3 seeds in each; " in note(figure)
+    # two of each of four seeds
+    assert "; 8 runs left out, since not all strategies have their seed" in note(figure)
+
+
+def test_a_diverged_run_is_at_chance_level(metrics: Metrics) -> None:
+    """Of ten classes: the lowest of all twelve runs of this strategy but for its own."""
+    fate: Fate = {("iid", "J4", "loss", 1): ("diverged", 12)}
+    figure = make_figure(spec_of("performance_profile"), metrics(fate))
+    x, y = (np.asarray(data) for data in figure.axes[0].lines[1].get_data())
+    rows = sample().query("metric == 'test_accuracy' and round == 12 and strategy == 'loss'")
+    others = rows[
+        ~rows["digest"].isin(rows.query("partition == 'iid' and J == 'J4' and seed == 1")["digest"])
+    ]
+    values = [*(100 * others["value"]), 10.0]
+    np.testing.assert_allclose(y, [100 * np.mean(np.array(values) > limit) for limit in x])
+    assert "a diverged run counts with the worst value" in note(figure)
+
+
+def test_a_panel_for_each_partition(metrics: Metrics) -> None:
+    figure = make_figure(spec_of("interval", columns="partition"), metrics())
+    assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
+    rows = expected()
+    for axes, settings in zip(
+        figure.axes, (("dir-0.1J4", "dir-0.1J16"), ("iidJ4", "iidJ16")), strict=True
+    ):
+        kept = np.isin(np.array(rows.settings)[rows.places], settings)
+        mean = np.sort(rows.values[0, kept])  # six runs: half of the second and of the fifth
+        middle = (mean[1] / 2 + mean[2] + mean[3] + mean[4] / 2) / 3
+        assert axes.lines[1].get_xdata() == pytest.approx([middle])
+    assert "; 2 settings (J), 3 seeds in each; " in note(figure)
+
+
+def test_without_a_strategy(metrics: Metrics) -> None:
+    figure = make_figure(spec_of("win_rates", without=["loss"]), metrics())
+    assert names_of(figure.axes[0]) == ["FedAvg (random)", "FedEntOpt"]
+    assert note(figure).startswith("24 runs; ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_in_common(metrics: Metrics, kind: str) -> None:
+    gone = {
+        (partition, J, strategy, seed): ("missing", 0)
+        for partition in PARTITIONS
+        for J in WORK
+        for place, strategy in enumerate(STRATEGIES)
+        for seed in SEEDS
+        if seed != place
+    }
+    figure = make_figure(spec_of(kind), metrics(gone))
+    reason = "no seed of a setting that all strategies have"
+    assert [text.get_text() for text in figure.axes[0].texts] == [reason]
+    assert reason in note(figure)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("interval", "FedAvg (random) {0:.2f} ("),
+        ("critical_difference", "critical difference 1.66, Friedman's p = "),
+        ("win_rates", "Percent of runs: FedAvg (random) ahead of Highest loss "),
+        ("performance_profile", "Half of the runs are better than FedAvg (random) "),
+    ],
+)
+def test_in_words(metrics: Metrics, kind: str, text: str) -> None:
+    spec = spec_of(kind)
+    comparison = compare_figure(spec, metrics())
+    assert len(told := comparison.told) == 1
+    assert alternative(spec, comparison).endswith(f". {told[0]}.")
+    assert text.format(interquartile_means(expected())[0].value) in told[0]
+    panels = kind_of(spec_of(kind, columns="partition"))
+    told = panels.told(read_metric(metrics(), "test_accuracy"), Names.of(LOOK))
+    assert [words.partition(": ")[0] for words in told] == ["dir-0.1", "iid"]
+
+
+def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:
+    """Their comparison has all runs and means, but no word on them and no difference."""
+    comparison = compare_figure(spec_of("interval"), metrics())
+    assert [len(result.values) for result in comparison.results] == [12, 12, 12]
+    assert not any(result.best or result.against for result in comparison.results)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"metric": "update_norm"}, "neither high nor low is better"),
+        ({"limits": [0, 100]}, "leave out limits"),
+    ],
+)
+def test_fields_that_contradict_each_other(kind: str, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        kind_of(spec_of(kind, **fields)).check()
+
+
+def test_strategies_without_a_setting_in_common() -> None:
+    cells = [
+        {"strategy": "a", "partition": "iid", "selector.buffer": None, "seed": 0},
+        {"strategy": "b", "partition": "iid", "selector.buffer": 0.5, "seed": 0},
+        {"strategy": "c", "partition": "iid", "selector.buffer": None, "seed": 0},
+    ]
+    axes = list(cells[0])
+    with pytest.raises(UserError, match="compares a, b and c, but no setting"):
+        kind_of(spec_of("interval")).check_cells(axes, cells)
+    kind_of(spec_of("interval", without=["b"])).check_cells(axes, cells)

@@ -1,0 +1,170 @@
+"""Strategies compared across settings: interquartile means, win rates and performance profiles.
+
+A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
+the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
+It is also paired: what it draws it draws for all strategies, whose runs of a seed share shards and
+initial weights. Intervals thus say what other seeds would change, not what other settings would.
+
+Planning imports this module, so pandas is lazy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.results.intervals import ALPHA
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pandas import DataFrame
+else:
+    pd = lazy("pandas")
+
+RESAMPLES = 5000
+QUARTILES = (0.25, 0.75)
+DIGITS = 9  # to which values are equal
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval; there is none where a setting has a single seed."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The runs of several strategies: `values` has a row for each strategy and a column for each
+    pair of a setting and a seed that all of them have; `places` says which setting that is."""
+
+    strategies: tuple[str, ...]
+    settings: tuple[str, ...]
+    values: np.ndarray
+    places: np.ndarray
+    better: Literal["high", "low"] = "high"
+
+    @classmethod
+    def of(cls, table: DataFrame, better: Literal["high", "low"] = "high") -> Scores:
+        """The scores in a table with the columns strategy, setting, seed and value, with strategies
+        and settings in the order of their first rows."""
+        strategies, settings = (tuple(table[name].unique()) for name in ("strategy", "setting"))
+        index = ["setting", "seed"]
+        runs = table.pivot(index=index, columns="strategy", values="value")  # raises for duplicates
+        runs = runs.reindex(columns=list(strategies)).dropna()
+        found = set(runs.index.get_level_values("setting"))
+        kept = tuple(setting for setting in settings if setting in found)
+        places = np.array([kept.index(setting) for setting, _ in runs.index], dtype=int)
+        order = np.argsort(places, kind="stable")
+        values = runs.to_numpy(dtype=float).T.round(DIGITS)
+        return cls(strategies, kept, values[:, order], places[order], better)
+
+    @property
+    def seeds(self) -> np.ndarray:
+        """How many seeds each setting has."""
+        return np.bincount(self.places, minlength=len(self.settings))
+
+    @property
+    def merits(self) -> np.ndarray:
+        """The values, with the opposite sign where low ones are better."""
+        return self.values if self.better == "high" else -self.values
+
+    def means(self) -> np.ndarray:
+        """The mean over seeds: a row for each strategy and a column for each setting."""
+        totals = [np.bincount(self.places, row, len(self.settings)) for row in self.values]
+        return np.array(totals).round(DIGITS) / self.seeds
+
+    def weights(self) -> np.ndarray:
+        """What each run counts, so that settings count alike, however many seeds they have."""
+        return 1 / (len(self.settings) * self.seeds[self.places])
+
+    def resampled(self) -> np.ndarray | None:
+        """The weights of the runs in each resample, a row for each; None where a setting has a
+        single seed, which tells nothing of other seeds.
+
+        Of n seeds a resample draws n - 1: with n it would understate the variance by a factor of
+        (n - 1) / n, which is a third at three seeds.
+        """
+        if not len(self.settings) or self.seeds.min() < 2:
+            return None
+        rng = np.random.default_rng(0)
+        blocks = [
+            rng.multinomial(n - 1, np.full(n, 1 / n), RESAMPLES) / (n - 1) for n in self.seeds
+        ]
+        return np.hstack(blocks) / len(self.settings)
+
+
+def interquartile_means(scores: Scores) -> list[Estimate]:
+    """The interquartile mean of each strategy over all runs, each setting counting alike."""
+    weights, resampled = scores.weights(), scores.resampled()
+    return [
+        _estimate(
+            float(_interquartile_mean(row, weights[None])[0]),
+            None if resampled is None else _interquartile_mean(row, resampled),
+        )
+        for row in scores.values
+    ]
+
+
+def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
+    """The probability of improvement of each strategy over each other one: the share of seeds in
+    which it is ahead, where a tie is half a win, averaged over settings."""
+    weights, resampled = scores.weights(), scores.resampled()
+    rates = {}
+    for one, mine in zip(scores.strategies, scores.merits, strict=True):
+        for other, theirs in zip(scores.strategies, scores.merits, strict=True):
+            wins = (mine > theirs) + 0.5 * (mine == theirs)
+            draws = None if resampled is None else resampled @ wins
+            if one != other:
+                rates[one, other] = _estimate(float(weights @ wins), draws)
+    return rates
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The share of a strategy's runs that are better than each threshold, and its band."""
+
+    shares: np.ndarray
+    low: np.ndarray | None
+    high: np.ndarray | None
+
+
+def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
+    """The performance profile of each strategy, each setting counting alike; bands are of each
+    threshold by itself."""
+    weights, resampled = scores.weights(), scores.resampled()
+    limits = thresholds if scores.better == "high" else -thresholds
+    found = []
+    for row in scores.merits:
+        is_better = (row[:, None] > limits).astype(float)
+        low, high = (None, None) if resampled is None else _band(resampled @ is_better)
+        found.append(Profile(weights @ is_better, low, high))
+    return found
+
+
+def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The mean of the middle half of the values, for each row of weights that add up to 1.
+
+    Of a value at a quartile only the part inside counts.
+    """
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(weights[:, order], axis=1)
+    inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
+    return inside @ values[order] / (QUARTILES[1] - QUARTILES[0])
+
+
+def _estimate(value: float, draws: np.ndarray | None) -> Estimate:
+    if draws is None:
+        return Estimate(value, None)
+    low, high = _band(draws)
+    return Estimate(value, (float(low), float(high)))
+
+
+def _band(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middle 95 % of the resamples."""
+    low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2], axis=0)
+    return low, high

@@ -1,0 +1,97 @@
+"""Claims that a value of a label is ahead of others on average over settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import Claim, Number, above, short
+from cohort.results.claims.kinds.gain import PAIR
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.intervals import ALPHA
+from cohort.results.names import Names
+from cohort.results.signed_ranks import SignedRanks
+
+FEWEST_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one in 16 are by chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average(Claim):
+    """On average over all combinations of the other labels, the first of each pair of values
+    exceeds the second by a margin.
+
+    The combinations are settings, and these are what Wilcoxon's signed-rank test counts, each by
+    its mean difference over seeds: a few settings may go the other way.
+    """
+
+    name: ClassVar[str] = "average"
+    is_over_settings: ClassVar[bool] = True
+
+    along: str = parameter(help="the label")
+    pairs: list[list[Any]] = parameter(
+        items=PAIR,
+        minItems=1,
+        help="pairs of its values: the first one's metric minus the second's",
+    )
+    margin: float = parameter(
+        0.0,
+        help="by more than this, in the unit as shown; a negative margin allows the "
+        "other side, but by less",
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per pair: the points of its two values in each setting."""
+        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
+        pairs = [
+            matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
+        ]
+        return [Comparison(self._points(sweeps, pair)) for pair in pairs]
+
+    def _points(self, sweeps: Sequence[Comparison], pair: Sequence[str]) -> list[Point]:
+        points = []
+        for sweep in sweeps:
+            called = [*sweep.name, self.along]
+            found = {point.labels[self.along]: point for point in sweep.points}
+            if set(pair) <= set(found):
+                points += [replace(found[value], called=called) for value in pair]
+        if len(points) < 2 * FEWEST_SETTINGS:
+            names, settings = " and ".join(pair), len(points) // 2
+            raise UserError(
+                f"pairs names {names}, which {settings} settings have together; an average "
+                f"takes at least {FEWEST_SETTINGS}, so judge them one by one (kind gain)"
+            )
+        return points
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The differences in all settings, each the mean over seeds, less the margin."""
+        pairs = zip(values[::2], values[1::2], strict=True)
+        return [[np.array([np.mean(above(one, other, self.margin)) for one, other in pairs])]]
+
+    def contrast(self, difference: Number) -> SignedRanks:
+        """The differences in all settings by their signed ranks."""
+        return SignedRanks.of(np.round(difference, 9))
+
+    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+        """Whether the test of single values is clear on one side or the other."""
+        ((difference,),) = self.clauses(comparison, values)
+        ranks = self.contrast(difference)
+        return int(ranks.p_above() <= ALPHA) - int((-ranks).p_above() <= ALPHA)
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The mean difference, in how many settings there is one, and the p-value."""
+        ((difference,),) = self.clauses(comparison, values)
+        ranks = self.contrast(difference)
+        first, second = (
+            short(self.along, point.labels[self.along], names) for point in comparison.points[:2]
+        )
+        mean = self.number(ranks.mean + self.margin)
+        margin = f", asked for more than {self.margin:g}" if self.margin else ""
+        return (
+            f"{first} minus {second} {mean} on average{margin}, "
+            f"larger in {ranks.above} of {ranks.n} settings (p = {ranks.p_above():.2g})"
+        )

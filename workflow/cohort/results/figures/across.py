@@ -1,0 +1,187 @@
+"""The base of the kinds of figures that compare strategies across settings.
+
+A setting is everything about a run but the strategy (or another hue), the seed and the panel. Only
+pairs of a setting and a seed that all compared strategies have count, and a figure says on its face
+how many these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+from cohort.results.across import Scores
+from cohort.results.at import AT_HELP, AT_SCHEMA
+from cohort.results.figures.kind import Kind
+from cohort.results.figures.style import say
+from cohort.results.measure import Measure
+from cohort.results.names import BY_ROUND, METRICS, Names, listed, word
+from cohort.results.series import label_columns, label_text, value_per_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+else:
+    pd = lazy("pandas")
+
+NAMELESS = Names(orders={}, titles={})
+NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
+INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Across(Kind):
+    """Base of the kinds that compare strategies across settings."""
+
+    is_across: ClassVar[bool] = True
+
+    metric: str = parameter(enum=BY_ROUND, help="what is compared")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    without: list[Any] | None = parameter(
+        None, minItems=1, uniqueItems=True, help="values of the hue that are not compared"
+    )
+
+    def check(self) -> None:
+        if not METRICS[self.metric].better:
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better, so that "
+                "nothing is ahead by it; choose another one"
+            )
+        if self.limits:
+            raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        apart = [axis for axis in axes if axis not in (self.hue, "seed")]
+        settings: dict[tuple[str, ...], set[str]] = {}
+        left_out = set(self._left_out())
+        for cell in cells:
+            setting = tuple(label_text(cell.get(axis)) for axis in apart)
+            settings.setdefault(setting, set()).add(label_text(cell.get(self.hue)))
+        values = set().union(*settings.values()) - left_out
+        if settings and not any(values <= planned for planned in settings.values()):
+            raise UserError(
+                f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
+                f"them; say in without which values of {self.hue} to leave out"
+            )
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        return {self.hue: self._left_out()}
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def measures(self) -> list[Measure]:
+        return [replace(measure, over_settings=True) for measure in super().measures()]
+
+    def select(self, metrics: DataFrame) -> DataFrame:
+        return metrics[~metrics[self.hue].isin(self._left_out())]
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The finished runs with their value and setting, the names of the labels that tell
+        settings apart, and how many values of the hue have no runs."""
+        cells = value_per_cell(metrics, self.metric, self.at)
+        apart = [
+            label
+            for label in label_columns(metrics)
+            if label not in (*self.facets(), "seed") and cells[label].nunique() > 1
+        ]
+        setting = cells[apart].agg(", ".join, axis=1) if apart else ""
+        cells = cells.assign(
+            value=cells["value"] * METRICS[self.metric].scale,
+            setting=setting,
+            apart=listed(list(map(word, apart))) if apart else "",
+        )
+        finished = cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
+        planned, begun = cells[self.hue].nunique(), finished[self.hue].nunique()
+        return finished.assign(lacking=planned - begun)
+
+    def scores(self, panel: DataFrame, style: Names) -> Scores:
+        """The runs of one panel, with strategies in the study's order."""
+        table = panel[["setting", "seed", "value"]].assign(strategy=panel[self.hue])
+        order = style.ordered(self.hue, table["strategy"])
+        rank = table["strategy"].map(order.index)
+        return Scores.of(
+            table.iloc[rank.argsort(kind="stable")],
+            "low" if METRICS[self.metric].better == "low" else "high",
+        )
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        scores = self.scores(panel, style)
+        if scores.settings:
+            self.draw_scores(axes, scores, style)
+        else:
+            say(axes, NOTHING_IN_COMMON)
+            if not self.panels():
+                axes.set(xticks=[], yticks=[])
+
+    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+        """Draw the scores of one panel, which has at least one setting."""
+        raise NotImplementedError
+
+    def count(self, measured: DataFrame) -> str:
+        runs = measured["digest"].nunique()
+        return f"{runs} run{'' if runs == 1 else 's'}"
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        found = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        remarks = [_extent(found, str(measured["apart"].iloc[0]))] if found else []
+        used = sum(scores.values.size for scores in found)
+        if left := len(measured) - used:
+            remarks.append(f"{left} runs left out, since not all strategies have their seed")
+        lacking = int(measured["lacking"].max()) if len(measured) else 0
+        if lacking:
+            remarks.append(f"{lacking} more without runs")
+        if "diverged" in set(measured["status"]):
+            remarks.append("a diverged run counts with the worst value")
+        return remarks
+
+    def told(self, metrics: DataFrame, names: Names) -> list[str]:
+        measured = self.measure(self.select(metrics))
+        texts: list[str] = []
+        for place, panel in self._panels(measured):
+            scores = self.scores(panel, names)
+            text = self.told_of(scores, names) if scores.settings else NOTHING_IN_COMMON
+            texts.append(f"{place}: {text}" if place else text)
+        return texts
+
+    def told_of(self, scores: Scores, names: Names) -> str:
+        """The numbers of one panel in words."""
+        raise NotImplementedError
+
+    def number(self, value: float) -> str:
+        """A value of the metric as text."""
+        return f"{value:.{METRICS[self.metric].digits}f}"
+
+    def _left_out(self) -> list[str]:
+        return list(map(label_text, self.without or ()))
+
+    def _panels(self, measured: DataFrame) -> Iterator[tuple[str, DataFrame]]:
+        """The measured rows of each panel, with its name."""
+        if not self.panels():
+            yield from [("", measured)] if len(measured) else []
+            return
+        for values, panel in measured.groupby(list(self.panels()), sort=False):
+            yield ", ".join(map(str, values)), panel
+
+
+def _extent(found: Sequence[Scores], apart: str) -> str:
+    """Over how many settings and seeds the figure compares."""
+    settings = _span([len(scores.settings) for scores in found])
+    if settings == "0":
+        return NOTHING_IN_COMMON
+    text = f"{settings} setting{'' if settings == '1' else 's'}"
+    text += f" ({apart})" if apart else ""
+    seeds = [int(count) for scores in found for count in scores.seeds]
+    return f"{text}, {_span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"
+
+
+def _span(counts: Sequence[int]) -> str:
+    fewest, most = min(counts), max(counts)
+    return str(most) if fewest == most else f"{fewest} to {most}"

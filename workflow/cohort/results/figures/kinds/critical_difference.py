@@ -1,0 +1,151 @@
+"""Critical-difference diagrams: mean ranks over settings, and which of them do not differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cohort.results.figures.across import NAMELESS, Across
+from cohort.results.figures.style import say
+from cohort.results.intervals import ALPHA
+from cohort.results.names import METRICS, Names
+from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ranking
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.across import Scores
+    from cohort.results.figures.style import Style
+
+INK: dict[str, Any] = {"color": "#333333", "linewidth": 0.8}
+THICK: dict[str, Any] = {"color": "#333333", "linewidth": 3, "solid_capstyle": "butt"}
+WIDTH, ROW, FRAME = 4.6, 0.17, 0.75  # inches
+TOP, GAP = 1.1, 0.55  # rows: from the axis up to the critical difference, and between two groups
+TOO_FEW = f"fewer than {FEWEST_STRATEGIES} strategies or {FEWEST_SETTINGS} settings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticalDifference(Across):
+    """The mean rank of each strategy over settings, by its mean over seeds, with the critical
+    difference of Nemenyi's test; a thick line joins strategies that it does not tell apart."""
+
+    name: ClassVar[str] = "critical_difference"
+    picture: ClassVar[str] = "A diagram"
+    has_axes: ClassVar[bool] = False
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        rows = TOP + 1 + _rows(hues) + GAP * min(hues / 2, 4)
+        return min(WIDTH, width), FRAME + ROW * rows
+
+    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+        found = ranking(scores)
+        if found is None:
+            say(axes, TOO_FEW)
+            return
+        count = len(found.strategies)
+        axes.plot([1, count], [0, 0], **INK)
+        for rank in range(1, count + 1):
+            axes.plot([rank, rank], [0, -0.25], **INK)
+            axes.text(rank, -0.35, str(rank), ha="center", va="bottom", fontsize=7)
+        self._draw_difference(axes, found)
+        order = np.argsort(found.ranks, kind="stable")
+        places = {found.strategies[index]: found.ranks[index] for index in order}
+        for row, group in enumerate(found.groups):
+            ends = places[group[0]] - 0.04, places[group[-1]] + 0.04
+            axes.plot(ends, [GAP * (row + 1)] * 2, **THICK)
+        below = GAP * (len(found.groups) + 1) + 0.4
+        self._draw_names(axes, places, below, style)
+        axes.set_xlim(0.7, count + 0.3)
+        axes.set_ylim(below + _rows(count) - 0.4, -TOP - 1)
+        axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+
+    def _draw_difference(self, axes: Axes, found: Ranking) -> None:
+        """Draw the critical difference above the axis, as far as there is room."""
+        end = 1 + found.difference
+        height = -TOP - 0.3
+        axes.plot([1, end], [height, height], **INK)
+        for place in (1, end):
+            axes.plot([place, place], [height - 0.2, height + 0.2], **INK)
+        text = f"critical difference {found.difference:.2f}"
+        axes.annotate(
+            text, (end, height), (4, 0), textcoords="offset points", va="center", fontsize=7
+        )
+
+    def _draw_names(self, axes: Axes, places: dict[str, float], below: float, style: Style) -> None:
+        """Write the better half at the left and the others at the right, joined to their ranks."""
+        names, count = list(places), len(places)
+        colors = style.colors(self.hue, names)
+        half = _rows(count)
+        left, right = list(enumerate(names[:half])), list(enumerate(reversed(names[half:])))
+        for side, rows in ((0.7, left), (count + 0.3, right)):
+            for row, name in rows:
+                rank, y = places[name], below + row
+                axes.plot([rank, rank, side], [0, y, y], color=colors[name], linewidth=1)
+                parts = [style.value(self.hue, name), f"{rank:.2f}"]
+                text = "  ".join(parts if side < 1 else reversed(parts))
+                axes.annotate(
+                    text,
+                    (side, y),
+                    (-4 if side < 1 else 4, 0),
+                    textcoords="offset points",
+                    ha="right" if side < 1 else "left",
+                    va="center",
+                    fontsize=7.5,
+                )
+
+    def told_of(self, scores: Scores, names: Names) -> str:
+        found = ranking(scores)
+        if found is None:
+            return TOO_FEW
+        order = np.argsort(found.ranks, kind="stable")
+        ranks = [
+            f"{names.value(self.hue, found.strategies[index])} {found.ranks[index]:.2f}"
+            for index in order
+        ]
+        groups = []
+        for group in found.groups:
+            members = ", ".join(names.value(self.hue, name) for name in group)
+            groups.append(f"not told apart: {members}")
+        tests = f"critical difference {found.difference:.2f}, Friedman's {_p_value(found)}"
+        return "; ".join(["Mean ranks: " + ", ".join(ranks), tests, *groups])
+
+    def subject(self) -> str:
+        return f"mean ranks by {METRICS[self.metric].title.lower()}"
+
+    def x_title(self, style: Style) -> str:
+        return f"Mean rank by {METRICS[self.metric].title.lower()}; 1 is the best"
+
+    def y_title(self) -> str:
+        return ""
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        scores = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        found = [one for one in map(ranking, scores) if one is not None]
+        remarks = [f"Friedman's test {', '.join(map(_p_value, found))}"] if found else []
+        if any(one.groups for one in found):
+            remarks.append(
+                "thick lines join what Nemenyi's test does not tell apart (5\N{NO-BREAK SPACE}%)"
+            )
+        if any(one.p_value > ALPHA for one in found):
+            remarks.append("above 0.05 nothing is told apart")
+        return [*super().remarks(measured), *remarks]
+
+    def mark(self) -> str:
+        return "rank"
+
+    def has_legend(self) -> bool:
+        return False
+
+
+def _p_value(found: Ranking) -> str:
+    return "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
+
+
+def _rows(strategies: int) -> int:
+    """How many names are one below the other."""
+    return -(-strategies // 2)

@@ -1,0 +1,81 @@
+"""Interquartile means over settings, each with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.results.across import Estimate, Scores, interquartile_means
+from cohort.results.figures.across import INTERVALS, Across
+from cohort.results.figures.style import WIDEST
+from cohort.results.names import METRICS, Names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+
+BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
+POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
+DOT: dict[str, Any] = {"marker": "o", "markersize": 4}
+ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval(Across):
+    """The interquartile mean of each strategy over the runs of all settings, with its interval.
+
+    The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over
+    different data sets would mostly show.
+    """
+
+    name: ClassVar[str] = "interval"
+    picture: ClassVar[str] = "Points with intervals"
+    has_axes: ClassVar[bool] = False
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        return min(WIDEST, width), FRAME + ROW * hues
+
+    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+        colors = style.colors(self.hue, list(scores.strategies))
+        for row, (strategy, found) in enumerate(self._found(scores)):
+            color = colors[strategy]
+            if found.interval:
+                axes.plot(found.interval, [row, row], color=color, **BAR)
+            axes.plot([found.value], [row], color=color, **(POINT if found.interval else DOT))
+        names = [style.value(self.hue, strategy) for strategy in scores.strategies]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+
+    def _found(self, scores: Scores) -> list[tuple[str, Estimate]]:
+        return list(zip(scores.strategies, interquartile_means(scores), strict=True))
+
+    def told_of(self, scores: Scores, names: Names) -> str:
+        texts = []
+        for strategy, found in self._found(scores):
+            text = f"{names.value(self.hue, strategy)} {self.number(found.value)}"
+            if found.interval:
+                text += " ({} to {})".format(*map(self.number, found.interval))
+            texts.append(text)
+        return "; ".join(texts)
+
+    def subject(self) -> str:
+        return f"{METRICS[self.metric].label}, interquartile mean"
+
+    def x_title(self, style: Style) -> str:
+        return self.subject()
+
+    def y_title(self) -> str:
+        return ""
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        return [*super().remarks(measured), INTERVALS]
+
+    def mark(self) -> str:
+        return "point"
+
+    def has_legend(self) -> bool:
+        return False

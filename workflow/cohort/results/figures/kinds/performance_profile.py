@@ -1,0 +1,82 @@
+"""Performance profiles: the share of a strategy's runs that are better than each threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cohort.results.across import Scores, profiles
+from cohort.results.figures.across import Across
+from cohort.results.figures.style import BAND, legend_line
+from cohort.results.names import METRICS, Names
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+
+BANDS = "pointwise bands of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
+SIZE = (4.6, 2.4)  # inches
+THRESHOLDS, MARGIN = 301, 0.02  # how many of them, and the share of the range beyond the runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerformanceProfile(Across):
+    """For each value on the x axis, the share of a strategy's runs that are better than it.
+
+    A strategy whose curve is nowhere below another's is better at every quantile. Where curves
+    cross, one is better on hard settings and the other on easy ones.
+    """
+
+    name: ClassVar[str] = "performance_profile"
+    picture: ClassVar[str] = "Curves"
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        return min(SIZE[0], width), SIZE[1]
+
+    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+        colors = style.colors(self.hue, list(scores.strategies))
+        thresholds = _thresholds(scores)
+        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+            color, dash = colors[strategy], style.dash(self.hue, strategy)
+            shares = 100 * profile.shares
+            axes.plot(thresholds, shares, color=color, linestyle=dash, drawstyle="steps-post")
+            if profile.low is not None and profile.high is not None:
+                band = 100 * profile.low, 100 * profile.high
+                axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
+        axes.set_ylim(-2, 102)
+        axes.set_xlim(thresholds[0], thresholds[-1])
+
+    def told_of(self, scores: Scores, names: Names) -> str:
+        """The threshold that half of each strategy's runs exceed."""
+        thresholds = _thresholds(scores)
+        texts = []
+        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+            middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
+            texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
+        return f"Half of the runs are better than {'; '.join(texts)}"
+
+    def x_title(self, style: Style) -> str:
+        return METRICS[self.metric].label
+
+    def y_title(self) -> str:
+        return f"Runs {'below' if METRICS[self.metric].better == 'low' else 'above'} (%)"
+
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(color=color, linestyle=style.dash(self.hue, value))
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        return [*super().remarks(measured), BANDS]
+
+    def mark(self) -> str:
+        return "curve"
+
+
+def _thresholds(scores: Scores) -> np.ndarray:
+    low, high = float(scores.values.min()), float(scores.values.max())
+    beyond = MARGIN * (high - low or 1.0)
+    return np.linspace(low - beyond, high + beyond, THRESHOLDS)

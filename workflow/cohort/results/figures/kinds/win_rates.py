@@ -1,0 +1,114 @@
+"""A matrix of how often one strategy is ahead of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.results.across import Estimate, Scores, win_rates
+from cohort.results.figures.across import Across
+from cohort.results.figures.style import name_places
+from cohort.results.names import METRICS, Names
+
+if TYPE_CHECKING:
+    import matplotlib.colors as mpl_colors
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+else:
+    mpl_colors = lazy("matplotlib.colors")
+
+CELL, FRAME = (0.46, 0.26), (1.3, 0.9)  # inches: width and height
+FEWEST_RUNS = 6  # fewer do not tell a coin from one that always falls on one side
+SHADES = ("#D55E00", "#FFFFFF", "#0072B2")  # behind, level, ahead
+NOBODY = "#EEEEEE"  # ahead of itself
+DARK = 0.38  # so far from a half text is white
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRates(Across):
+    """For each two strategies the probability of improvement: in what share of seeds, averaged over
+    settings, the row is ahead of the column."""
+
+    name: ClassVar[str] = "win_rates"
+    picture: ClassVar[str] = "A matrix"
+    has_axes: ClassVar[bool] = False
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        wanted, height = (frame + hues * cell for frame, cell in zip(FRAME, CELL, strict=True))
+        return min(max(wanted, 2.4), width), height
+
+    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+        names, rates = scores.strategies, win_rates(scores)
+        matrix = np.full((len(names), len(names)), np.nan)
+        for (one, other), rate in rates.items():
+            matrix[names.index(one), names.index(other)] = rate.value
+        colors = mpl_colors.LinearSegmentedColormap.from_list("ahead", SHADES)
+        edges = np.arange(len(names) + 1) - 0.5
+        axes.set_facecolor(NOBODY)
+        axes.pcolormesh(edges, edges, matrix, cmap=colors, vmin=0, vmax=1, rasterized=True)
+        for (one, other), rate in rates.items():
+            axes.text(
+                names.index(other),
+                names.index(one),
+                f"{100 * rate.value:.0f}",
+                color="white" if abs(rate.value - 0.5) > DARK else "black",
+                fontweight="bold" if _is_clear(rate, scores) else "normal",
+                fontsize=7,
+                ha="center",
+                va="center",
+            )
+        shown = [style.value(self.hue, name) for name in names]
+        name_places(axes, shown)
+        axes.set_yticks(range(len(names)), shown)
+        axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+
+    def told_of(self, scores: Scores, names: Names) -> str:
+        rates = win_rates(scores)
+        texts = []
+        for place, one in enumerate(scores.strategies):
+            others = [
+                f"{names.value(self.hue, other)} {100 * rates[one, other].value:.0f}"
+                for other in scores.strategies[place + 1 :]
+            ]
+            if others:
+                texts.append(f"{names.value(self.hue, one)} ahead of {', '.join(others)}")
+        return f"Percent of runs: {'; '.join(texts)}"
+
+    def subject(self) -> str:
+        return f"how often the row is ahead of the column by {METRICS[self.metric].title.lower()}"
+
+    def x_title(self, style: Style) -> str:
+        return "of this one"
+
+    def y_title(self) -> str:
+        return "This is ahead"
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        numbers = (
+            f"percent of seeds in which the row has the better {METRICS[self.metric].title.lower()}"
+            ", averaged over settings, a tie as half; bold: its interval of "
+            "95\N{NO-BREAK SPACE}% leaves out 50"
+        )
+        return [*super().remarks(measured), numbers]
+
+    def mark(self) -> str:
+        return "field"
+
+    def has_legend(self) -> bool:
+        return False
+
+
+def _is_clear(rate: Estimate, scores: Scores) -> bool:
+    """Whether the interval of a rate lies on one side of a half, and rests on enough runs."""
+    if rate.interval is None or scores.values.shape[1] < FEWEST_RUNS:
+        return False
+    return rate.interval[0] > 0.5 or rate.interval[1] < 0.5
