@@ -20,6 +20,7 @@ FLOORS = (
     ("core",),
     ("cell",),
     ("data", "models", "partition", "privacy"),
+    ("native",),
     ("selection",),
     ("needs",),
     ("records",),

@@ -12,12 +12,12 @@ import pytest
 from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
 from cohort.models import MODELS
+from cohort.native.counting import native_counts
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, jobs_needed, resource_request
-from cohort.training.native.counting import native_counts
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}

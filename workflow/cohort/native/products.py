@@ -1,0 +1,158 @@
+"""Code of matrix products with samples in the lanes: a tile of the result stays in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cohort.native.batched_layout import ABREAST, L1_SHARE, Layout, Part, chunks, split
+from cohort.native.emitter import ZERO, Emitter, Index
+from cohort.native.vectors import transposed
+
+Place = Callable[[Index, Index], str]
+"""A pointer, by block of samples and number of the row."""
+Store = Callable[[str, Index, Index], None]
+"""Stores a vector, by block of samples and number of the row."""
+
+
+class Products:
+    """Products of matrices of weights and matrices of samples."""
+
+    def __init__(self, emit: Emitter, layout: Layout):
+        self.emit, self.layout, self.lanes = emit, layout, layout.lanes
+
+    def multiply(
+        self,
+        results: int,
+        terms: int,
+        source: Place,
+        weights: str,
+        strides: tuple[int, int],
+        store: Store,
+        start: Callable[[Index], str] = lambda result: ZERO,
+    ) -> None:
+        """Each result is the sum of terms times weights, whose strides are those of a result and of
+        a term, plus a start. `source` points to a term's first block of samples."""
+        if strides[0] == 1 and results * terms * self.layout.target.size > L1_SHARE:
+            self._multiply_packed(results, terms, source, weights, strides[1], store)
+            return
+        for part in split(results, self.layout.target.tile // self.layout.abreast):
+            with self.emit.loop(part.count) as number:
+                first = self.emit.add(self.emit.mul(number, part.size), part.start)
+                self._tiles(first, part.size, terms, source, weights, strides, store, start)
+
+    def _multiply_packed(
+        self, results: int, terms: int, source: Place, weights: str, stride: int, store: Store
+    ) -> None:
+        """Copy the weights of as many results as a vector has lanes, which lie far apart, to one
+        place before they are used."""
+        emit, lanes = self.emit, self.lanes
+        packed = emit.pointer("%memory", self.layout.packed)
+        for strips in chunks(results, lanes):
+            with emit.loop(strips.count) as strip:
+                begin = emit.add(emit.mul(strip, lanes), strips.start)
+                with emit.loop(terms) as term:
+                    values = emit.load_anywhere(weights, begin, (term, stride))
+                    emit.store(values, packed, (term, lanes))
+                for part in split(strips.size, self.layout.target.tile // self.layout.abreast):
+                    for number in range(part.count):
+                        offset = part.start + number * part.size
+                        place = emit.pointer(packed, offset)
+                        first = emit.add(begin, offset)
+                        given = part.size, terms, source, place, (1, lanes), store
+                        self._tiles(first, *given, is_relative=True)
+
+    def _tiles(
+        self,
+        first: Index,
+        size: int,
+        terms: int,
+        source: Place,
+        weights: str,
+        strides: tuple[int, int],
+        store: Store,
+        start: Callable[[Index], str] = lambda result: ZERO,
+        is_relative: bool = False,
+    ) -> None:
+        """Some results of all blocks. `is_relative`: the weights are those from `first` on."""
+        emit, abreast = self.emit, self.layout.abreast
+        with emit.loop(self.layout.blocks // abreast) as group:
+            block = emit.mul(group, abreast)
+            starts = [start(emit.add(first, one)) for one in range(size)]
+            sums = emit.variables([value for value in starts for _ in range(abreast)])
+            with emit.loop(terms) as term, sums.changed() as values:
+                offset = 0 if is_relative else first
+                place = emit.pointer(weights, (offset, strides[0]), (term, strides[1]))
+                self._add_term(values, source(block, term), place, strides[0])
+            for number, value in enumerate(sums.get()):
+                one, which = divmod(number, abreast)
+                store(value, emit.add(block, which), emit.add(first, one))
+
+    def _add_term(self, sums: list[str], source: str, weights: str, stride: int) -> None:
+        emit, abreast = self.emit, self.layout.abreast
+        loaded = [(place, emit.load(source, place * self.lanes)) for place in range(abreast)]
+        for one in range(len(sums) // abreast):
+            row = sums[one * abreast : (one + 1) * abreast]
+            factor = emit.broadcast(emit.load_number(weights, one * stride))
+            emit.add_outer_product(row, abreast, [factor], loaded)
+            sums[one * abreast : (one + 1) * abreast] = row
+
+    def transpose(self, count: int, source: Place, blocks: Index) -> None:
+        """Transpose rows of samples, so that lanes are rows, and sums over samples need no
+        shuffles."""
+        emit, lanes, row = self.emit, self.lanes, self._row(count)
+        for part in chunks(count, lanes):
+            with emit.loop(part.count) as number, emit.loop(blocks) as block:
+                first = emit.add(emit.mul(number, lanes), part.start)
+                rows = [
+                    emit.load(source(block, emit.add(first, place))) if place < part.size else ZERO
+                    for place in range(lanes)
+                ]
+                offsets = first, (block, lanes * row), self.layout.transposed
+                goal = emit.pointer("%memory", *offsets)
+                for lane, values in enumerate(transposed(emit, rows)):
+                    emit.store(values, goal, lane * row)
+
+    def multiply_transposed(
+        self, results: int, count: int, gradients: Place, samples: Index, goal: str
+    ) -> None:
+        """Sums over samples: each result's gradient times each of the `count` rows that were
+        transposed last. `goal` is a matrix of `count` columns."""
+        vectors, left = divmod(count, self.lanes)
+        inner = [(part, self.lanes) for part in split(vectors, ABREAST)]
+        inner += [(Part(vectors, 1, 1), left)] if left else []
+        for part, used in inner:
+            for outer in split(results, self.layout.target.tile // ABREAST):
+                self._transposed_tiles(outer, part, used, count, gradients, samples, goal)
+
+    def _transposed_tiles(
+        self,
+        outer: Part,
+        inner: Part,
+        used: int,
+        count: int,
+        gradients: Place,
+        samples: Index,
+        goal: str,
+    ) -> None:
+        emit, lanes, wide = self.emit, self.lanes, inner.size
+        with emit.loop(inner.count) as tile, emit.loop(outer.count) as part:
+            first = emit.add(emit.mul(part, outer.size), outer.start)
+            column = emit.add(emit.mul(tile, wide * lanes), inner.start * lanes)
+            sums = emit.variables([ZERO] * (outer.size * wide))
+            pointers = [gradients(0, emit.add(first, one)) for one in range(outer.size)]
+            with emit.loop(samples) as sample, sums.changed() as values:
+                offsets = column, (sample, self._row(count)), self.layout.transposed
+                source = emit.pointer("%memory", *offsets)
+                factors = [
+                    emit.broadcast(emit.load_number(pointer, sample)) for pointer in pointers
+                ]
+                loaded = ((place, emit.load(source, place * lanes)) for place in range(wide))
+                emit.add_outer_product(values, wide, factors, loaded)
+            place = emit.pointer(goal, (first, count), column)
+            for number, value in enumerate(sums.get()):
+                one, vector = divmod(number, wide)
+                emit.store_first(value, used, place, one * count + vector * lanes)
+
+    def _row(self, count: int) -> int:
+        """How many numbers a sample's row takes, in whole vectors."""
+        return -(-count // self.lanes) * self.lanes
