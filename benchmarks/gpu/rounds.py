@@ -19,7 +19,7 @@ from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
 from benchmarks.workloads import W1, W2, W2A, W3
-from cohort.training.precision import set_up
+from cohort.training.job.precision import set_up
 from cohort.training.state import RunState
 
 VGG11 = replace(W1, name="VGG-11", title="VGG-11", model="vgg11", classes=10)

@@ -37,10 +37,10 @@ from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
 from cohort.selection.selector import State, View
-from cohort.training.gathering import scattered
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure
+from cohort.training.procedures.federated.gathering import scattered
 from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged

@@ -17,9 +17,9 @@ from cohort.records.history import History
 from cohort.selection.probe import Probe
 from cohort.selection.random import Random
 from cohort.selection.selector import View
-from cohort.training.gathering import scattered
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated.gathering import scattered
 from cohort.training.procedures.federated.rounds import Asked, FederatedRounds
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import small_task

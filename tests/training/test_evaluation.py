@@ -13,8 +13,8 @@ from torch import nn
 from cohort.data.shards import Shards
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
-from cohort.training.gathering import ModelEvaluations, Needs
 from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.gathering import ModelEvaluations, Needs
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer

@@ -10,8 +10,8 @@ from cohort.selection.probe import Probe
 from cohort.selection.ucb import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
-from cohort.training.gathering import ModelEvaluations
 from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.gathering import ModelEvaluations
 from cohort.training.rounds import Rounds
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_task

@@ -30,12 +30,12 @@ from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
 
 if TYPE_CHECKING:
-    from cohort.training import device as devices
     from cohort.training import trainers
     from cohort.training.job import checkpoint, progress
+    from cohort.training.job import device as devices
     from cohort.training.job import run as job
 else:  # these import PyTorch
-    devices = lazy("cohort.training.device")
+    devices = lazy("cohort.training.job.device")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
     progress = lazy("cohort.training.job.progress")

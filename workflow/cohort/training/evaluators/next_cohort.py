@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from torch import nn
 
     from cohort.cell.settings import Settings
-    from cohort.training import choosing, evaluation
+    from cohort.training import evaluation
     from cohort.training.contract import selector as checked
+    from cohort.training.procedures.federated import choosing
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
 else:
     torch = lazy("torch")
     evaluation = lazy("cohort.training.evaluation")
-    choosing = lazy("cohort.training.choosing")
+    choosing = lazy("cohort.training.procedures.federated.choosing")
     checked = lazy("cohort.training.contract.selector")
 
 

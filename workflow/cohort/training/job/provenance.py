@@ -14,7 +14,7 @@ import torch
 
 import cohort
 from cohort.core import own
-from cohort.training.device import device_name
+from cohort.training.job.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:

@@ -32,13 +32,14 @@ from cohort.training.job.lease import (
     publish,
     tidy,
 )
+from cohort.training.job.loading import load_task
+from cohort.training.job.precision import set_up
 from cohort.training.job.progress import LogLines, Watch, describe
 from cohort.training.job.provenance import provenance, session
 from cohort.training.parts import identity_of
-from cohort.training.precision import set_up
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
-from cohort.training.task import Task, load_task
+from cohort.training.task import Task
 from cohort.training.trainers import choose_trainer
 from cohort.training.updates import Weights
 

@@ -19,8 +19,8 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.training.cursor import Cursor, Resumable
 from cohort.training.evaluation import evaluate
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 if TYPE_CHECKING:

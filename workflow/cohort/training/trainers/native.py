@@ -12,9 +12,9 @@ import torch
 from cohort.native.network import NativeNetwork, Sgd, Unsupported, check_supported, flat, unflat
 from cohort.training.contract.objective import augmented
 from cohort.training.cursor import Resumable
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives.objective import Coefficients, coefficients_of
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Weights
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cohort.records.history import PROFILE
 from cohort.training.cursor import Collect, Resumable
-from cohort.training.local_work import LocalWork
-from cohort.training.optimizers import LocalOptimizer
+from cohort.training.trainers.local_work import LocalWork
+from cohort.training.trainers.optimizers import LocalOptimizer
 from cohort.training.trainers.serial import AfterStep, SerialTrainer
 from cohort.training.updates import Weights
 

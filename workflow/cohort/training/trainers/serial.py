@@ -14,15 +14,15 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.objective import augmented, losses_of
 from cohort.training.cursor import Collect, Resumable, part
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives.objective import output_bias
-from cohort.training.optimizers import (
+from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
+from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.optimizers import (
     LocalOptimizer,
     load_optimizer_state,
     local_optimizer,
     optimizer_state,
 )
-from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.updates import Weights
 
 AfterStep = Callable[[], object]

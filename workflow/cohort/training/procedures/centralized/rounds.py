@@ -10,12 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.optimizers import load_optimizer_state, optimizer_state, torch_optimizer
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.optimizers import (
+    load_optimizer_state,
+    optimizer_state,
+    torch_optimizer,
+)
 from cohort.training.trainers.serial import SerialTrainer
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from cohort.training.cursor import Cursor, part
-from cohort.training.local_work import local_steps
-from cohort.training.optimizers import local_optimizer
+from cohort.training.trainers.local_work import local_steps
+from cohort.training.trainers.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights, stack
 

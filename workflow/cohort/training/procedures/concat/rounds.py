@@ -9,10 +9,8 @@ import torch
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.choosing import choose, view_of
 from cohort.training.contract.selector import CheckedSelector
 from cohort.training.cursor import part
-from cohort.training.gathering import Needs
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.clusters import clustered
@@ -26,6 +24,8 @@ from cohort.training.procedures.concat.network import (
     summed_classifiers,
     train_classifier,
 )
+from cohort.training.procedures.federated.choosing import choose, view_of
+from cohort.training.procedures.federated.gathering import Needs
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task

@@ -14,19 +14,19 @@ from cohort.core.randomness import generator
 from cohort.selection.abilities import Allocating, Probing, Screening
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
-from cohort.training.choosing import choose, view_of
 from cohort.training.contract import participation, server
 from cohort.training.contract.selector import CheckedSelector
-from cohort.training.gathering import Needs, scattered
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.federated.choosing import choose, view_of
+from cohort.training.procedures.federated.gathering import Needs, scattered
+from cohort.training.procedures.federated.transfers import charge_transfers
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.trainers.profiling import ProfilingTrainer
-from cohort.training.transfers import charge_transfers
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 NORM_BYTES = 8  # a probed client sends one number

@@ -15,10 +15,10 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.objective import losses_of
 from cohort.training.cursor import Resumable
-from cohort.training.local_work import LocalWork
-from cohort.training.optimizers import LocalOptimizer, local_optimizer
-from cohort.training.shared_norm import LockStep, by_averages
+from cohort.training.procedures.fedtan.shared_norm import LockStep, by_averages
 from cohort.training.trainers.base import Trained
+from cohort.training.trainers.local_work import LocalWork
+from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
 from cohort.training.trainers.serial import AfterStep, SerialTrainer
 from cohort.training.updates import Weights
 

@@ -10,8 +10,9 @@ import numpy as np
 from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import LocalWork
 from cohort.training.procedures.centralized.rounds import EpochRounds
+from cohort.training.procedures.federated.transfers import charge_transfers
+from cohort.training.procedures.fedtan.shared_norm import charge_exchange
 from cohort.training.procedures.stratified import (
     Sequential,
     StratifiedBatch,
@@ -26,11 +27,10 @@ from cohort.training.procedures.stratified.schedule import (
     single_samples,
 )
 from cohort.training.rounds import Rounds
-from cohort.training.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
-from cohort.training.transfers import charge_transfers
+from cohort.training.trainers.local_work import LocalWork
 from cohort.training.updates import Weights, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder

@@ -17,9 +17,9 @@ from cohort.data.samples import Samples
 from cohort.training.contract.objective import augmented
 from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from cohort.models import MODELS
-from cohort.training import shared_norm
-from cohort.training.shared_norm import LockStep, Weighting, by_averages, by_sums
+from cohort.training.procedures.fedtan import shared_norm
+from cohort.training.procedures.fedtan.shared_norm import LockStep, Weighting, by_averages, by_sums
 
 COUNTS = (4, 1, 7)
 BOUND = 1e-10

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.precision import set_up
+from cohort.training.job.precision import set_up
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer

@@ -10,8 +10,8 @@ from scipy import stats
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.selection.loss import HighestLoss
-from cohort.training.gathering import scattered
 from cohort.training.participation import parse_participation
+from cohort.training.procedures.federated.gathering import scattered
 from tests.training.small_task import run, small_task, train, trainer_of
 
 
