@@ -32,7 +32,7 @@ from cohort.data.samples import Samples, load
 from cohort.data.sampling import share_of
 from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.models import MODELS
-from cohort.training.procedures.stratified.schedule import ClientData, batches
+from cohort.training.procedures.stratified.label_schedule import ClientData, batches
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
 STEPS, LR = 300, 0.05  # of the training between the two measurements

@@ -17,7 +17,7 @@ from benchmarks.tables import table
 from cohort.core.randomness import generator
 from cohort.partition import Pool, parse_name
 from cohort.training.procedures.stratified import StratifiedSingle
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     frequencies,
     scheduled_labels,

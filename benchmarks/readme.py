@@ -19,7 +19,7 @@ import yaml
 from benchmarks.page import put
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
-from cohort.core.layout import RELEASED
+from cohort.core.paths import RELEASED
 from cohort.release.folder import read_release
 
 README = ROOT / "README.md"

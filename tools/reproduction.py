@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.page import put
 from cohort.commands.cli import main as cohort
-from cohort.core.layout import CLAIMS_TABLE, RELEASED
+from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.records.record import Record
 from cohort.release.folder import read_release
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from benchmarks import gradients
 from benchmarks.gradients import Population, estimated, measured, picture, summary
-from cohort.training.procedures.stratified.schedule import ClientData
+from cohort.training.procedures.stratified.label_schedule import ClientData
 from tests.training.small_task import plain_samples, random_samples, small_model
 
 LABELS = np.repeat([0, 1], 20)

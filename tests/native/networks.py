@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.native.kernel import Batches, Code, Inputs, Kernel, Request, code_for
+from cohort.native.network_stages import sample_shape, stages_of
 from cohort.native.sgd import Options
-from cohort.native.stages import sample_shape, stages_of
 from cohort.native.target import Target
 
 RATES = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "mu": 0.1, "clip": 0.5}

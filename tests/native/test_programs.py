@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from cohort.native.batched_program import BatchedProgram
+from cohort.native.network_stages import stages_of
 from cohort.native.sgd import Options
 from cohort.native.single_program import is_single
 from cohort.native.spectra import Slots, pays
-from cohort.native.stages import stages_of
 from cohort.native.target import avx2, host, narrow
 from tests.native.networks import Case, networks
 

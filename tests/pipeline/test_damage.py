@@ -17,7 +17,7 @@ import cohort
 from cohort.cell.planned import check_digest, freeze, frozen, run_options
 from cohort.claims.judge import judge
 from cohort.core.errors import UserError
-from cohort.core.layout import RUN_OPTIONS, plan_file
+from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
 from cohort.figures.draw import draw
 from cohort.metrics.collect import collect
@@ -32,7 +32,7 @@ from cohort.plan import Plan, all_studies, load
 from cohort.report.page import write_page
 from cohort.tables.beside import beside
 from cohort.tables.tabulate import tabulate
-from cohort.training.job.run import train
+from cohort.training.job.train import train
 from cohort.training.parts import identity_of
 from tests.commands.conftest import STUDY, finish
 from tests.flips import flip_bits

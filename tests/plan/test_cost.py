@@ -12,7 +12,7 @@ import pytest
 from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
 from cohort.models import MODELS
-from cohort.native.counting import native_counts
+from cohort.native.multiplications import native_counts
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cohort.records.record import Record, read
-from cohort.training.job.facts import saved_facts
+from cohort.training.job.checkpoint_header import saved_facts
 from tests.workflow.conftest import Project, wait_for
 
 KILLS = 3

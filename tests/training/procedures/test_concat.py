@@ -25,7 +25,7 @@ from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.network import prefix_of
+from cohort.training.procedures.concat.concatenated import prefix_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights

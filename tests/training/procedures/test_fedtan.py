@@ -22,7 +22,7 @@ from cohort.data.samples import Samples
 from cohort.records.record import read
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.trainer import FirstStepTogether
+from cohort.training.procedures.fedtan.first_step import FirstStepTogether
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches

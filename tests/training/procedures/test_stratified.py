@@ -20,13 +20,13 @@ from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.federated import transfers
 from cohort.training.procedures.fedtan import shared_norm
 from cohort.training.procedures.fedtan.shared_norm import LockStep, by_sums
-from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
     batches,
     frequencies,
     single_samples,
 )
+from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches as local_batches

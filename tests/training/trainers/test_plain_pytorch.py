@@ -18,7 +18,7 @@ from cohort.selection.abilities import Screening
 from cohort.selection.random import Random
 from cohort.training import evaluation
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.job.run import train
+from cohort.training.job.train import train
 from cohort.training.updates import Weights
 from tests.training.procedures.test_concat import planned
 from tests.training.small_task import run, small_task

@@ -16,7 +16,7 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
-from cohort.core.layout import RUN_OPTIONS, plan_file
+from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, sealed
 
 DIGEST = r"k[0-9a-f]{12}"

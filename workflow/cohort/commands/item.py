@@ -16,14 +16,14 @@ from typing import Any
 
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import Layout, state_folder
+from cohort.core.paths import Layout, state_folder
 from cohort.metrics.intervals import ALPHA, Sample
 from cohort.metrics.names import METRICS
 from cohort.pipeline import preview
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.scale import FULL
 from cohort.tables.beside import Beside, Line, beside

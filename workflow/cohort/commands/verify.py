@@ -18,14 +18,14 @@ from cohort.commands.run import add_until, known_cell, make_inputs
 from cohort.commands.screen import paint
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import RELEASED, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.paths import RELEASED, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
 from cohort.release.folder import read_release
-from cohort.training.job.facts import saved_facts
+from cohort.training.job.checkpoint_header import saved_facts
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from cohort.training import trainers
     from cohort.training.job import checkpoint, progress
     from cohort.training.job import device as devices
-    from cohort.training.job import run as job
+    from cohort.training.job import train as job
 else:  # these import PyTorch
     devices = lazy("cohort.training.job.device")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
     progress = lazy("cohort.training.job.progress")
-    job = lazy("cohort.training.job.run")
+    job = lazy("cohort.training.job.train")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits

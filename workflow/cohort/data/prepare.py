@@ -15,7 +15,7 @@ from cohort.cell.planned import frozen
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
-from cohort.data.facts import USUAL
+from cohort.data.dataset_info import DEFAULTS
 from cohort.data.parsers import PARSERS
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
@@ -29,7 +29,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse the raw files of the data set that a plan file names, and write the store to
     `output`."""
     planned = frozen(plan)
-    settings = USUAL | planned.settings
+    settings = DEFAULTS | planned.settings
     parser = PARSERS[settings["parser"] or settings["dataset"]]()
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))

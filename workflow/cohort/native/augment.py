@@ -19,7 +19,7 @@ from cohort.data.augmentations.augmentation import (
 from cohort.native.arena import Arena
 from cohort.native.emitter import ZERO, Emitter, Index
 from cohort.native.gather import numbers_at
-from cohort.native.stages import Shape
+from cohort.native.network_stages import Shape
 from cohort.native.vectors import absolute, backwards, rounded
 
 COLORS = 5  # changes of color, at most

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cohort.native.arena import Arena
+from cohort.native.network_stages import Shape, Stage
 from cohort.native.spectra import SpectralArrays, pays
-from cohort.native.stages import Shape, Stage
 from cohort.native.target import Target
 
 L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill

@@ -11,10 +11,10 @@ from cohort.native.convolution import ConvolutionCode
 from cohort.native.emitter import Emitter, Index
 from cohort.native.entry_points import PREDICT, TRAIN, entry, typed
 from cohort.native.linear import LinearCode
-from cohort.native.loss import CrossEntropyCode
+from cohort.native.network_stages import Shape, Stage
+from cohort.native.softmax_loss import CrossEntropyCode
 from cohort.native.spectral_convolution import SpectralConvolutionCode
 from cohort.native.stage_code import PARAMETERS, StageCode
-from cohort.native.stages import Shape, Stage
 from cohort.native.target import Target
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from cohort.native.batched_layout import Layout, chunks
 from cohort.native.emitter import Emitter, Index, Offset
-from cohort.native.stages import Shape
+from cohort.native.network_stages import Shape
 from cohort.native.vectors import transposed
 
 BYTES = "i8"

@@ -15,9 +15,9 @@ from cohort.native.batched_program import BatchedProgram
 from cohort.native.compiler import Function, compiled
 from cohort.native.entry_points import ARRAYS, NUMBERS, PREDICT, TRAIN
 from cohort.native.gather import BYTES
+from cohort.native.network_stages import Shape, Stage
 from cohort.native.sgd import Options
 from cohort.native.single_program import SingleProgram, is_single
-from cohort.native.stages import Shape, Stage
 from cohort.native.target import CACHE_LINE, Target
 
 HUGE_PAGE = 2 << 20  # bytes

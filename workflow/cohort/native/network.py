@@ -14,8 +14,8 @@ from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
 from cohort.native.augment import Augment, as_arrays
 from cohort.native.kernel import EVALUATED, Augmented, Batches, Inputs, Kernel, Request, code_for
+from cohort.native.network_stages import Shape, Stage, Unsupported, sample_shape, stages_of
 from cohort.native.sgd import Options
-from cohort.native.stages import Shape, Stage, Unsupported, sample_shape, stages_of
 from cohort.native.target import Target, has_fma, host
 
 __all__ = ["NativeNetwork", "Sgd", "Unsupported", "check_supported", "flat", "predict", "unflat"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cohort.native.arena import Arena
-from cohort.native.stages import Shape, Stage
+from cohort.native.network_stages import Shape, Stage
 from cohort.native.target import Target
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0

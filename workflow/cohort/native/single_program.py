@@ -12,6 +12,7 @@ from cohort.native.augment import Augment, AugmentCode
 from cohort.native.emitter import Emitter, Index
 from cohort.native.entry_points import TRAIN, entry, typed
 from cohort.native.gather import BYTES
+from cohort.native.network_stages import Shape, Stage
 from cohort.native.sgd import Options
 from cohort.native.single_code import PARAMETERS, SingleCode
 from cohort.native.single_convolution import (
@@ -20,7 +21,6 @@ from cohort.native.single_convolution import (
 )
 from cohort.native.single_layout import SingleLayout
 from cohort.native.single_linear import SingleLinearCode
-from cohort.native.stages import Shape, Stage
 from cohort.native.target import Target
 from cohort.native.vectors import exponential
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from cohort.native.arena import Arena
 from cohort.native.emitter import Emitter
 from cohort.native.fourier import Complex
-from cohort.native.stages import Stage
+from cohort.native.network_stages import Stage
 
 ADVANTAGE = 1.5  # how many direct products must be saved for each product of the spectra
 LEAST = 8  # input and output channels, below which transforms are most of the work

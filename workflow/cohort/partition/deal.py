@@ -12,7 +12,7 @@ import numpy as np
 from cohort.cell.planned import Planned, check_digest, frozen
 from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
-from cohort.core.layout import digest_in
+from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import scaled_count, share_of
 from cohort.data.shards import Shards, write

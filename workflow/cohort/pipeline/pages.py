@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from cohort.core import own
-from cohort.core.layout import Layout
+from cohort.core.paths import Layout
 from cohort.figures import KINDS
 from cohort.figures.style import Style
 from cohort.pipeline.specs import Spec, look, titles

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from cohort.claims.judge import judge
 from cohort.core.errors import UserError
-from cohort.core.layout import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.figures.draw import draw
 from cohort.pipeline.pages import page_spec

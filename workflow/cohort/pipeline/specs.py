@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from cohort.core.layout import Layout, experiment_plan_file
+from cohort.core.paths import Layout, experiment_plan_file
 from cohort.metrics.paper import paper_files
 from cohort.plan import Plan
 from cohort.plan.extension import USUAL

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.data.places import check_given, check_mirror, in_mirror
-from cohort.plan.errors import located
+from cohort.plan.located import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.training.procedures import parse_procedure

@@ -11,13 +11,13 @@ from typing import Any
 from cohort.core.components import build
 from cohort.core.errors import UserError
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.facts import USUAL
+from cohort.data.dataset_info import DEFAULTS
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.needs import needs_of
 from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
-from cohort.plan.errors import refused
+from cohort.plan.located import refused
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Screening
 from cohort.training.participation import parse_participation
@@ -49,7 +49,7 @@ def check_partition(settings: Settings, facts: Facts) -> Scheme:
 
 def check_shape(settings: Settings, facts: Facts) -> None:
     """Reject a model or augmentation that does not take samples of this kind and shape."""
-    kind = facts.get("kind", USUAL["kind"])
+    kind = facts.get("kind", DEFAULTS["kind"])
     model, augmentation = MODELS[settings["model"]](), AUGMENTATIONS[settings["augmentation"]]()
     for part, component in (("model", model), ("augmentation", augmentation)):
         with refused(f"{part} '{component.name}' cannot take {settings['dataset']}: "):

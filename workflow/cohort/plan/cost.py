@@ -20,7 +20,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.models.counting import Counts
-from cohort.native.counting import LANES, NativeCounts, native_counts
+from cohort.native.multiplications import LANES, NativeCounts, native_counts
 from cohort.needs import needs_of
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing

@@ -14,7 +14,7 @@ from cohort.metrics.paper import paper_file
 from cohort.metrics.paper_match import match_paper
 from cohort.metrics.summary import label_text
 from cohort.plan.axes import Values
-from cohort.plan.sizes import check_sizes
+from cohort.plan.wire_sizes import check_sizes
 from cohort.tables.sizes import needs_no_runs
 from cohort.tables.spec import Table
 

@@ -10,8 +10,8 @@ from typing import Any
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.data.parsers import PARSERS
-from cohort.plan.errors import located
-from cohort.plan.validation import Validator
+from cohort.plan.located import located
+from cohort.plan.schema_validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
 CONFIG = Path("config")

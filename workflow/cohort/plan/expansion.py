@@ -9,13 +9,13 @@ from typing import Any
 
 from cohort.claims import Matrix
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import CLAIMS_TABLE
+from cohort.core.paths import CLAIMS_TABLE
 from cohort.metrics.names import PANEL, SERIES
-from cohort.plan import claims
+from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_distinct, check_titles, facets
-from cohort.plan.errors import located
 from cohort.plan.extension import Source, inherited, with_strategies
+from cohort.plan.located import located
 from cohort.plan.matching import check_overrides, overridden, without
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
@@ -27,8 +27,8 @@ from cohort.plan.scale import (
     thinned,
     with_seeds,
 )
-from cohort.plan.sizes import with_sizes
 from cohort.plan.study import Experiment, Row, Study
+from cohort.plan.wire_sizes import with_sizes
 
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 """The labels that every cell has; its experiment's axes are the others."""
@@ -279,7 +279,7 @@ def _claims(
     for key, experiment in full.items():
         matrix.add(key, experiment.axes, experiment.cells)
     shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
-    return claims.resolve(specs, matrix, shares, study)
+    return claim_cells.resolve(specs, matrix, shares, study)
 
 
 def _described(entry: Values) -> str:

@@ -15,18 +15,18 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import CLAIMS_TABLE, Layout
+from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
 from cohort.plan.entries import entries
-from cohort.plan.errors import located
 from cohort.plan.expansion import expand_study
 from cohort.plan.extension import inherited, sources
+from cohort.plan.located import located
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
 from cohort.plan.scale import FULL
+from cohort.plan.schema_validation import Validator
 from cohort.plan.study import Row, Study
-from cohort.plan.validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
 CONFIG = Path("config")

@@ -19,16 +19,16 @@ from cohort.cell.settings import (
 )
 from cohort.core.components import build, in_type
 from cohort.core.errors import UserError
-from cohort.core.layout import data_file, raw_file, record_file, shards_file
+from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.facts import non_default
+from cohort.data.dataset_info import non_default
 from cohort.data.parsers import PARSERS
 from cohort.models import MODELS
 from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.axes import Values
 from cohort.plan.checks import check_cohort, check_partition, check_procedure, check_shape
-from cohort.plan.errors import located
+from cohort.plan.located import located
 from cohort.training.participation import parse_participation
 from cohort.training.parts import PARTS, without_defaults
 from cohort.training.procedures import parse_procedure

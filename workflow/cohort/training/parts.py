@@ -8,7 +8,7 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.cell.settings import cell_identity
 from cohort.core.components import Component, canonical
-from cohort.core.layout import digest_in
+from cohort.core.paths import digest_in
 from cohort.selection import SELECTORS
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import SERVERS

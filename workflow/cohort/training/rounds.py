@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from cohort.training.contract.errors import located
-from cohort.training.contract.model import check_model
+from cohort.training.contract.checked_model import check_model
+from cohort.training.contract.mistakes import located
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 
 SHOWN = 8  # values of a wrong answer that an error quotes
 

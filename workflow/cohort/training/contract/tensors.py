@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import Tensor
 
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 
 
 @contextmanager

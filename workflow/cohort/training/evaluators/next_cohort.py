@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cohort.cell.settings import Settings
     from cohort.training import evaluation
-    from cohort.training.contract import selector as checked
+    from cohort.training.contract import checked_selector
     from cohort.training.procedures.federated import choosing
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -28,7 +28,7 @@ else:
     torch = lazy("torch")
     evaluation = lazy("cohort.training.evaluation")
     choosing = lazy("cohort.training.procedures.federated.choosing")
-    checked = lazy("cohort.training.contract.selector")
+    checked_selector = lazy("cohort.training.contract.checked_selector")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,9 @@ class OnNextCohort(OnHoldout):
         clients = np.arange(task.settings.clients)
         view = choosing.view_of(task, state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
-        cohort = checked.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
+        cohort = checked_selector.CheckedSelector(task.selector).select(
+            state.selector, clients, view, rng
+        )
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
         found = evaluation.evaluate(

@@ -19,7 +19,7 @@ import torch
 from cohort.core.errors import UserError, explained
 from cohort.core.files import replacing
 from cohort.records.history import History
-from cohort.training.job.facts import facts_of
+from cohort.training.job.checkpoint_header import facts_of
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.state import RunState
 from cohort.training.updates import Weights

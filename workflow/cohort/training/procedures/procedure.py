@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cohort.core.component_names import Named
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.training.contract.errors import located
+from cohort.training.contract.mistakes import located
 
 if TYPE_CHECKING:
     from cohort.models.model import Model

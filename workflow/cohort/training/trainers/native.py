@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from cohort.native.network import NativeNetwork, Sgd, Unsupported, check_supported, flat, unflat
-from cohort.training.contract.objective import augmented
+from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import Resumable
 from cohort.training.objectives.objective import Coefficients, coefficients_of
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.contract.objective import augmented, losses_of
+from cohort.training.contract.checked_objective import augmented, losses_of
 from cohort.training.cursor import Collect, Resumable, part
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished

@@ -9,12 +9,12 @@ import torch
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.contract.selector import CheckedSelector
+from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.cursor import part
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.clusters import clustered
-from cohort.training.procedures.concat.network import (
+from cohort.training.procedures.concat.concatenated import (
     CLASSIFIER,
     Concatenated,
     initial_weights,

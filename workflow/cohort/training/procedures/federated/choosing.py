@@ -8,9 +8,9 @@ import numpy as np
 
 from cohort.core.randomness import generator
 from cohort.selection.selector import State, View
-from cohort.training.contract.selector import CheckedSelector
+from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.overlap import of_cohort, of_probabilities
+from cohort.training.procedures.federated.overlap_metrics import of_cohort, of_probabilities
 from cohort.training.task import Task
 
 

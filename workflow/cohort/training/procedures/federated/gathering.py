@@ -11,7 +11,7 @@ import torch
 
 from cohort.core.randomness import generator
 from cohort.needs import NEEDS, Need
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger

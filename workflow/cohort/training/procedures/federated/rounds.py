@@ -14,8 +14,8 @@ from cohort.core.randomness import generator
 from cohort.selection.abilities import Allocating, Probing, Screening
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import View
-from cohort.training.contract import participation, server
-from cohort.training.contract.selector import CheckedSelector
+from cohort.training.contract import checked_participation, checked_server
+from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.choosing import choose, view_of
@@ -70,7 +70,7 @@ class FederatedRounds(Rounds):
         reports = self.needs.once()
         chosen = self.selector.begin(view_of(self.task, reports), rng)
         trainable = self.task.trainable(weights)
-        memory = server.begin(self.server, trainable, self.task.redrawn_weights)
+        memory = checked_server.begin(self.server, trainable, self.task.redrawn_weights)
         return RunState(weights, memory, chosen, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -121,7 +121,7 @@ class FederatedRounds(Rounds):
     def ask(self, cohort: np.ndarray, pool: Pool, round: int) -> Asked:
         """Which clients of the cohort respond, and how many samples of each class they use."""
         rng, held = self._draw("answers", round), self.task.shards.label_counts[cohort]
-        responds = participation.responds(self.task.participation, cohort, rng)
+        responds = checked_participation.responds(self.task.participation, cohort, rng)
         label_counts = self.selector.quotas(cohort, pool.view, held)
         return Asked(cohort, responds, label_counts)
 
@@ -168,7 +168,7 @@ class FederatedRounds(Rounds):
                 begin=begin,
                 end=end,
                 correction=partial(
-                    server.control_variate, self.server, state.server, client, trainable
+                    checked_server.control_variate, self.server, state.server, client, trainable
                 ),
             )
             works.append(work)
@@ -197,7 +197,7 @@ class FederatedRounds(Rounds):
         ledger.measured(
             train_loss=float(heard.losses.mean()), update_norm=float(heard.distances(before).mean())
         )
-        merged, memory, measured = server.apply(self.server, before, heard, state.server)
+        merged, memory, measured = checked_server.apply(self.server, before, heard, state.server)
         ledger.measured(**measured)
         return merged | statistics, memory
 
@@ -249,7 +249,7 @@ class FederatedRounds(Rounds):
         draws = (self._draw("stragglers", number) for number in (0, round))
         most = local_work(settings.J)[0]
         given = self.task.participation, settings.clients, most
-        return participation.efforts(*given, *draws).tolist()
+        return checked_participation.efforts(*given, *draws).tolist()
 
     def _draw(self, purpose: str, round: int, client: int = 0) -> np.random.Generator:
         return generator(self.task.settings.seed, purpose, round=round, client=client)

@@ -12,7 +12,7 @@ from cohort.core.metric import Metric
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
-from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
+from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Load, Procedure
 
 

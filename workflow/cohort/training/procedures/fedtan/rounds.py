@@ -6,8 +6,8 @@ from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.rounds import Asked, FederatedRounds, Pool
 from cohort.training.procedures.fedtan import FedTan
+from cohort.training.procedures.fedtan.first_step import FirstStepTogether
 from cohort.training.procedures.fedtan.shared_norm import charge_exchange
-from cohort.training.procedures.fedtan.trainer import FirstStepTogether
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Updates

@@ -19,7 +19,7 @@ from cohort.training.procedures.stratified import (
     StratifiedHybrid,
     StratifiedSingle,
 )
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
     batches,

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
-from cohort.training.contract.objective import augmented
+from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks
 from cohort.training.trainers.base import Trained, Trainer

@@ -3,7 +3,7 @@ prepared file."""
 
 from typing import Any
 
-USUAL: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(
         ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
     ),
@@ -17,4 +17,4 @@ USUAL: dict[str, Any] = {
 
 def non_default(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts that differ from their defaults."""
-    return {key: facts[key] for key, usual in USUAL.items() if facts.get(key, usual) != usual}
+    return {key: facts[key] for key, usual in DEFAULTS.items() if facts.get(key, usual) != usual}

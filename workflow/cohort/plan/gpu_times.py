@@ -10,7 +10,7 @@ from typing import Any
 from cohort.core.errors import UserError, suggest
 from cohort.plan.cost import layers, operations, serial_steps
 from cohort.plan.loading import CONFIG
-from cohort.plan.validation import Validator
+from cohort.plan.schema_validation import Validator
 
 GPUS = CONFIG / "gpus.yaml"
 Facts = Mapping[str, Any]

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError
 from cohort.metrics.at import check_at
 from cohort.metrics.paper import paper_files
 from cohort.plan.axes import Values
-from cohort.plan.errors import located
+from cohort.plan.located import located
 
 
 def resolve(

@@ -17,12 +17,12 @@ import torch
 
 from cohort.cell.planned import Planned, check_digest, frozen
 from cohort.core.errors import UserError
-from cohort.core.layout import state_folder
+from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.job import checkpoint
-from cohort.training.job.gpus import acquire_device
+from cohort.training.job.gpu_slots import acquire_device
 from cohort.training.job.lease import (
     CHECKPOINT,
     FINISHED,

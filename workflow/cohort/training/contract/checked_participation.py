@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cohort.training.contract.answers import check_shape, shown
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only
 from cohort.training.participation import Participation
 

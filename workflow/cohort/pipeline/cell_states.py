@@ -13,13 +13,13 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import state_folder, train_log
 from cohort.core.log import last_line, last_session
+from cohort.core.paths import state_folder, train_log
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
 from cohort.plan.cost import round_seconds
 from cohort.records.record import read
-from cohort.training.job.facts import saved_facts
+from cohort.training.job.checkpoint_header import saved_facts
 from cohort.training.job.lease import is_held, was_left
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")

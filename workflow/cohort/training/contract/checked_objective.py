@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from cohort.data.augmentations import Augmentation
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.objectives import Objective
 
 IN_PLACE = "what a component is given is read-only: work on a copy (tensor.clone())"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core.layout import (
+from cohort.core.paths import (
     PLAN_FOLDER,
     Layout,
     data_file,

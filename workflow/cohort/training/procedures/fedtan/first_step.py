@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.contract.objective import losses_of
+from cohort.training.contract.checked_objective import losses_of
 from cohort.training.cursor import Resumable
 from cohort.training.procedures.fedtan.shared_norm import LockStep, by_averages
 from cohort.training.trainers.base import Trained

@@ -12,7 +12,7 @@ from cohort.selection import Selector
 from cohort.selection.abilities import Allocating, Filtering, Measuring, Screening, Weighing
 from cohort.selection.selector import Reports, State, View
 from cohort.training.contract.answers import as_array, check_metrics, check_shape, shown
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only, read_only_arrays
 
 

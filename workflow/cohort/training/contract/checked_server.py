@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from cohort.training.contract.answers import check_metrics
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.tensors import unchanged
 from cohort.training.servers.server import Merged, ServerRule
 from cohort.training.updates import Updates, Weights

@@ -14,10 +14,12 @@ from cohort.models import Model
 if TYPE_CHECKING:
     import torch
 
-    from cohort.native import spectra, stages
+    from cohort.native import network_stages, spectra
 else:
     torch = lazy("torch")
-    spectra, stages = (lazy(f"cohort.native.{name}") for name in ("spectra", "stages"))
+    spectra, network_stages = (
+        lazy(f"cohort.native.{name}") for name in ("spectra", "network_stages")
+    )
 
 
 LANES = 16  # samples, or channels of a single sample, that native code works on together
@@ -50,15 +52,15 @@ def _count(model: Model, shape: tuple[int, ...], classes: int, single: bool) -> 
     with torch.device("meta"):
         network = model.build(shape, classes)
     try:
-        found = stages.stages_of(network, shape)
-    except stages.Unsupported:
+        found = network_stages.stages_of(network, shape)
+    except network_stages.Unsupported:
         return None
     count = _single_counts if single else _counts
     counts = [count(*numbered) for numbered in enumerate(found)]
     return NativeCounts(*map(sum, zip(*counts, strict=True)))
 
 
-def _counts(number: int, stage: stages.Stage) -> NativeCounts:
+def _counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     """The multiply-adds of a stage."""
     height, width = stage.sides
     pairs = stage.inner * stage.outer
@@ -79,7 +81,7 @@ def _counts(number: int, stage: stages.Stage) -> NativeCounts:
     return NativeCounts(products, (3 if number else 2) * products, 0)
 
 
-def _single_counts(number: int, stage: stages.Stage) -> NativeCounts:
+def _single_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     """The multiply-adds of a stage on a single sample: channels fill whole vectors, and what is 0
     is skipped. ReLU leaves half of the numbers, and pooling a quarter of the gradients."""
     height, width = stage.sides

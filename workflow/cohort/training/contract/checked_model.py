@@ -8,7 +8,7 @@ from torch import nn
 from cohort.core.components import source_of
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 
 SAMPLES = 2
 RTOL, ATOL = 1e-4, 1e-6  # kernels of a GPU may add up in another order

@@ -18,7 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from cohort.core.errors import UserError, suggest
-from cohort.plan.errors import located
+from cohort.plan.located import located
 from cohort.plan.schemas import derived_schemas
 from cohort.plan.yaml_files import read_yaml
 
