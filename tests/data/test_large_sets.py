@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cohort.cell.planned import Planned, freeze, plan_file
-from tests.data_table import alone, load, peak_mb
+from tools.data_table import alone, load, peak_mb
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 SIDE = 224

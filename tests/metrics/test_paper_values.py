@@ -11,7 +11,7 @@ from cohort.metrics.paper import SOURCES, read_paper
 from cohort.models import MODELS
 from cohort.partition import parse_name
 from cohort.plan.resolution import HINTS
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 FOLDER = ROOT / "resources/paper_values"
 COUNTS = {

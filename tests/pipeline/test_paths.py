@@ -18,7 +18,7 @@ from cohort.core.paths import (
     state_folder,
     train_log,
 )
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 RULES = "\n".join(file.read_text() for file in sorted((ROOT / "rules").glob("*.smk")))
 DIGEST = "k0123456789ab"

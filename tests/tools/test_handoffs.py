@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import handoffs
+from tools import handoffs
 
 LABELS = np.repeat(np.arange(4), 60)
 

@@ -1,5 +1,5 @@
-"""A measured curve beside its paper's, as docs/curves holds it: `python -m tests.curve_table METRICS ITEM LABEL=VALUE ... > CSV`; with `-`
-for ITEM, alone.
+"""`python -m tools.curve_table METRICS ITEM LABEL=VALUE ... > CSV`: a measured curve beside its paper's, as docs/curves
+holds it; with `-` for ITEM, the measured one alone.
 
 METRICS is what `cohort draw aml` collects, such as results/full/partial/metrics/aml/classes.parquet. How far the two lie apart over the
 shared rounds from 20 on (or over all, where there are fewer), from 51 on, and in each 50 rounds, goes to standard error.
@@ -8,10 +8,12 @@ shared rounds from 20 on (or over all, where there are fewer), from 51 on, and i
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pandas as pd
 
-from tests.conftest import ROOT
+ROOT = Path(__file__).resolve().parents[1]
+
 
 MEASURED = [
     "test_accuracy",
@@ -43,18 +45,18 @@ def main(metrics: str, item: str, *labels: str) -> None:
         for start, end in spans:
             span = apart.loc[start:end].dropna()
             if len(span):
-                told = f"{span.mean():+.4f} in the mean of {len(span)} rounds, {span.abs().max():.4f} at most"
-                print(f"{metric}, rounds {start} to {end}: {told}", file=sys.stderr)
+                difference = f"{span.mean():+.4f} in the mean of {len(span)} rounds, {span.abs().max():.4f} at most"
+                print(f"{metric}, rounds {start} to {end}: {difference}", file=sys.stderr)
 
 
 def wide(rows: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:
-    """A line for each round, a column for each metric that is there."""
+    """Pivot rows to a line for each round and a column for each metric that was measured."""
     for label, value in labels.items():
         rows = rows[rows[label].astype(str) == value]
-    found = rows[rows["metric"].isin(MEASURED)].pivot(
+    by_metric = rows[rows["metric"].isin(MEASURED)].pivot(
         index="round", columns="metric", values="value"
     )
-    return found[[metric for metric in MEASURED if metric in found]]
+    return by_metric[[metric for metric in MEASURED if metric in by_metric]]
 
 
 if __name__ == "__main__":

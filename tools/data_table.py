@@ -1,4 +1,4 @@
-"""Measure what is in the data sets: `python -m tests.data_table [MIRROR]` writes it into docs/data.md.
+"""`python -m tools.data_table [MIRROR]`: measure what is in the data sets, into docs/data.md.
 
 Files come from MIRROR or, without one, from the publishers. If they cannot be had, the row is about
 generated files and says so. The size of a whole prepared data set is computed from its declared
@@ -17,23 +17,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import urlsplit
 
 import h5py
 import numpy as np
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import Planned, freeze
 from cohort.core.errors import UserError
+from cohort.core.paths import plan_file
 from cohort.data import download as stage
-from cohort.data import fetch
 from cohort.data.prepare import TYPES
 from cohort.data.prepare import prepare as prepare_data
-from tests.conftest import ROOT
 from tests.data import publishers
 
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "data.md"
-BEGIN, END = "<!-- data: made by `python -m tests.data_table` -->", "<!-- end of data -->"
+BEGIN, END = "<!-- data: made by `python -m tools.data_table` -->", "<!-- end of data -->"
 MOST_PRINTED = 20  # classes
 PLAN = "k0123456789ab"
 SETS = (
@@ -55,14 +56,14 @@ SETS = (
 )
 FILES = ("data set", "file", "bytes", "SHA-256", "from")
 
-Facts = dict[str, Any]
+DatasetInfo = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
     """Measure all data sets and write the tables between their marks."""
-    facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
+    datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
     sets, files = [], []
-    for dataset, declared in facts.items():
+    for dataset, declared in datasets.items():
         with tempfile.TemporaryDirectory() as folder:
             origin = alone(
                 get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else ""
@@ -92,12 +93,12 @@ def alone(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.apply(function, arguments)
 
 
-def get(dataset: str, declared: Facts, folder: str, mirror: str) -> str:
+def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> str:
     """Put the raw files into resources/raw: real ones, or generated ones if they cannot be had."""
     os.chdir(folder)
-    fetch.WAITS = ()
+    mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
-        stage.fetch = not_asked
+        mock.patch("cohort.data.download.fetch", not_asked).start()
     raw = Path("resources/raw", dataset)
     try:
         for name, file in declared["files"].items():
@@ -114,7 +115,7 @@ def not_asked(url: str, target: Path) -> None:
     raise UserError(f"{url} is not asked, because a mirror is named")
 
 
-def prepare(dataset: str, declared: Facts, folder: str) -> float:
+def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
     """Seconds to parse and store."""
     os.chdir(folder)
     freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
@@ -152,7 +153,7 @@ def peak_mb() -> float:
 
 def row_of(
     dataset: str,
-    declared: Facts,
+    declared: DatasetInfo,
     folder: Path,
     seconds: float,
     loading: tuple[float, float],
@@ -186,13 +187,13 @@ def row_of(
     )
 
 
-def publisher(file: Facts) -> str:
+def publisher(file: DatasetInfo) -> str:
     """The host or package a file comes from."""
     source = file.get("source") or file["login"]
     return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
-def whole(declared: Facts) -> int:
+def whole(declared: DatasetInfo) -> int:
     """Bytes of all values, plus two per label and two per group number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
@@ -204,10 +205,11 @@ def whole(declared: Facts) -> int:
 def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
     """Mean and standard deviation of each channel, divided by the scale."""
     channels = [images[:, number] for number in range(images.shape[1])]
-    return tuple(
+    means, deviations = (
         " ".join(f"{moment(channel) / scale:.4f}" for channel in channels)
         for moment in (np.mean, np.std)
     )
+    return means, deviations
 
 
 def each_class(counts: np.ndarray) -> str:

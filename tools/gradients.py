@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gradients DATA [--out FILE] [--figure FILE]`: bias and variance of a batch's
+"""`python -m tools.gradients DATA [--out FILE] [--figure FILE]`: bias and variance of a batch's
 gradient, by how its samples are drawn (Stratify, section III-B).
 
 DATA is the prepared file of CIFAR-10. The gradient of the loss of all samples of a population is the
@@ -25,7 +25,6 @@ from matplotlib.ticker import FuncFormatter
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.handoffs import dealt
 from benchmarks.tables import number, table
 from cohort.core.randomness import generator, torch_seed
 from cohort.data.samples import Samples, load
@@ -33,6 +32,7 @@ from cohort.data.sampling import share_of
 from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.models import MODELS
 from cohort.training.procedures.stratified.label_schedule import ClientData, batches
+from tools.handoffs import dealt
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
 STEPS, LR = 300, 0.05  # of the training between the two measurements
@@ -198,7 +198,7 @@ def picture(found: pd.DataFrame, file: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print the table, and write the estimates and the figure."""
-    parser = argparse.ArgumentParser(prog="benchmarks.gradients")
+    parser = argparse.ArgumentParser(prog="tools.gradients")
     parser.add_argument("data", type=Path, help="prepared CIFAR-10, in resources/data")
     parser.add_argument("--out", type=Path, help="write the estimates as CSV")
     parser.add_argument("--figure", type=Path, help="draw the estimates")

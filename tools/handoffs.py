@@ -1,4 +1,4 @@
-"""`python -m benchmarks.handoffs [--out FILE]`: how many tasks and transfers of the model Stratify's
+"""`python -m tools.handoffs [--out FILE]`: how many tasks and transfers of the model Stratify's
 chunks of labels save, and how they spread over more clients. Nothing is trained.
 
 Naive is one client for each scheduled label, drawn from all that hold the label.
@@ -95,7 +95,7 @@ def _spread(values: pd.Series[float], digits: int = 0) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Count, print the table and write every partition's counts into a CSV file."""
-    parser = argparse.ArgumentParser(prog="benchmarks.handoffs", description=summary.__doc__)
+    parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
     found = measured(LABELS, CASES, PARTITIONS)

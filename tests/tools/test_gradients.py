@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks import gradients
-from benchmarks.gradients import Population, estimated, measured, picture, summary
 from cohort.training.procedures.stratified.label_schedule import ClientData
 from tests.training.small_task import plain_samples, random_samples, small_model
+from tools import gradients
+from tools.gradients import Population, estimated, measured, picture, summary
 
 LABELS = np.repeat([0, 1], 20)
 VALUES = torch.from_numpy(np.concatenate([np.arange(20.0), 100 + 3 * np.arange(20.0)]))

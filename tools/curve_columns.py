@@ -1,5 +1,5 @@
-"""The curves of an experiment side by side, as docs/curves holds them, a column per strategy:
-`python -m tests.curve_columns METRICS METRIC LABELS [LABEL=VALUE ...] > CSV`.
+"""`python -m tools.curve_columns METRICS METRIC LABELS [LABEL=VALUE ...] > CSV`: the curves of an
+experiment side by side, as docs/curves holds them, a column per strategy.
 
 METRICS is what the pipeline collects, such as results/full/metrics/aml/classes.parquet; there is a
 row for each round and each combination of LABELS, which commas separate.

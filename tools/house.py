@@ -1,6 +1,6 @@
-"""The structure of the package: which part imports which, and how long files and functions are.
+"""`python -m tools.house` (`make house`): the structure of the package, as a table in docs/design.md.
 
-`python -m tests.house` (`make house`) writes it as a table into docs/design.md.
+Which room imports which, and how long files and functions are.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazy":
-        return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        return [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
     return []
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import house
-from tests.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, arrows, modules, table
+from tools import house
+from tools.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, arrows, modules, table
 
 CONDA_NAMES = {"pytorch": "torch"}
 LONGEST_FILE, LONGEST_FUNCTION, LONGEST_LINE = 300, 45, 100  # lines, lines, characters
