@@ -200,7 +200,7 @@ class Curious(Random):
     needs: ClassVar[frozenset[str]] = frozenset({"curiosity"})
 
 
-@pytest.mark.parametrize("what", ["clients", "label_counts", "reserved_predictions"])
+@pytest.mark.parametrize("what", ["clients", "label_counts", "softmax", "labels"])
 def test_a_need_cannot_change_what_it_measures_with(what: str, monkeypatch: pytest.MonkeyPatch):
     @dataclass(frozen=True, kw_only=True)
     class Curiosity(Need):
@@ -208,8 +208,14 @@ def test_a_need_cannot_change_what_it_measures_with(what: str, monkeypatch: pyte
         gathered = "after"
 
         def measure(self, context: EvaluationContext) -> np.ndarray:
-            found = getattr(context, what)
-            (found() if callable(found) else found).fill(1)
+            results, *_ = context.local_on_reserved()
+            given = {
+                "clients": context.clients,
+                "label_counts": context.label_counts(),
+                "softmax": results.softmax,
+                "labels": results.labels,
+            }
+            given[what].fill(1)
             return np.ones(len(context.clients))
 
     monkeypatch.setattr("cohort.training.contract.mistakes.COMPONENTS", (__name__,))
