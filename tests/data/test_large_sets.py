@@ -50,6 +50,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
     write_npz(rows)
     facts = {
         "dataset": "pathmnist-224",
+        "parser": "medmnist",
         "shape": [3, SIDE, SIDE],
         "classes": 9,
         "train": rows,
@@ -57,7 +58,8 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
         "validation": TEST,
         "scale": 255,
     }
-    freeze(Planned("data.h5", "k0123456789ab", facts, {}, {}))
+    raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
+    freeze(Planned("data.h5", "k0123456789ab", facts, {}, raw))
     return alone(prepare, str(folder)), alone(load, str(folder))[1]
 
 

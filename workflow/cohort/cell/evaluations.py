@@ -25,9 +25,19 @@ def is_evaluated(every: int | str, round: int) -> bool:
     raise AssertionError(f"the last part of '{every}' has no end")
 
 
+def plans_by_name(evaluators: str) -> dict[str, str]:
+    """The plan of each evaluator that a setting names: `drift 10; sharpness 50, last 10`."""
+    parts = (part.partition(" ") for part in evaluators.split("; ") if part)
+    return {name: plan for name, _, plan in parts}
+
+
 def spelled_out(every: int | str, rounds: int) -> int | str:
     """Replace `last N` by the round where it begins: `10, last 10` becomes `10 until 490, 1` for
-    500 rounds, every tenth round and each of the last ten."""
+    500 rounds, every tenth round and each of the last ten. Evaluators that are named keep their
+    names."""
+    if str(every)[:1].isalpha():
+        plans = plans_by_name(str(every)).items()
+        return "; ".join(f"{name} {spelled_out(plan, rounds)}" for name, plan in plans)
     before, _, last = str(every).partition(", last ")
     if not last:
         return every

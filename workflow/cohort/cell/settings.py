@@ -12,8 +12,10 @@ from cohort.core.components import parameter
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
 ROUNDS_PATTERN = rf"^(({UNTIL}, )+{COUNT}|({UNTIL}, )*{COUNT}, last {COUNT})$"
+NAMED_PLAN = rf"[a-z][a-z0-9_]* ({ROUNDS_PATTERN[1:-1]}|{COUNT})"
 EVALUATION_PLANS = (
     *("evaluate_every", "evaluate_holdout", "evaluate_next", "evaluate_local", "evaluate_own"),
+    "evaluators",
 )
 """The settings that say in which rounds something is evaluated."""
 
@@ -115,6 +117,11 @@ class Settings:
         pattern=ROUNDS_PATTERN,
         help="rounds in which the cohort's local models are evaluated on their own clients' "
         "training samples; 0: never",
+    )
+    evaluators: str = parameter(
+        "",
+        pattern=rf"^({NAMED_PLAN}(; {NAMED_PLAN})*)?$",
+        help="further evaluators with their rounds, e.g. 'drift 10; sharpness 50, last 10'",
     )
     samples: float = parameter(
         1.0,

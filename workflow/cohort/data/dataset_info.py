@@ -1,7 +1,12 @@
-"""The facts about a data set's samples in config/datasets.yaml, which are part of the digest of its
-prepared file."""
+"""What config/datasets.yaml says of a data set's samples, which is part of the digest of its prepared
+file."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import Any
+
+from cohort.data.parsers import PARSERS, parser_name
 
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(
@@ -12,9 +17,19 @@ DEFAULTS: dict[str, Any] = {
     "generated": False,
     "parser": None,
 }
-"""All facts, with the defaults of the optional ones."""
+"""Every key of an entry that describes samples, with the defaults of the optional ones."""
 
 
-def non_default(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that differ from their defaults."""
-    return {key: facts[key] for key, usual in DEFAULTS.items() if facts.get(key, usual) != usual}
+def sample_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of an entry that describes samples, without what is at its default."""
+    return {
+        key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
+    }
+
+
+def sample_identity(dataset: str, info: Mapping[str, Any]) -> dict[str, Any]:
+    """What the digest of prepared data is made from, beside the checksums of its files."""
+    identity = {"dataset": dataset} | sample_info(info)
+    if not PARSERS[parser_name(dataset, info)].in_digest:
+        del identity["parser"]
+    return identity

@@ -16,7 +16,7 @@ from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
 from cohort.data.dataset_info import DEFAULTS
-from cohort.data.parsers import PARSERS
+from cohort.data.parsers import PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 
@@ -30,7 +30,8 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     `output`."""
     planned = frozen(plan)
     settings = DEFAULTS | planned.settings
-    parser = PARSERS[settings["parser"] or settings["dataset"]]()
+    kind = PARSERS[parser_name(settings["dataset"], settings)]
+    parser = kind.of(list(planned.inputs), settings["shape"])
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cohort.cell.evaluations import plans_by_name
 from cohort.core.components import build
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DEFAULTS
 from cohort.data.sampling import scaled_count
@@ -19,10 +20,9 @@ from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.located import refused
 from cohort.selection import SELECTORS
-from cohort.selection.abilities import Screening
+from cohort.training.evaluators import EVALUATORS
 from cohort.training.participation import parse_participation
-from cohort.training.procedures import Procedure, parse_procedure
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures import parse_procedure
 
 MOST_MEMORY = 16e9  # bytes that a selector may take beside training
 
@@ -91,30 +91,19 @@ def check_procedure(settings: Settings, facts: Facts) -> None:
     """Reject settings that the procedure, the participation or the optimizer does not take."""
     if settings["optimizer"] == "adam" and settings["momentum"]:
         raise UserError(f"momentum is {settings['momentum']:g}, but Adam takes none; leave it out")
-    if settings["evaluate_holdout"] and not settings["holdout"]:
-        raise UserError("evaluate_holdout needs samples that clients hold out: set holdout above 0")
     with refused(f"procedure '{settings['procedure']}' "):
         parse_participation(settings["participation"])
         procedure = parse_procedure(settings["procedure"])
         procedure.check(settings)
-    if settings["evaluate_next"]:
-        _check_next(settings, procedure)
 
 
-def _check_next(settings: Settings, procedure: Procedure) -> None:
-    """Reject an evaluation of the next cohort that cannot be drawn without further work."""
-    if not settings["holdout"]:
-        raise UserError("evaluate_next needs samples that clients hold out: set holdout above 0")
-    if not isinstance(procedure, Federated):
-        raise UserError(
-            f"evaluate_next needs a draw after each round, which procedure "
-            f"'{procedure}' does not have; leave it out"
-        )
-    selector = build(SELECTORS, settings["selector"])
-    asks = any(need.gathered == "before" for need in needs_of(selector))
-    if isinstance(selector, Screening) or asks:
-        raise UserError(
-            f"evaluate_next draws a cohort without asking any client, but strategy "
-            f"'{settings['strategy']}' screens, probes or asks clients before it chooses; "
-            "leave it out"
-        )
+def check_evaluators(settings: Settings, facts: Facts) -> None:
+    """Reject evaluators that are not known, and plans for those that cannot evaluate such a run."""
+    free = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
+    for name in plans_by_name(settings["evaluators"]):
+        if name not in free:
+            raise UserError(f"evaluators: '{name}' is not known{suggest(name, free)}")
+    for evaluator in (kind() for kind in EVALUATORS.values()):
+        if evaluator.plan(settings):
+            with refused(""):
+                evaluator.check(settings)

@@ -24,6 +24,8 @@ from cohort.native.multiplications import LANES, NativeCounts, native_counts
 from cohort.needs import needs_of
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.evaluators.evaluator import SampleCounts
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.procedure import Load, Overhead
 from cohort.training.servers import SERVERS
@@ -140,18 +142,10 @@ def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     test = facts["test"] * settings["samples"] - reserve
     validation = (settings["validation"] or facts.get("validation", 0)) * settings["samples"]
     held_out = facts["train"] * settings["samples"] * settings["holdout"]
-    planned = {
-        "evaluate_every": test + validation,
-        "evaluate_holdout": 2 * held_out,  # of all clients together and of each
-        "evaluate_next": held_out * cohort / settings["clients"],
-        "evaluate_local": cohort * test,
-        "evaluate_own": cohort * size,
-    }
-    found = sum(
-        evaluations(settings[plan], settings["rounds"]) * samples
-        for plan, samples in planned.items()
-        if settings[plan]
-    )
+    counts = SampleCounts(test, validation, held_out, size, cohort, settings["clients"])
+    evaluators = (kind() for kind in EVALUATORS.values())
+    plans = ((evaluator.plan(settings), evaluator.samples(counts)) for evaluator in evaluators)
+    found = sum(evaluations(plan, settings["rounds"]) * samples for plan, samples in plans if plan)
     needs = needs_of(build(SELECTORS, settings["selector"]))
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
     for when, reserved in evaluating:

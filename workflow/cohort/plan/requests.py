@@ -96,7 +96,7 @@ class Requests:
         settings = planned.settings
         key = (
             attempt,
-            *(settings[name] for name in COST_KEYS),
+            *(settings.get(name) for name in COST_KEYS),
             *map(str, settings["selector"].values()),
             settings["server"]["name"],
         )

@@ -21,13 +21,19 @@ from cohort.core.components import build, in_type
 from cohort.core.errors import UserError
 from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.dataset_info import non_default
-from cohort.data.parsers import PARSERS
+from cohort.data.dataset_info import sample_identity, sample_info
+from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
 from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.axes import Values
-from cohort.plan.checks import check_cohort, check_partition, check_procedure, check_shape
+from cohort.plan.checks import (
+    check_cohort,
+    check_evaluators,
+    check_partition,
+    check_procedure,
+    check_shape,
+)
 from cohort.plan.located import located
 from cohort.training.participation import parse_participation
 from cohort.training.parts import PARTS, without_defaults
@@ -49,6 +55,7 @@ CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
             *("optimizer", "momentum", "participation", "holdout", *EVALUATION_PLANS[1:]),
         ),
     ),
+    (check_evaluators, ("strategy", "procedure", "holdout", *EVALUATION_PLANS)),
 )
 """Each check with the settings that it depends on, beside parameters of the strategy."""
 
@@ -155,10 +162,11 @@ class Resolver:
 
     def _data(self, dataset: str) -> Planned:
         facts = self.datasets[dataset]
-        settings = {"dataset": dataset} | non_default(facts)
-        science = {f"dataset:{dataset}": PARSERS[facts.get("parser", dataset)].science}
+        settings = {"dataset": dataset} | sample_info(facts)
+        science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, facts)].science}
         checksums = {name: checksum(file) for name, file in facts["files"].items()}
-        digest = digest_of(settings | {"files": checksums}, science)
+        identity = sample_identity(dataset, facts) | {"files": checksums}
+        digest = digest_of(identity, science)
         raw = {name: raw_file(dataset, name) for name in facts["files"]}
         planned = Planned(data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)

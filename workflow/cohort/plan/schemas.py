@@ -13,7 +13,6 @@ from cohort.cell.settings import Settings
 from cohort.claims import CLAIMS
 from cohort.core.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.parsers import PARSERS
 from cohort.figures import KINDS
 from cohort.metrics.names import FREE
 from cohort.models import MODELS
@@ -63,7 +62,6 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     words = {
         "model": list(MODELS),
         "augmentation": list(AUGMENTATIONS),
-        "dataset": list(PARSERS),
         **names,
     }
     settings = _settings(words)

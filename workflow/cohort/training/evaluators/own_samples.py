@@ -10,13 +10,12 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from cohort.cell.settings import Settings
     from cohort.training import evaluation
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -32,6 +31,7 @@ class OnOwnSamples(Evaluator):
     and records the mean over clients that hold any."""
 
     name: ClassVar[str] = "own_samples"
+    setting: ClassVar[str] = "evaluate_own"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "own_samples_accuracy": Metric(
             "Accuracy on own samples", "%", 100, digits=2, better="high"
@@ -39,8 +39,8 @@ class OnOwnSamples(Evaluator):
         "own_samples_loss": Metric("Loss on own samples", better="low"),
     }
 
-    def plan(self, settings: Settings) -> int | str:
-        return settings.evaluate_own
+    def samples(self, counts: SampleCounts) -> float:
+        return counts.cohort * counts.of_client
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

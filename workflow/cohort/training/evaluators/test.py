@@ -26,6 +26,7 @@ class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
     name: ClassVar[str] = "test"
+    setting: ClassVar[str] = "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = metrics_of("test", "Test", "the test set")
 
     def evaluate(
