@@ -23,7 +23,13 @@ from cohort.partition import deal
 from cohort.training import task
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import loading
-from cohort.training.procedures.federated import Federated, choosing, gathering, rounds
+from cohort.training.procedures.federated import (
+    Federated,
+    allocating,
+    choosing,
+    gathering,
+    rounds,
+)
 from cohort.training.trainers import base, local_work, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
@@ -135,7 +141,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (deal, sampling, rounds, choosing, base, local_work, gathering):
+    for module in (deal, sampling, rounds, allocating, choosing, base, local_work, gathering):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))

@@ -9,7 +9,14 @@ from typing import Any, cast
 import numpy as np
 
 from cohort.selection import Selector
-from cohort.selection.abilities import Allocating, Filtering, Measuring, Screening, Weighing
+from cohort.selection.abilities import (
+    Allocating,
+    Filtering,
+    Measuring,
+    Probing,
+    Screening,
+    Weighing,
+)
 from cohort.selection.selector import Reports, State, View
 from cohort.training.contract.answers import as_array, check_metrics, check_shape, shown
 from cohort.training.contract.mistakes import WrongAnswer
@@ -22,6 +29,21 @@ class CheckedSelector:
 
     def __init__(self, selector: Selector):
         self.selector = selector
+
+    @property
+    def screens(self) -> bool:
+        """Whether it chooses from a pool that it draws."""
+        return isinstance(self.selector, Screening)
+
+    @property
+    def probe_batches(self) -> int:
+        """On how many batches it has clients train before it chooses; 0 if it probes none."""
+        return self.selector.batches if isinstance(self.selector, Probing) else 0
+
+    @property
+    def allocates(self) -> bool:
+        """Whether it says on how many samples of each class clients train."""
+        return isinstance(self.selector, Allocating)
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The state before the first round."""

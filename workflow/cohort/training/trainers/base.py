@@ -116,6 +116,11 @@ class Trainer:
         ]
         return np.array([evaluation.loss for evaluation in found])
 
+    def profile(self) -> list[np.ndarray]:
+        """Tables of what each local step of the last call of `train` did; none unless the trainer
+        notes that."""
+        return []
+
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         raise NotImplementedError
 

@@ -26,9 +26,9 @@ class ProfilingTrainer(SerialTrainer):
     It takes the same steps to the bit. A checkpoint inside a round holds the notes too.
     """
 
-    def profile(self) -> np.ndarray:
+    def profile(self) -> list[np.ndarray]:
         """The notes of the last call of `train`, one row for each step."""
-        return _table(self._done).numpy()
+        return [_table(self._done).numpy()]
 
     def run(
         self,

@@ -24,7 +24,7 @@ from cohort.training.procedures.concat.concatenated import (
     summed_classifiers,
     train_classifier,
 )
-from cohort.training.procedures.federated.choosing import choose, view_of
+from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
 from cohort.training.procedures.federated.gathering import Needs
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -85,7 +85,9 @@ class ConcatRounds(Rounds):
         """Choose the cohort and return its clients that hold samples."""
         task, candidates = self.task, np.arange(self.task.settings.clients)
         view = view_of(task, state.reports)
-        cohort = choose(task, state.selector, candidates, view, round, ledger)
+        chosen_from = self.selector, state.selector, candidates, view
+        cohort = select(task, *chosen_from, round, ledger)
+        ledger.measured(**choice_metrics(task, *chosen_from, cohort))
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         return cohort[task.sizes[cohort] > 0]

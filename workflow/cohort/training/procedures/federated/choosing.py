@@ -1,4 +1,4 @@
-"""How the procedures that have a selector choose their cohorts."""
+"""How procedures that have a selector choose cohorts, and what they record of each choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cohort.training.task import Task
 
 
 def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
-    """What the selector of a task may know before it is told anything in a round."""
+    """What a selector may know before any client is asked in a round; `reports` were gathered
+    before the first round."""
     settings = task.settings
     return View(
         clients=settings.clients,
@@ -27,20 +28,36 @@ def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
     )
 
 
-def choose(
-    task: Task, state: State, candidates: np.ndarray, view: View, round: int, ledger: Ledger
+def select(
+    task: Task,
+    selector: CheckedSelector,
+    state: State,
+    candidates: np.ndarray,
+    view: View,
+    round: int,
+    ledger: Ledger,
 ) -> np.ndarray:
-    """Choose the cohort of a round, and note it with what the selector measures and, if some
-    clients overlap, how it prefers them."""
-    selector = CheckedSelector(task.selector)
+    """Choose the cohort of a round, and enter it and the time of the choice into the ledger."""
     rng = generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.scoring():
-        cohort = selector.select(state, candidates, view, rng)
-    ledger.cohort = cohort
-    ledger.measured(**selector.measure(state, candidates, cohort, view))
+        ledger.cohort = selector.select(state, candidates, view, rng)
+    return ledger.cohort
+
+
+def choice_metrics(
+    task: Task,
+    selector: CheckedSelector,
+    state: State,
+    candidates: np.ndarray,
+    view: View,
+    cohort: np.ndarray,
+) -> dict[str, float]:
+    """What the selector measures of its choice and, if some clients overlap, how it prefers
+    them."""
     overlapping = task.shards.overlapping()
-    ledger.measured(**of_cohort(overlapping, cohort))
-    chances = selector.probabilities(state, candidates, view)
-    if chances is not None:
-        ledger.measured(**of_probabilities(overlapping, candidates, chances))
-    return cohort
+    metrics = selector.measure(state, candidates, cohort, view)
+    metrics |= of_cohort(overlapping, cohort)
+    probabilities = selector.probabilities(state, candidates, view)
+    if probabilities is not None:
+        metrics |= of_probabilities(overlapping, candidates, probabilities)
+    return metrics
