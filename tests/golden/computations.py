@@ -179,9 +179,9 @@ def of_objective(objective: Objective) -> list[Number]:
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
-    facts = objective.facts(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
+    statistics = objective.label_statistics(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
     loss = objective.losses(
-        outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias
+        outputs, torch.from_numpy(rng.integers(0, 4, 6)), statistics, head.bias
     ).mean()
     if objective.is_proximal:
         loss = loss + objective.proximal_term(
@@ -243,7 +243,7 @@ class Shuffled(Selector):
 class SquaredError(Objective):
     """Squared distance to the one-hot label."""
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return ((outputs - nn.functional.one_hot(targets, outputs.shape[1])) ** 2).mean(dim=1)
 
 

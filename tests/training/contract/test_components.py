@@ -30,22 +30,31 @@ class Losses(Objective):
     name: ClassVar[str] = "losses"
     of: Callable[[Tensor, Tensor, Tensor], Any]
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        return self.of(outputs, targets, facts)
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        return self.of(outputs, targets, statistics)
 
 
 @pytest.mark.parametrize("trainer", ["serial", "batched"])
 @pytest.mark.parametrize(
     ("of", "sentence"),
     [
-        (lambda outputs, targets, facts: cross_entropy(outputs, targets), "a tensor of shape ()"),
-        (lambda outputs, targets, facts: outputs, "a tensor of shape (4, 3)"),
-        (lambda outputs, targets, facts: 1.0, "losses returned 1.0, not one loss for each of 4"),
         (
-            lambda outputs, targets, facts: outputs[:, 0] + facts.add_(1)[0],
+            lambda outputs, targets, statistics: cross_entropy(outputs, targets),
+            "a tensor of shape ()",
+        ),
+        (lambda outputs, targets, statistics: outputs, "a tensor of shape (4, 3)"),
+        (
+            lambda outputs, targets, statistics: 1.0,
+            "losses returned 1.0, not one loss for each of 4",
+        ),
+        (
+            lambda outputs, targets, statistics: outputs[:, 0] + statistics.add_(1)[0],
             "changed its targets or",
         ),
-        (lambda outputs, targets, facts: outputs[:, 0] * targets.zero_(), "changed its targets or"),
+        (
+            lambda outputs, targets, statistics: outputs[:, 0] * targets.zero_(),
+            "changed its targets or",
+        ),
     ],
 )
 def test_an_objective_gives_one_loss_per_sample_and_changes_nothing(

@@ -131,7 +131,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
     assert [round for round, _ in metrics["train_loss"]] == [1, 3, 4]
     assert [round for round, _ in metrics["test_accuracy"]] == [1, 2, 3, 4] and not state.diverged
-    facts = Concat(clusters=2).rounds_of(task).client_facts(state)
+    facts = Concat(clusters=2).rounds_of(task).client_arrays(state)
     assert facts["cluster"].tolist() == [0, 1, 0, 1, -1]
 
 
@@ -359,7 +359,7 @@ def chance_task() -> Task:
 def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
     """Four rounds of stage 1 and three of stage 2, stopped in both and between them."""
     procedure = Concat(clusters=2, classifier=0.43, warm=1)
-    assert procedure.load(7).rounds == 4
+    assert procedure.workload(7).rounds == 4
     *_, (weights, whole) = states(chance_task(), procedure)
     task = chance_task()
     stopped = next(

@@ -105,7 +105,7 @@ class Smoothed(CrossEntropy):
 
     name: ClassVar[str] = "smoothed"
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return 0.9 * outputs
 
 
@@ -115,8 +115,8 @@ class Doubled(FedRS):
 
     name: ClassVar[str] = "doubled"
 
-    def facts(self, counts: Tensor) -> Tensor:
-        return 2 * super().facts(counts)
+    def label_statistics(self, counts: Tensor) -> Tensor:
+        return 2 * super().label_statistics(counts)
 
 
 def test_what_it_refuses():
@@ -257,12 +257,12 @@ def test_it_has_the_same_coefficients_as_the_objectives_losses():
     outputs = torch.randn(9, CLASSES, dtype=torch.float64)
     targets, bias = torch.arange(9) % CLASSES, torch.randn(CLASSES, dtype=torch.float64)
     for objective in OBJECTIVES:
-        facts = objective.facts(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
-        found = objective.coefficients(facts)
+        statistics = objective.label_statistics(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
+        found = objective.coefficients(statistics)
         assert found is not None
         scale = torch.ones(CLASSES).double() if found.scale is None else found.scale
         shift = torch.zeros(CLASSES).double() if found.shift is None else found.shift
         logits = scale * (outputs - bias) + bias + shift
-        expected = objective.losses(outputs, targets, facts, bias)
+        expected = objective.losses(outputs, targets, statistics, bias)
         plain = nn.functional.cross_entropy(logits, targets, reduction="none")
         torch.testing.assert_close(plain, expected, rtol=1e-12, atol=1e-12)

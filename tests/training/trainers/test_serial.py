@@ -98,7 +98,7 @@ class Watch(Objective):
     name: ClassVar[str] = "watch"
     batches: list[list[int]] = field(default_factory=list)
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         self.batches.append(targets.tolist())
         return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
 
@@ -237,7 +237,7 @@ class Slope(Objective):
 
     name: ClassVar[str] = "slope"
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return outputs.mean(dim=1)
 
 

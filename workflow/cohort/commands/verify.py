@@ -25,7 +25,7 @@ from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
 from cohort.release.folder import read_release
-from cohort.training.job.checkpoint_header import saved_facts
+from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
 
@@ -177,7 +177,7 @@ def _trained_again(planned: Planned, before: Record, until: int | None) -> Again
             return Again(history, header["provenance"]["sessions"], header["weights_sha256"])
         state = state_folder(record)
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return Again(history, saved_facts(state)["sessions"], "")
+        return Again(history, saved_header(state)["sessions"], "")
 
 
 def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:

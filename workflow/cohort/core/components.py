@@ -138,11 +138,11 @@ class Catalog(MutableMapping[str, type[C]]):
             if "name" not in vars(value):
                 self._nameless += [value] if own.is_own(module) else []
                 continue
-            known = self._found.setdefault(value.name, value)
-            if known is not value and own.is_own(module):
+            first = self._found.setdefault(value.name, value)
+            if first is not value and own.is_own(module):
                 raise UserError(
-                    f"{module.__file__}: '{value.name}' is the name of {known.__module__}."
-                    f"{known.__name__} already; give {value.__name__} another name"
+                    f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
+                    f"{first.__name__} already; give {value.__name__} another name"
                 )
 
     def _check_names(self) -> None:

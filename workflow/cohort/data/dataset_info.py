@@ -8,6 +8,9 @@ from typing import Any
 
 from cohort.data.parsers import PARSERS, parser_name
 
+DatasetInfo = Mapping[str, Any]
+"""An entry of config/datasets.yaml."""
+
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(
         ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
@@ -20,14 +23,14 @@ DEFAULTS: dict[str, Any] = {
 """Every key of an entry that describes samples, with the defaults of the optional ones."""
 
 
-def sample_info(info: Mapping[str, Any]) -> dict[str, Any]:
+def sample_info(info: DatasetInfo) -> dict[str, Any]:
     """The part of an entry that describes samples, without what is at its default."""
     return {
         key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
     }
 
 
-def sample_identity(dataset: str, info: Mapping[str, Any]) -> dict[str, Any]:
+def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
     """What the digest of prepared data is made from, beside the checksums of its files."""
     identity = {"dataset": dataset} | sample_info(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:

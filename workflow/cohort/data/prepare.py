@@ -37,10 +37,10 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     for name in SPLITS:
         _check(settings, name, splits.get(name))
     raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all are declared
-    facts = {key: settings[key] for key in STORED_FACTS}
-    facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
+    attributes = {key: settings[key] for key in STORED_FACTS}
+    attributes |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
     with new_hdf5(output) as file:
-        file.attrs.update({key: value for key, value in facts.items() if value is not None})
+        file.attrs.update({key: value for key, value in attributes.items() if value is not None})
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None
         for name, split in splits.items():

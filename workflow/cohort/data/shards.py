@@ -38,11 +38,11 @@ class Shards:
 
     def overlapping(self) -> np.ndarray:
         """Whether each client overlaps with others."""
-        found = (
+        overlapping = (
             np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
         )
-        found[self.chosen] = True
-        return found
+        overlapping[self.chosen] = True
+        return overlapping
 
 
 def write(path: str | Path, shards: Shards) -> None:

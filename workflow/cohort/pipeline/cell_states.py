@@ -19,7 +19,7 @@ from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
 from cohort.plan.cost import round_seconds
 from cohort.records.record import read
-from cohort.training.job.checkpoint_header import saved_facts
+from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import is_held, was_left
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
@@ -66,7 +66,7 @@ def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if Path(planned.path).exists():
         return _of_record(planned)
     folder, log = state_folder(planned.path), last_log(planned, slurm_logs)
-    facts = saved_facts(folder)
+    facts = saved_header(folder)
     saved, changed = facts.get("round"), _changed(facts)
     if is_held(folder):
         round, rate = _progress(train_log(planned.path))

@@ -13,7 +13,7 @@ from typing import Any
 from cohort.core.paths import Layout, experiment_plan_file
 from cohort.metrics.paper import paper_files
 from cohort.plan import Plan
-from cohort.plan.extension import USUAL
+from cohort.plan.extension import BASELINE as USUAL
 from cohort.training.procedures import parse_procedure
 
 Spec = dict[str, Any]

@@ -36,8 +36,8 @@ class Availability:
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
         self._logins = {
             name: file["login"]
-            for name, facts in datasets.items()
-            for file in facts["files"].values()
+            for name, info in datasets.items()
+            for file in info["files"].values()
             if "login" in file
         }
         self._known: dict[str, bool] = {}

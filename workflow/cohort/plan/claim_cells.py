@@ -39,16 +39,16 @@ def _resolved(
     comparisons = claim.resolved(matrix)
     _check_rounds(comparisons, matrix)
     _check_paper(claim, comparisons, paper, study)
-    experiments = [point.experiment for one in comparisons for point in one.points]
+    experiments = [point.experiment for comparison in comparisons for point in comparison.points]
     return spec | {
         "rounds": {name: shares[name] for name in dict.fromkeys([claim.experiment, *experiments])},
-        "comparisons": [dataclasses.asdict(one) for one in comparisons],
+        "comparisons": [dataclasses.asdict(comparison) for comparison in comparisons],
     }
 
 
 def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
     """Reject a claim about a round that the compared runs do not reach."""
-    for point in (point for one in comparisons for point in one.points):
+    for point in (point for comparison in comparisons for point in comparison.points):
         owner = f"runs of {point.experiment} that it compares"
         check_at(point.at, matrix.rounds(point), owner)
 
@@ -57,9 +57,9 @@ def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, stud
     """Reject an item of the paper that is unknown, fits nothing compared, or has two values."""
     if not claim.paper:
         return
-    points = [point for one in comparisons for point in one.points]
-    found = paper.results(points, claim.paper)
-    if not any(result.value or result.curve for result in found):
+    points = [point for comparison in comparisons for point in comparison.points]
+    results = paper.results(points, claim.paper)
+    if not any(result.value or result.curve for result in results):
         files = " or ".join(map(str, paper_files(study)))
         raise UserError(
             f"paper is '{claim.paper}', but no value of it in {files} fits what is compared "

@@ -149,10 +149,10 @@ def _titles(
     for part in (*(source.text for source in extended.values()), text):
         for label, values in part.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
-    usual = {name: entry["title"] for name, entry in strategies.items()}
+    of_strategies = {name: entry["title"] for name, entry in strategies.items()}
     for label in {"strategy", *titles}:
-        known = usual if label == "strategy" else {}
-        check_distinct(label, known | titles.get(label, {}), matrices)
+        defaults = of_strategies if label == "strategy" else {}
+        check_distinct(label, defaults | titles.get(label, {}), matrices)
     return titles
 
 
@@ -213,9 +213,9 @@ def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int)
     """The experiment that extends another one, which begins with that one's cells."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]
-    given = source.text, scale, default, seeds
-    earlier = [_full_experiment(one, blocks[one], *given) for one in before]
-    full = _full_experiment(key, blocks[source.experiment], *given, source.added)
+    arguments = source.text, scale, default, seeds
+    earlier = [_full_experiment(block, blocks[block], *arguments) for block in before]
+    full = _full_experiment(key, blocks[source.experiment], *arguments, source.added)
     return replace(full, earlier=earlier)
 
 

@@ -112,23 +112,23 @@ class Plan:
         """
         studies = [self.study(name) for name in names]
         check_only(self._only, studies)
-        found = {}
+        by_experiment = {}
         for study in studies:
             for name, experiment in study.experiments.items():
                 wanted = (row for row in experiment.rows if is_wanted(row, self._only))
-                found[study.name, name] = list({row.digest: row for row in wanted}.values())
-        return {key: rows for key, rows in found.items() if rows or not self._only}
+                by_experiment[study.name, name] = list({row.digest: row for row in wanted}.values())
+        return {key: rows for key, rows in by_experiment.items() if rows or not self._only}
 
     def skipped(self, study: str, experiment: str) -> list[tuple[Row, str]]:
         """The cells that cannot be run here, of those that `only` allows, each with the reason."""
-        found = self.study(study).skipped.get(experiment, [])
-        wanted = {row.digest: (row, why) for row, why in found if is_wanted(row, self._only)}
+        rows = self.study(study).skipped.get(experiment, [])
+        wanted = {row.digest: (row, why) for row, why in rows if is_wanted(row, self._only)}
         return list(wanted.values())
 
     def digests(self, *names: str) -> list[str]:
         """The digests of the cells that `rows` finds, each once."""
-        found = (row.digest for rows in self.rows(names).values() for row in rows)
-        return list(dict.fromkeys(found))
+        digests = (row.digest for rows in self.rows(names).values() for row in rows)
+        return list(dict.fromkeys(digests))
 
     def plan_shards(self, settings: Values) -> Planned:
         """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""
@@ -167,10 +167,10 @@ def _as_list(names: Any) -> list[Any]:
 def study_file(name: str) -> Path:
     """The file of a study, among the built-in ones or the user's."""
     file = CONFIG / "studies" / f"{name}.yaml"
-    mine = own.folder() / "studies" / file.name
-    if file.exists() and mine.exists():
-        raise UserError(f"{mine}: {file} has that name already; rename your study")
-    return mine if mine.exists() else file
+    user_file = own.folder() / "studies" / file.name
+    if file.exists() and user_file.exists():
+        raise UserError(f"{user_file}: {file} has that name already; rename your study")
+    return user_file if user_file.exists() else file
 
 
 def all_studies() -> list[str]:

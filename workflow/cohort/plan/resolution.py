@@ -133,8 +133,8 @@ class Resolver:
         key = (make.__name__, *arguments)
         if key not in self._known:
             self._known[key] = make(*arguments)
-        found: T = self._known[key]
-        return found
+        value: T = self._known[key]
+        return value
 
     def _check(self, settings: Values, strategy: Strategy, overrides: Overrides) -> None:
         for check, keys in CHECKS:
@@ -161,13 +161,13 @@ class Resolver:
         return strategy
 
     def _data(self, dataset: str) -> Planned:
-        facts = self.datasets[dataset]
-        settings = {"dataset": dataset} | sample_info(facts)
-        science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, facts)].science}
-        checksums = {name: checksum(file) for name, file in facts["files"].items()}
-        identity = sample_identity(dataset, facts) | {"files": checksums}
+        info = self.datasets[dataset]
+        settings = {"dataset": dataset} | sample_info(info)
+        science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
+        checksums = {name: checksum(file) for name, file in info["files"].items()}
+        identity = sample_identity(dataset, info) | {"files": checksums}
         digest = digest_of(identity, science)
-        raw = {name: raw_file(dataset, name) for name in facts["files"]}
+        raw = {name: raw_file(dataset, name) for name in info["files"]}
         planned = Planned(data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)
 

@@ -40,11 +40,11 @@ BOUNDS = {
 LONGEST = 200  # characters of a name, which becomes a part of a path
 
 
-def _pattern(validator: Any, pattern: str, found: Any, schema: Any) -> Iterator[ValidationError]:
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Match strictly: JSON Schema allows a newline after `$`, and a name too long for a file's."""
-    too_long = pattern.endswith("$") and isinstance(found, str) and len(found) > LONGEST
-    if isinstance(found, str) and (too_long or "\n" in found or not re.search(pattern, found)):
-        yield ValidationError(f"{_shown(found)} does not match {pattern!r}")
+    too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > LONGEST
+    if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
+        yield ValidationError(f"{_shown(value)} does not match {pattern!r}")
 
 
 def _is_number(checker: Any, value: Any) -> bool:
@@ -113,10 +113,10 @@ def _key(error: ValidationError) -> str:
 
 
 def _unknown_key(error: Any) -> str:
-    known = list(error.schema.get("properties", {}))
-    key = next(key for key in error.instance if key not in known)
+    keys = list(error.schema.get("properties", {}))
+    key = next(key for key in error.instance if key not in keys)
     return (
-        f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], known, _described(key, error))}"
+        f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], keys, _described(key, error))}"
     )
 
 
@@ -136,16 +136,16 @@ def _missing_key(error: Any) -> str:
 
 def _unknown_value(error: Any) -> str:
     allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
-    found = error.instance
-    return f" is {_shown(found)}, which is not known{suggest(str(found)[:LONGEST], allowed)}"
+    value = error.instance
+    return f" is {_shown(value)}, which is not known{suggest(str(value)[:LONGEST], allowed)}"
 
 
 def _wrong_type(error: Any) -> str:
-    limit, found = error.validator_value, error.instance
+    limit, value = error.validator_value, error.instance
     expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
     about = error.schema.get("description", "") if limit == "string" else ""
-    hint = f" ({about})" if about else _number_hint(found, limit)
-    return f" is {_shown(found)}, but must be {expected}{hint}"
+    hint = f" ({about})" if about else _number_hint(value, limit)
+    return f" is {_shown(value)}, but must be {expected}{hint}"
 
 
 def _too_short(error: Any) -> str:
@@ -186,10 +186,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _number_hint(found: Any, limit: Any) -> str:
-    if limit not in ("number", "integer") or not isinstance(found, str):
+def _number_hint(value: Any, limit: Any) -> str:
+    if limit not in ("number", "integer") or not isinstance(value, str):
         return ""
     try:
-        return f" (YAML reads {found} as text: write {float(found)!r})"
+        return f" (YAML reads {value} as text: write {float(value)!r})"
     except ValueError:
         return ""

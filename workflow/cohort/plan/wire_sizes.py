@@ -18,20 +18,20 @@ def with_sizes(spec: Values, cells: Iterable[Values], datasets: Mapping[str, Any
 
 
 def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]:
-    found: dict[tuple[str, str], Values] = {}
+    sizes: dict[tuple[str, str], Values] = {}
     for cell in cells:
         dataset, model = cell["dataset"], cell["model"]
-        if (dataset, model) in found:
+        if (dataset, model) in sizes:
             continue
         shape, classes = tuple(datasets[dataset]["shape"]), datasets[dataset]["classes"]
-        found[dataset, model] = {
+        sizes[dataset, model] = {
             "dataset": dataset,
             "model": model,
             "classes": classes,
             "clients": cell["clients"],
             "weights": MODELS[model]().counts(shape, classes).weights,
         }
-    return list(found.values())
+    return list(sizes.values())
 
 
 def check_sizes(spec: Mapping[str, Any], study: str) -> None:

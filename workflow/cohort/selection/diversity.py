@@ -81,10 +81,10 @@ def shares(counts: np.ndarray) -> np.ndarray:
 def js_divergences(mixes: np.ndarray) -> np.ndarray:
     """The Jensen-Shannon divergence of each row to each row, in nats."""
     entropies = entropy(mixes)
-    found = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
-    found -= (entropies[:, np.newaxis] + entropies) / 2
-    found[found < ROUNDING] = 0
-    return found
+    divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+    divergences -= (entropies[:, np.newaxis] + entropies) / 2
+    divergences[divergences < ROUNDING] = 0
+    return divergences
 
 
 def entropy(mixes: np.ndarray) -> np.ndarray:

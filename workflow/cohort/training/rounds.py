@@ -57,7 +57,7 @@ class Rounds(ABC):
         """The network to which the weights belong after a round."""
         return self.task.model
 
-    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
+    def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         """What else the record says of each client."""
         return {}
 
@@ -66,8 +66,8 @@ class Rounds(ABC):
         for evaluator in (kind() for kind in EVALUATORS.values()):
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
-                found = evaluator.evaluate(self.task, network, state, self.local_models)
-                ledger.measured(**found)
+                metrics = evaluator.evaluate(self.task, network, state, self.local_models)
+                ledger.measured(**metrics)
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain: the state after each of them. Ends early if the weights are

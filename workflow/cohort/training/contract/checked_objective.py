@@ -15,19 +15,19 @@ IN_PLACE = "what a component is given is read-only: work on a copy (tensor.clone
 
 
 def losses_of(
-    objective: Objective, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor
+    objective: Objective, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor
 ) -> Tensor:
     """The loss of each sample of a batch."""
-    versions = targets._version, facts._version
-    losses: Any = objective.losses(outputs, targets, facts, bias)
+    versions = targets._version, statistics._version
+    losses: Any = objective.losses(outputs, targets, statistics, bias)
     if not isinstance(losses, Tensor) or losses.shape != targets.shape:
         raise WrongAnswer(
             f"objective '{objective.name}': losses returned {_form(losses)}, "
             f"not one loss for each of {len(targets)} samples"
         )
-    if (targets._version, facts._version) != versions:
+    if (targets._version, statistics._version) != versions:
         raise WrongAnswer(
-            f"objective '{objective.name}': losses changed its targets or facts; {IN_PLACE}"
+            f"objective '{objective.name}': losses changed its targets or statistics; {IN_PLACE}"
         )
     return losses
 
@@ -48,7 +48,7 @@ def augmented(augmentation: Augmentation, images: Tensor, numbers: Tensor) -> Te
     return changed
 
 
-def _form(found: Any) -> str:
-    if isinstance(found, Tensor):
-        return f"a tensor of shape {tuple(found.shape)}"
-    return f"{found!r:.80}"
+def _form(answer: Any) -> str:
+    if isinstance(answer, Tensor):
+        return f"a tensor of shape {tuple(answer.shape)}"
+    return f"{answer!r:.80}"

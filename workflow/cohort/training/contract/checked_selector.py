@@ -60,8 +60,8 @@ class CheckedSelector:
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         """The cohort: distinct candidates, no more than its size."""
-        given = _memory(state), read_only(candidates), _shown(view)
-        cohort = _check_clients(self.selector.select(*given, rng), candidates, "select")
+        arguments = _memory(state), read_only(candidates), _shown(view)
+        cohort = _check_clients(self.selector.select(*arguments, rng), candidates, "select")
         if len(cohort) > view.cohort:
             raise WrongAnswer(
                 f"select returned {len(cohort)} clients for a cohort of {view.cohort}"
@@ -74,14 +74,14 @@ class CheckedSelector:
         """The metrics that it measures."""
         if not isinstance(self.selector, Measuring):
             return {}
-        given = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
+        arguments = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
 
         def inputs_are_finite() -> bool:
             reports = [values[candidates] for values in view.reports.values()]
             return all(np.isfinite(array).all() for array in [*state.values(), *reports])
 
         return check_metrics(
-            self.selector.measure(*given),
+            self.selector.measure(*arguments),
             self.selector.metrics,
             method="measure",
             owner="selector",
@@ -92,8 +92,8 @@ class CheckedSelector:
         """The probability of each candidate; None if the selector does not weigh them."""
         if not isinstance(self.selector, Weighing):
             return None
-        given = _memory(state), read_only(candidates), _shown(view)
-        answer = self.selector.probabilities(*given)
+        arguments = _memory(state), read_only(candidates), _shown(view)
+        answer = self.selector.probabilities(*arguments)
         chances = check_shape(answer, (len(candidates),), "probabilities")
         if chances.dtype.kind not in "fiu" or not (chances >= 0).all() or np.isinf(chances).any():
             raise WrongAnswer(
@@ -124,8 +124,8 @@ class CheckedSelector:
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         """The state after a round."""
-        given = _memory(state), read_only(cohort), read_only_arrays(reports)
-        return _check_state(self.selector.observe(*given, _shown(view)), "observe")
+        arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
+        return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
 
 
 def _memory(state: State) -> State:

@@ -88,13 +88,13 @@ def _check_memory(after: Any, before: Weights, weights: Weights) -> Weights:
     return memory
 
 
-def _check_tensors(found: Any, method: str, what: str) -> Weights:
-    if not isinstance(found, Mapping):
-        raise WrongAnswer(f"{method} returned {found!r:.80}, not tensors by name")
-    for name, tensor in found.items():
+def _check_tensors(answer: Any, method: str, what: str) -> Weights:
+    if not isinstance(answer, Mapping):
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not tensors by name")
+    for name, tensor in answer.items():
         if not isinstance(tensor, Tensor):
             raise WrongAnswer(f"{method} returned {tensor!r:.80} as {name} of {what}, not a tensor")
-    return dict(found)
+    return dict(answer)
 
 
 def _form(weights: Weights) -> dict[str, object]:

@@ -43,22 +43,22 @@ def located(strategy: str, round: int) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except Exception as error:
-        place = _place(error)
-        if not place:
+        line = _place(error)
+        if not line:
             raise
         reason = f"{type(error).__name__}: {error}{_hint(error)}"
-        raise UserError(f"strategy '{strategy}', round {round}: {place}: {reason}") from error
+        raise UserError(f"strategy '{strategy}', round {round}: {line}: {reason}") from error
 
 
 def _place(error: Exception) -> str:
     """The innermost line of a component that an exception passed through; empty if none did."""
     steps = traceback.walk_tb(error.__traceback__)
-    places = [
+    lines = [
         f"{from_here(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
         for frame, line in steps
         if frame.f_globals.get("__name__", "").startswith(COMPONENTS)
     ]
-    return places[-1] if places else ""
+    return lines[-1] if lines else ""
 
 
 def _hint(error: Exception) -> str:

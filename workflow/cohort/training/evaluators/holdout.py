@@ -55,12 +55,12 @@ class OnHoldout(Evaluator):
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
         samples, weights = task.train_samples, state.weights
-        each = [
+        by_client = [
             evaluation.evaluate(network, weights, samples, part, plain=task.plain) for part in parts
         ]
         together = evaluation.evaluate(
             network, weights, samples, torch.cat(parts), plain=task.plain
         )
         return together.metrics("holdout") | {
-            "holdout_worst_accuracy": min(one.accuracy for one in each)
+            "holdout_worst_accuracy": min(result.accuracy for result in by_client)
         }

@@ -43,13 +43,13 @@ class OfLocalModels(Evaluator):
     ) -> dict[str, Any]:
         if updates is None:
             return {}
-        found = [
+        by_client = [
             evaluation.evaluate(
                 network, updates.of_client(row), task.test_samples, task.test, plain=task.plain
             )
             for row in range(len(updates.sizes))
         ]
         return {
-            "local_accuracy": np.mean([one.accuracy for one in found]),
-            "local_loss": np.mean([one.loss for one in found]),
+            "local_accuracy": np.mean([result.accuracy for result in by_client]),
+            "local_loss": np.mean([result.loss for result in by_client]),
         }

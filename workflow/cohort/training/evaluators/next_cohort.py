@@ -86,7 +86,7 @@ class OnNextCohort(OnHoldout):
         )
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network, state.weights, task.train_samples, indices, plain=task.plain
         )
-        return {"next_cohort_accuracy": found.accuracy, "next_cohort_loss": found.loss}
+        return {"next_cohort_accuracy": evaluated.accuracy, "next_cohort_loss": evaluated.loss}

@@ -47,15 +47,19 @@ class OnOwnSamples(Evaluator):
     ) -> dict[str, Any]:
         if updates is None:
             return {}
-        found = []
+        by_client = []
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
                 local = updates.of_client(row)
-                found.append(
+                by_client.append(
                     evaluation.evaluate(network, local, task.train_samples, own, plain=task.plain)
                 )
         return {
-            "own_samples_accuracy": np.mean([one.accuracy for one in found]) if found else np.nan,
-            "own_samples_loss": np.mean([one.loss for one in found]) if found else np.nan,
+            "own_samples_accuracy": np.mean([result.accuracy for result in by_client])
+            if by_client
+            else np.nan,
+            "own_samples_loss": np.mean([result.loss for result in by_client])
+            if by_client
+            else np.nan,
         }

@@ -32,7 +32,7 @@ class OnTest(Evaluator):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network, state.weights, task.test_samples, task.test, plain=task.plain
         )
-        return found.metrics("test")
+        return evaluated.metrics("test")

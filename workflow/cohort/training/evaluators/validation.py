@@ -46,11 +46,11 @@ class OnValidation(Evaluator):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network,
             state.weights,
             task.validation_samples,
             task.validation,
             plain=task.plain,
         )
-        return found.metrics("validation")
+        return evaluated.metrics("validation")

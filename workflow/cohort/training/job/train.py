@@ -118,9 +118,9 @@ class Run:
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
         state.sessions.append(session(device, task.trainer, state.round))
-        place = f"resume at round {state.round}" if state.round else "start at round 0"
-        place = f"resume inside round {state.round + 1}" if cursor else place
-        print(f"{place}: {planned.path}", flush=True)
+        beginning = f"resume at round {state.round}" if state.round else "start at round 0"
+        beginning = f"resume inside round {state.round + 1}" if cursor else beginning
+        print(f"{beginning}: {planned.path}", flush=True)
         rounds = task.procedure.rounds_of(task)
         return cls(planned, task, rounds, device, state, cursor, path)
 
@@ -218,7 +218,7 @@ class Run:
             "loss": np.array([result.loss for result in results]),
             "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
-            **self.rounds.client_facts(state),
+            **self.rounds.client_arrays(state),
         }
         return Record(
             header,

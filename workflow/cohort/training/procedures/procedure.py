@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cohort.training.task import Task
 
 
-class Load(NamedTuple):
+class Workload(NamedTuple):
     """How much work a run is: in how many `rounds` clients do the local work J, how many batches
     each client of a cohort only passes forward in all others (`passes`), of how many `networks` the
     global model consists, and whether the clients of a cohort take a step `together`, so that all
@@ -73,9 +73,9 @@ class Procedure(Named):
         procedure."""
         return [settings]
 
-    def load(self, rounds: int) -> Load:
+    def workload(self, rounds: int) -> Workload:
         """How much work so many rounds are."""
-        return Load(rounds)
+        return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
         """Estimate what a run takes beyond local work and the model."""

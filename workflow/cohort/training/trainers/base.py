@@ -110,11 +110,11 @@ class Trainer:
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
         models = (updates.of_client(row) for row in range(len(updates.sizes)))
-        found = [
+        evaluations = [
             evaluate(self.model, model, samples, indices, plain=self.name == "serial")
             for model in models
         ]
-        return np.array([evaluation.loss for evaluation in found])
+        return np.array([evaluation.loss for evaluation in evaluations])
 
     def profile(self) -> list[np.ndarray]:
         """Tables of what each local step of the last call of `train` did; none unless the trainer

@@ -121,8 +121,10 @@ class NativeTrainer(Trainer):
     def _coefficients(self, work: LocalWork) -> Coefficients:
         labels = self.network.labels[work.samples]
         counts = np.bincount(labels, minlength=self.network.classes)
-        facts = self.objective.facts(torch.from_numpy(counts.astype(self.network.dtype)))
-        coefficients = coefficients_of(self.objective, facts)
+        statistics = self.objective.label_statistics(
+            torch.from_numpy(counts.astype(self.network.dtype))
+        )
+        coefficients = coefficients_of(self.objective, statistics)
         assert coefficients is not None
         return coefficients
 

@@ -76,12 +76,12 @@ def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: 
 def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
     """The state of an optimizer as tensors named `{parameter}/{key}`, for a checkpoint."""
     if isinstance(optimizer, PlainSGD):
-        return {f"{place}/velocity": tensor for place, tensor in enumerate(optimizer.velocity)}
+        return {f"{index}/velocity": tensor for index, tensor in enumerate(optimizer.velocity)}
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{names[parameter]}/{key}": torch.as_tensor(value).clone()
-        for parameter, facts in optimizer.state.items()
-        for key, value in facts.items()
+        for parameter, state in optimizer.state.items()
+        for key, value in state.items()
         if value is not None
     }
 
@@ -89,7 +89,7 @@ def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
 def load_optimizer_state(optimizer: LocalOptimizer, model: nn.Module, state: Weights) -> None:
     """Restore the state that `optimizer_state` returned."""
     if isinstance(optimizer, PlainSGD):
-        optimizer.velocity = [state[f"{place}/velocity"].clone() for place in range(len(state))]
+        optimizer.velocity = [state[f"{index}/velocity"].clone() for index in range(len(state))]
         return
     parameters = dict(model.named_parameters())
     for path, value in state.items():

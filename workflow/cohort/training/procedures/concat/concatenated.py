@@ -60,7 +60,9 @@ def last_linear(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """The input of a network's last linear layer."""
     seen: list[Tensor] = []
-    with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+    with last_linear(network).register_forward_pre_hook(
+        lambda layer, inputs_of_layer: seen.append(inputs_of_layer[0])
+    ):
         network(inputs)
     return seen[0]
 
@@ -80,7 +82,7 @@ def initial_weights(network: Concatenated, weights: Weights) -> Weights:
 def summed_classifiers(network: Concatenated, weights: Weights) -> Weights:
     """Weights of a classifier whose outputs are the sums of the networks' outputs."""
     network.load_state_dict(weights)
-    heads = [last_linear(each) for each in network.networks]
+    heads = [last_linear(network_of_cluster) for network_of_cluster in network.networks]
     weight, bias = (
         torch.cat([layer.weight for layer in heads], dim=1),
         torch.stack([layer.bias for layer in heads]).sum(dim=0),

@@ -55,17 +55,21 @@ class ConcatRounds(Rounds):
         self.concatenated.joined = self._stage(round) == 2
         return self.concatenated
 
-    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
+    def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         return {"cluster": state.server["cluster"].cpu().numpy()}
 
     def begin(self) -> RunState:
         task, seed = self.task, self.task.settings.seed
         counts, rng = task.shards.label_counts, generator(seed, "clusters")
-        found = clustered(counts, self.procedure.clusters, rng, bool(self.procedure.balanced))
+        cluster_of_client = clustered(
+            counts, self.procedure.clusters, rng, bool(self.procedure.balanced)
+        )
         weights = initial_weights(self.concatenated, task.initial_weights())
         reports = Needs(task.selector.needs, task).once()
         memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
-        return RunState(weights, {"cluster": torch.from_numpy(found)}, memory, reports=reports)
+        return RunState(
+            weights, {"cluster": torch.from_numpy(cluster_of_client)}, memory, reports=reports
+        )
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         cohort = self.choose(state, round, ledger)
@@ -92,13 +96,13 @@ class ConcatRounds(Rounds):
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         return cohort[task.sizes[cohort] > 0]
 
-    def train_networks(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
         """Each client trains its cluster's network."""
-        clusters, trained = state.server["cluster"].cpu().numpy()[asked], {}
+        clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
             weights = part(state.weights, prefix)
-            works = self.trainer.work(weights, asked[clusters == cluster], round)
+            works = self.trainer.work(weights, cohort[clusters == cluster], round)
             trained[prefix] = self.trainer.train(works, weights, self.cursor.next_work())
         return trained
 
@@ -109,14 +113,14 @@ class ConcatRounds(Rounds):
         network = self.network(round)
         return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
 
-    def train_classifier(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+    def train_classifier(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
         """Each client trains the classifier."""
-        if not len(asked):
+        if not len(cohort):
             return {}
         settings, network = self.task.settings, self.network(round)
         lr = settings.lr * settings.lr_decay ** (self._round_of_stage_2(round) - 1)
         updates = train_classifier(
-            network, self.classifier_trainer, state.weights, asked, round, lr, self.cursor
+            network, self.classifier_trainer, state.weights, cohort, round, lr, self.cursor
         )
         return {CLASSIFIER: updates}
 
@@ -145,7 +149,7 @@ class ConcatRounds(Rounds):
             ledger.sent("network", network, to="server", copies=len(cohort))
             return
         encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
-        earlier = cohorts[self.procedure.load(self.task.settings.rounds).rounds :]
+        earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
         new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
         classifier = size_in_bytes(part(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
@@ -157,4 +161,4 @@ class ConcatRounds(Rounds):
         return self.procedure.stage(round, self.task.settings.rounds)
 
     def _round_of_stage_2(self, round: int) -> int:
-        return round - self.procedure.load(self.task.settings.rounds).rounds
+        return round - self.procedure.workload(self.task.settings.rounds).rounds

@@ -158,25 +158,25 @@ class Needs:
     ) -> dict[str, np.ndarray]:
         """What the clients of a pool report of the global model: a row for each client of the
         federation, NaN for those outside the pool."""
-        asked = self.gathered("before")
+        needs = self.gathered("before")
         context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
         with ledger.timed("selecting"):
-            found = {need.name: _answers(need, context) for need in asked}
-        self._charge(asked, len(pool), ledger)
+            answers = {need.name: _answers(need, context) for need in needs}
+        self._charge(needs, len(pool), ledger)
         clients = self.task.settings.clients
-        return {name: scattered(values, pool, clients) for name, values in found.items()}
+        return {name: scattered(values, pool, clients) for name, values in answers.items()}
 
     def after_training(
         self, updates: Updates, trainer: Trainer, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """What is known of the clients that answered, one row each."""
-        asked = self.gathered("after")
+        needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
         with ledger.timed("selecting"):
-            found = {need.name: _answers(need, context) for need in asked}
-        self._charge(asked, len(clients), ledger)
-        return found
+            answers = {need.name: _answers(need, context) for need in needs}
+        self._charge(needs, len(clients), ledger)
+        return answers
 
     def _charge(self, needs: Iterable[Need], clients: int, ledger: Ledger) -> None:
         for need in needs:
@@ -187,17 +187,17 @@ class Needs:
 
 def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
     """What a need measures: numbers, one row for each client that is asked."""
-    found = np.asarray(need.measure(context))
-    if found.shape[:1] != (len(context.clients),) or found.dtype.kind not in "fiub":
+    answers = np.asarray(need.measure(context))
+    if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
         raise WrongAnswer(
-            f"need '{need.name}' returned an array of shape {found.shape} and type {found.dtype}, "
+            f"need '{need.name}' returned an array of shape {answers.shape} and type {answers.dtype}, "
             f"not a row of numbers for each of {len(context.clients)} clients"
         )
-    return found
+    return answers
 
 
-def scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+def scattered(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
     """Rows put at their places among `count` rows, NaN in all others."""
     rows = np.full((count, *values.shape[1:]), np.nan)
-    rows[places] = values
+    rows[positions] = values
     return rows

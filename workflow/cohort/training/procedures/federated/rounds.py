@@ -231,8 +231,8 @@ class FederatedRounds(Rounds):
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         amount, _ = local_work(settings.J)
-        given = self.task.participation, settings.clients, amount
-        return checked_participation.efforts(*given, *draws).tolist()
+        arguments = self.task.participation, settings.clients, amount
+        return checked_participation.efforts(*arguments, *draws).tolist()
 
     def _last_step(self, effort: int, size: int) -> int | None:
         """The step with which a client of so many samples ends; None if it does all of J."""

@@ -97,8 +97,8 @@ class FirstStepTogether(SerialTrainer):
     ) -> Tensor:
         """A client's loss of its batch."""
         labels = self.samples.labels[torch.from_numpy(work.samples)]
-        facts, bias = self._facts(labels, network)
-        return losses_of(self.objective, outputs, targets, facts, bias).mean()
+        statistics, bias = self._statistics(labels, network)
+        return losses_of(self.objective, outputs, targets, statistics, bias).mean()
 
     def _stepped(self, work: LocalWork, network: nn.Module, loss: Tensor) -> First:
         """Take the step of a network that has its gradients."""

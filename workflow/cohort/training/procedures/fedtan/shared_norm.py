@@ -88,8 +88,8 @@ class _Batch:
 
     def weights(self, inputs: Tensor) -> list[float]:
         """The weight of each number of a channel in each client's rows."""
-        places = inputs[0, 0].numel()
-        return [weight / places for weight in self.weighting(self.counts)]
+        pixels = inputs[0, 0].numel()
+        return [weight / pixels for weight in self.weighting(self.counts)]
 
 
 class _OwnLayers(nn.Module):
@@ -110,8 +110,8 @@ class _SharedNorm(_OwnLayers):
     def forward(self, inputs: Tensor) -> Tensor:
         layer, weights = self.layers[0], self.batch.weights(inputs)
         # autocast may have rounded the inputs
-        given = inputs.to(layer.weight.dtype)
-        normalized, mean, variance = _Normalize.apply(given, self.batch.counts, weights, layer.eps)
+        full = inputs.to(layer.weight.dtype)
+        normalized, mean, variance = _Normalize.apply(full, self.batch.counts, weights, layer.eps)
         self._track(mean, variance, weights, inputs[0, 0].numel())
         shape = -1, *[1] * (inputs.dim() - 2)
         rows = zip(self.layers, normalized.split(self.batch.counts), strict=True)
@@ -120,11 +120,11 @@ class _SharedNorm(_OwnLayers):
         )
 
     @torch.no_grad()
-    def _track(self, mean: Tensor, variance: Tensor, weights: list[float], places: int) -> None:
+    def _track(self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int) -> None:
         """Move every client's running statistics towards those of the batch, the variance without
         its bias."""
         squares = (
-            count * places * weight**2
+            count * pixels * weight**2
             for count, weight in zip(self.batch.counts, weights, strict=True)
         )
         unbiased = variance / (1 - sum(squares))
@@ -160,12 +160,12 @@ class _Normalize(torch.autograd.Function):
         ones = [1.0] * len(rows)
         direct = _combined([_sum(own) for own, _ in rows], ones)
         scaled = _combined([_sum(own * values) for own, values in rows], ones)
-        found = [
+        gradients = [
             _spread(scale, own)
             * (own - weight * (_spread(direct, own) + values * _spread(scaled, own)))
             for (own, values), weight in zip(rows, ctx.weights, strict=True)
         ]
-        return torch.cat(found), None, None, None
+        return torch.cat(gradients), None, None, None
 
 
 def _sum(rows: Tensor) -> Tensor:

@@ -175,8 +175,8 @@ def check_plain(settings: Mapping[str, Any]) -> None:
         )
     for key, value in PLAIN.items():
         if settings[key] != value:
-            given = settings[key] if isinstance(value, str) else settings[key]["name"]
-            raise ValueError(f"has no use for the {key} '{given}'; take the strategy 'fedavg'")
+            name = settings[key] if isinstance(value, str) else settings[key]["name"]
+            raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
 
 def check_handed_on(settings: Mapping[str, Any]) -> None:

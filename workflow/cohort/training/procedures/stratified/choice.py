@@ -81,15 +81,15 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
         start = end
 
 
-def _bits(places: np.ndarray) -> int:
+def _bits(positions: np.ndarray) -> int:
     """The number with these bits set, each given once."""
-    return sum(1 << place for place in places.tolist())
+    return sum(1 << position for position in positions.tolist())
 
 
 def _any_of(bits: int, rng: np.random.Generator) -> int:
     """The place of one of the bits that are set."""
-    places = [place for place in range(bits.bit_length()) if bits >> place & 1]
-    return places[int(rng.integers(len(places)))] if len(places) > 1 else places[0]
+    positions = [position for position in range(bits.bit_length()) if bits >> position & 1]
+    return positions[int(rng.integers(len(positions)))] if len(positions) > 1 else positions[0]
 
 
 def retained_of(share: float, clients: int) -> int:

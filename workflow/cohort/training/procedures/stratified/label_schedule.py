@@ -63,8 +63,8 @@ def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
     """
     held = counts.sum(axis=1)
     present = held > 0
-    each = held[present].mean() if uniform else np.median(held[present])
-    return np.where(present, each if uniform else np.minimum(held, each), 0).astype(np.int64)
+    most = held[present].mean() if uniform else np.median(held[present])
+    return np.where(present, most if uniform else np.minimum(held, most), 0).astype(np.int64)
 
 
 def scheduled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
@@ -126,14 +126,14 @@ def batches(
     samples = np.empty(len(labels), np.int64)
     clients = np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
-        places: Sequence[int] = range(start, min(start + batch, len(labels)))
-        while places:
-            places = _drawn_batch(places, labels, pools, choice, samples, clients)
+        positions: Sequence[int] = range(start, min(start + batch, len(labels)))
+        while positions:
+            positions = _drawn_batch(positions, labels, pools, choice, samples, clients)
     return Epoch(samples, clients, np.empty(0, np.int64))
 
 
 def _drawn_batch(
-    places: Sequence[int],
+    positions: Sequence[int],
     labels: Sequence[int],
     pools: Pools,
     choice: Choice,
@@ -142,18 +142,18 @@ def _drawn_batch(
 ) -> Sequence[int]:
     """Ask clients for the samples of these places, and return those for which another client has to
     be asked."""
-    wanted = Counter(labels[place] for place in places)
+    wanted = Counter(labels[position] for position in positions)
     _refill(wanted, pools, choice)
     chosen = {label: iter(choice.clients(label, number)) for label, number in wanted.items()}
     missing = []
-    for place in places:
-        client = next(chosen[labels[place]])
-        sample = pools.draw(client, labels[place])
+    for position in positions:
+        client = next(chosen[labels[position]])
+        sample = pools.draw(client, labels[position])
         if sample is None:
-            choice.remove(client, labels[place])
-            missing.append(place)
+            choice.remove(client, labels[position])
+            missing.append(position)
         else:
-            samples[place], clients[place] = sample, client
+            samples[position], clients[position] = sample, client
     return missing
 
 
