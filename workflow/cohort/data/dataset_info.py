@@ -1,5 +1,5 @@
-"""What config/datasets.yaml says of a data set's samples, which is part of the digest of its prepared
-file."""
+"""What config/datasets.yaml says of a data set's samples, which is part of the digest of its
+prepared file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in the scratch memory of generated code."""
+"""The scratch memory of generated code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from cohort.native.target import CACHE_LINE, Target
 
 
 class Arena:
-    """Hands out places in one block of memory, counted in numbers, each on a cache line."""
+    """Allocates arrays in one block of memory, counted in numbers, each on a cache line."""
 
     def __init__(self, target: Target):
         self.used, self._line = 0, CACHE_LINE // target.size
 
     def take(self, count: int) -> int:
-        """Where a new array of so many numbers begins."""
-        place = self.used
+        """Allocate an array of so many numbers: the offset at which it begins."""
+        start = self.used
         self.used += -(-count // self._line) * self._line
-        return place
+        return start

@@ -72,8 +72,10 @@ def as_arrays(changes: Changes, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray
 
 
 class AugmentCode:
-    """Emits `augment`: it fetches images and writes the changed ones, with numbers in [0, 1], one
-    after another to `images`. `kind` is the type of the stored numbers, which `factor` scales."""
+    """Emits `augment`: it fetches images (sample, channel, row, column) and writes the changed
+    ones, with numbers in [0, 1], to `images` (position in the batch, channel, row, column). In
+    between, one lies with its border in `work` (channel, row, column). `kind` is the type of the
+    stored numbers, which `factor` scales."""
 
     def __init__(
         self, emit: Emitter, arena: Arena, augment: Augment, shape: Shape, kind: str, batch: int
@@ -94,13 +96,13 @@ class AugmentCode:
             self._fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
             if self.augment.reflects:
                 self._reflect()
-            given = emit.pointer("%instructions", (row, COLUMNS), kind="i32")
+            instruction = emit.pointer("%instructions", (row, COLUMNS), kind="i32")
             if self.augment.has_colors:
                 factors = emit.pointer("%factors", (row, COLORS))
-                with emit.loop(COLORS) as place:
-                    factor = emit.broadcast(emit.load_number(factors, place))
-                    self._change_color(emit.load_int(given, place), factor)
-            top, left, flip = (emit.load_int(given, COLORS + column) for column in range(3))
+                with emit.loop(COLORS) as index:
+                    factor = emit.broadcast(emit.load_number(factors, index))
+                    self._change_color(emit.load_int(instruction, index), factor)
+            top, left, flip = (emit.load_int(instruction, COLORS + column) for column in range(3))
             for comparison, is_flipped in (("eq", False), ("ne", True)):
                 with emit.when(emit.value(f"icmp {comparison} i64 {flip}, 0")):
                     self._copy(top, left, image, is_flipped)
@@ -108,8 +110,8 @@ class AugmentCode:
     def call(self, indices: str, rows: str, count: str) -> None:
         """Emit the call for a batch."""
         pointers = ["%memory", "%samples", indices, rows, "%instructions", "%factors"]
-        given = [f"ptr {pointer}" for pointer in pointers]
-        self.emit.call("augment", *given, f"i64 {count}", f"{self.emit.scalar} %factor")
+        arguments = [f"ptr {pointer}" for pointer in pointers]
+        self.emit.call("augment", *arguments, f"i64 {count}", f"{self.emit.scalar} %factor")
 
     def _pixel(self, channel: Index, row: Index, column: Index) -> str:
         """A pointer into the bordered image, from the corner of its border on."""
@@ -184,11 +186,11 @@ class AugmentCode:
         """Replace vectors of pixels, one value per channel, everywhere in the image."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
-            places = [self._pixel(channel, 0, 0) for channel in range(3)]
+            pointers = [self._pixel(channel, 0, 0) for channel in range(3)]
             offset = number, emit.lanes
-            pixels = [emit.load(place, offset) for place in places]
-            for place, value in zip(places, change(pixels), strict=True):
-                emit.store(value, place, offset)
+            pixels = [emit.load(pointer, offset) for pointer in pointers]
+            for pointer, value in zip(pointers, change(pixels), strict=True):
+                emit.store(value, pointer, offset)
 
     def _luma(self, pixels: list[str]) -> str:
         emit, total = self.emit, ZERO
@@ -198,12 +200,12 @@ class AugmentCode:
 
     def _blend(self, partner: str, pixels: list[str], factor: str) -> list[str]:
         """partner + factor * (pixel - partner), within [0, 1]."""
-        emit, one = self.emit, self.emit.constant(1)
-        found = []
+        emit, white = self.emit, self.emit.constant(1)
+        blended = []
         for pixel in pixels:
             value = emit.fma(factor, emit.op("fsub", pixel, partner), partner)
-            found.append(emit.minimum(emit.maximum(value, ZERO), one))
-        return found
+            blended.append(emit.minimum(emit.maximum(value, ZERO), white))
+        return blended
 
     def _brightness(self, factor: str) -> None:
         self._each_vector(lambda pixels: self._blend(ZERO, pixels, factor))
@@ -248,15 +250,15 @@ class AugmentCode:
         ]
         is_gray = emit.op("fcmp oeq", spread, ZERO)
         divisor = emit.select(is_gray, emit.constant(1), spread)
-        place = emit.op("fdiv", by_brightest(*differences), divisor)
+        hue = emit.op("fdiv", by_brightest(*differences), divisor)
         start = by_brightest(ZERO, emit.constant(2), emit.constant(4))
-        place = emit.op("fadd", emit.op("fadd", place, start), shift)
-        found = []
+        hue = emit.op("fadd", emit.op("fadd", hue, start), shift)
+        rotated = []
         for offset in SIXTHS:
-            turns = emit.op("fadd", place, emit.constant(offset))
+            turns = emit.op("fadd", hue, emit.constant(offset))
             turns = emit.op("fmul", turns, emit.constant(1 / 6))
             distance = absolute(emit, emit.op("fsub", turns, rounded(emit, turns)))
             darkness = emit.fma(distance, emit.constant(-6), emit.constant(2))
             darkness = emit.minimum(emit.maximum(darkness, ZERO), emit.constant(1))
-            found.append(emit.fma(emit.op("fsub", ZERO, darkness), spread, brightest))
-        return found
+            rotated.append(emit.fma(emit.op("fsub", ZERO, darkness), spread, brightest))
+        return rotated

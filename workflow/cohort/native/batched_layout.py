@@ -1,4 +1,9 @@
-"""Where a network's arrays lie in the scratch memory of its code, for batches of samples."""
+"""Where a network's arrays lie in the scratch memory of its code, for batches of samples.
+
+Axes are named from the slowest to the fastest: maps, which convolutions read, are (block, channel,
+row, column, lane); features, which linear layers read, are (channel, row, column, block, lane). A
+block is as many samples as a vector has lanes.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,11 @@ ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 
 @dataclass(frozen=True)
 class Array:
-    """An array of vectors, one number of 16 samples each on AVX-512. The strides, in numbers, are
-    those of a block of samples, a channel, a row and a column; `border` is the width of a border of
-    zeros around each channel, outside of what indices reach."""
+    """An array of vectors (block, channel, row, column), of one number of 16 samples each on
+    AVX-512. It begins at `offset`; `strides` are those of its axes, in numbers; `border` is the
+    width of a border of zeros around each channel, outside of what indices reach."""
 
-    place: int
+    offset: int
     strides: tuple[int, int, int, int]
     border: int = 0
 
@@ -47,23 +52,25 @@ def split(total: int, most: int) -> list[Part]:
     parts = -(-total // most)
     size, larger = divmod(total, parts)
     end = larger * (size + 1)
-    found = Part(0, larger, size + 1), Part(end, parts - larger, size)
-    return [part for part in found if part.count]
+    ranges = Part(0, larger, size + 1), Part(end, parts - larger, size)
+    return [part for part in ranges if part.count]
 
 
 def chunks(total: int, size: int) -> list[Part]:
     """Split a range into parts of a size, and what is left."""
     whole = total // size
-    found = Part(0, whole, size), Part(whole * size, 1, total % size)
-    return [part for part in found if part.count and part.size]
+    ranges = Part(0, whole, size), Part(whole * size, 1, total % size)
+    return [part for part in ranges if part.count and part.size]
 
 
 class Layout:
     """The arrays of a network whose vectors hold one number of several samples.
 
     `activations[i]` is what stage i reads, the last one the outputs; `gradients[i]` is its
-    gradient. Of a stage that pools, `unpooled[i]` is the gradient before pooling and `masks[i]`
-    says which of four pixels was the greatest.
+    gradient. Of a stage that pools, `unpooled[i]` is the gradient before pooling, and `masks[i]`
+    (block, channel, row, column, 4) says which of four pixels was the greatest. Shared by stages,
+    one after another: `transposed` (sample, input) for sums over samples, `sums` (output, weight,
+    lane) for gradients, `packed` (input, lane) for weights that lie far apart.
     """
 
     def __init__(self, stages: Sequence[Stage], shape: Shape, batch: int, target: Target):
@@ -117,14 +124,14 @@ class Layout:
         channels, height, width = shape[0], shape[1] + 2 * border, shape[2] + 2 * border
         row = width * self.lanes
         strides = channels * height * row, height * row, row, self.lanes
-        place = self.arena.take(self.blocks * strides[0])
-        return Array(place + border * (row + self.lanes), strides, border)
+        start = self.arena.take(self.blocks * strides[0])
+        return Array(start + border * (row + self.lanes), strides, border)
 
     def _features(self, shape: Shape) -> Array:
         """All samples of a number side by side, as linear layers read them."""
-        place = self.arena.take(math.prod(shape) * self.width)
+        start = self.arena.take(math.prod(shape) * self.width)
         row = shape[2] * self.width
-        return Array(place, (self.lanes, shape[1] * row, row, self.width))
+        return Array(start, (self.lanes, shape[1] * row, row, self.width))
 
     def _unpooled(self, number: int) -> Array:
         """Of the first convolution only some rows are there at a time: nothing but the weights'

@@ -21,7 +21,7 @@ from cohort.native.target import Target
 class BatchedProgram:
     """Emits `train`, or `predict` if `options` is None, for batches of at most `batch` samples.
 
-    `width` is how many places a batch has, `memory` how many numbers of scratch memory the code
+    `width` is the room for samples in a batch, `memory` how many numbers of scratch memory the code
     needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers
     behind them. The weights lie one stage after the other, as in the network.
     """
@@ -99,8 +99,8 @@ class BatchedProgram:
                 indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count
             )
             indices, samples = "%places", emit.pointer("%memory", self.augment.images)
-        given = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
-        emit.call("gather", *given, f"ptr {indices}", f"i64 {blocks}")
+        gathered = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
+        emit.call("gather", *gathered, f"ptr {indices}", f"i64 {blocks}")
         arguments = self._arguments(blocks)
         for number in range(len(self._codes)):
             if self.options is not None:
@@ -119,9 +119,9 @@ class BatchedProgram:
             count, arguments = self._forward(batch)
             labels = emit.pointer("%labels", (batch, self.width), kind="i32")
             sums, gaps = (emit.pointer(name, (batch, self.width)) for name in ("%sums", "%gaps"))
-            given = [*typed("memory", "weights"), f"ptr {labels}", f"i64 {count}"]
-            given += [f"ptr {sums}", f"ptr {gaps}", *typed("logit_scale", "logit_shift")]
-            emit.call("cross_entropy", *given)
+            loss_arguments = [*typed("memory", "weights"), f"ptr {labels}", f"i64 {count}"]
+            loss_arguments += [f"ptr {sums}", f"ptr {gaps}", *typed("logit_scale", "logit_shift")]
+            emit.call("cross_entropy", *loss_arguments)
             for number in reversed(range(len(self._codes))):
                 emit.call(f"weight_gradient{number}", *arguments)
                 if number:
@@ -137,7 +137,7 @@ class BatchedProgram:
             self._forward(batch)
             count = self.layout.stages[-1].outer * self.width
             with emit.loop(count // emit.lanes) as number:
-                value = emit.load("%memory", (number, emit.lanes), outputs.place)
+                value = emit.load("%memory", (number, emit.lanes), outputs.offset)
                 emit.store(value, "%outputs", (batch, count), (number, emit.lanes))
 
     def _prepare(self) -> None:

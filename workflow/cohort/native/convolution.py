@@ -12,8 +12,8 @@ ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
 
 class ConvolutionCode(StageCode):
-    """Direct convolution: inner loops multiply pixels with weights and keep a tile of sums in
-    registers."""
+    """Direct convolution by weights (outer, inner, kernel row, kernel column): inner loops keep a
+    tile of sums (output channel, pixel) in registers."""
 
     # forward
 
@@ -38,7 +38,7 @@ class ConvolutionCode(StageCode):
         ):
             channel = emit.add(emit.mul(part, size), channels.start)
             column = emit.add(emit.mul(tile, columns.size), columns.start)
-            biases = [self.broadcast_bias(channel, one) for one in range(size)]
+            biases = [self.broadcast_bias(channel, number) for number in range(size)]
             sums = emit.variables([bias for bias in biases for _ in pixels])
             step = 1 + stage.pools
             corner = emit.mul(row, step), emit.mul(column, step)
@@ -47,9 +47,9 @@ class ConvolutionCode(StageCode):
                 here = emit.pointer(source, (inner, self.inputs.strides[1]))
                 self._add_taps(values, here, channel, inner, pixels)
             values = sums.get()
-            for one in range(size):
-                found = values[one * len(pixels) : (one + 1) * len(pixels)]
-                self._store_outputs(found, block, emit.add(channel, one), row, column)
+            for number in range(size):
+                of_pixels = values[number * len(pixels) : (number + 1) * len(pixels)]
+                self._store_outputs(of_pixels, block, emit.add(channel, number), row, column)
 
     def _add_taps(
         self,
@@ -61,12 +61,12 @@ class ConvolutionCode(StageCode):
     ) -> None:
         """Add the products of one input channel to the sums of some output channels and pixels."""
         emit, stage = self.emit, self.stage
-        each = stage.inner * stage.taps
-        weights = self.weight((channel, each), (inner, stage.taps))
+        per_output = stage.inner * stage.taps
+        weights = self.weight((channel, per_output), (inner, stage.taps))
         for tap in range(stage.taps):
             factors = [
-                emit.broadcast(emit.load_number(weights, one * each + tap))
-                for one in range(len(sums) // len(pixels))
+                emit.broadcast(emit.load_number(weights, number * per_output + tap))
+                for number in range(len(sums) // len(pixels))
             ]
             down, right = divmod(tap, stage.kernel)
             offsets = [self._offset(y + down, x + right) for y, x in pixels]
@@ -84,10 +84,10 @@ class ConvolutionCode(StageCode):
         emit, stage = self.emit, self.stage
         if stage.pools:
             values = [self._pooled(values, self._masks(block, channel, row, column))]
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             value = emit.relu(value) if stage.rectifies else value
             goal = self.at(self.outputs, block, channel, row, column)
-            emit.store(value, goal, place * self.outputs.strides[3])
+            emit.store(value, goal, index * self.outputs.strides[3])
 
     def _masks(self, block: Index, channel: Index, row: Index, column: Index) -> str:
         """A pointer to the four masks of a pooled pixel."""
@@ -104,14 +104,14 @@ class ConvolutionCode(StageCode):
         pairs = emit.maximum(four[0], four[1]), emit.maximum(four[2], four[3])
         greatest = emit.maximum(*pairs)
         left = emit.op("fcmp ogt" if self.stage.rectifies else "fcmp ord", greatest, ZERO)
-        for place, value in enumerate(four):
+        for index, value in enumerate(four):
             mask = left
-            if place < 3:
+            if index < 3:
                 is_greatest = emit.op("fcmp oeq", value, greatest)
                 mask = emit.value(f"and {emit.mask} {left}, {is_greatest}")
                 left = emit.value(f"xor {emit.mask} {left}, {mask}")
             bits = emit.value(f"bitcast {emit.mask} {mask} to i{self.lanes}")
-            goal = emit.pointer(masks, place, kind=f"i{self.lanes}")
+            goal = emit.pointer(masks, index, kind=f"i{self.lanes}")
             emit.emit(f"store i{self.lanes} {bits}, ptr {goal}")
         return greatest
 
@@ -130,22 +130,22 @@ class ConvolutionCode(StageCode):
         """The gradients of some output channels' weights: a block of samples at a time, and as many
         rows as stay in the first-level cache. Sums over the samples are taken at the end."""
         emit, layout, stage = self.emit, self.layout, self.stage
-        each, rows = stage.inner * stage.taps, layout.rows_at_once(stage, size)
-        biases = layout.sums + size * each * self.lanes
-        with emit.loop(size * (each + 1)) as place:
-            emit.store(ZERO, "%memory", (place, self.lanes), layout.sums)
+        per_output, rows = stage.inner * stage.taps, layout.rows_at_once(stage, size)
+        biases = layout.sums + size * per_output * self.lanes
+        with emit.loop(size * (per_output + 1)) as index:
+            emit.store(ZERO, "%memory", (index, self.lanes), layout.sums)
         with emit.loop("%blocks") as block, emit.loop(stage.sides[0] // rows) as chunk:
-            with emit.loop(size) as one:
-                bias = emit.pointer("%memory", (one, self.lanes), biases)
-                self._spread_gradient(block, emit.add(channel, one), one, chunk, rows, bias)
+            with emit.loop(size) as number:
+                bias = emit.pointer("%memory", (number, self.lanes), biases)
+                self._spread_gradient(block, emit.add(channel, number), number, chunk, rows, bias)
             with emit.loop(stage.inner) as inner:
                 for part in split(stage.kernel, lines):
                     with emit.loop(part.count) as time:
                         line = emit.add(emit.mul(time, part.size), part.start)
-                        places = block, channel, inner, line, chunk
-                        self._add_lines(*places, rows=rows, size=size, lines=part.size)
-        goal = emit.pointer("%gradients", (channel, each), stage.weight)
-        self.sum_lanes(layout.sums, size * each, goal)
+                        position = block, channel, inner, line, chunk
+                        self._add_lines(*position, rows=rows, size=size, lines=part.size)
+        goal = emit.pointer("%gradients", (channel, per_output), stage.weight)
+        self.sum_lanes(layout.sums, size * per_output, goal)
         self.sum_lanes(biases, size, emit.pointer("%gradients", channel, stage.bias))
 
     def _add_lines(
@@ -163,11 +163,13 @@ class ConvolutionCode(StageCode):
         """Add, over some rows, to the gradients of some lines of the kernel for one input channel
         and some output channels, which are in registers meanwhile."""
         emit, stage, lanes, unpooled = self.emit, self.stage, self.lanes, self.unpooled
-        taps, each = lines * stage.kernel, stage.inner * stage.taps
+        taps, per_output = lines * stage.kernel, stage.inner * stage.taps
         offsets = (inner, stage.taps * lanes), (line, stage.kernel * lanes), self.layout.sums
         kept = emit.pointer("%memory", *offsets)
-        places = [(one * each + tap) * lanes for one in range(size) for tap in range(taps)]
-        sums = emit.variables([emit.load(kept, place) for place in places])
+        kept_offsets = [
+            (number * per_output + tap) * lanes for number in range(size) for tap in range(taps)
+        ]
+        sums = emit.variables([emit.load(kept, offset) for offset in kept_offsets])
         abreast = 2 - stage.sides[1] % 2
         with (
             emit.loop(rows) as row,
@@ -183,17 +185,18 @@ class ConvolutionCode(StageCode):
             for x in range(abreast):
                 strides = unpooled.strides
                 factors = [
-                    emit.load(gradient, one * strides[1] + x * strides[3]) for one in range(size)
+                    emit.load(gradient, number * strides[1] + x * strides[3])
+                    for number in range(size)
                 ]
                 pixels = [divmod(tap, stage.kernel) for tap in range(taps)]
                 offsets_of = [self._offset(down, right + x) for down, right in pixels]
                 loaded = ((n, emit.load(source, offset)) for n, offset in enumerate(offsets_of))
                 emit.add_outer_product(values, taps, factors, loaded)
-        for place, value in zip(places, sums.get(), strict=True):
-            emit.store(value, kept, place)
+        for offset, value in zip(kept_offsets, sums.get(), strict=True):
+            emit.store(value, kept, offset)
 
     def _spread_gradient(
-        self, block: Index, channel: Index, one: Index, chunk: Index, rows: int, bias: str
+        self, block: Index, channel: Index, number: Index, chunk: Index, rows: int, bias: str
     ) -> None:
         """Spread some rows of a pooled gradient to where the greatest of four were, and add them up
         for the bias. Without pooling, only add up."""
@@ -211,7 +214,9 @@ class ConvolutionCode(StageCode):
             if stage.pools:
                 is_whole = bool(unpooled.strides[0])
                 start = (
-                    (block, channel, emit.mul(row, 2)) if is_whole else (0, one, emit.mul(below, 2))
+                    (block, channel, emit.mul(row, 2))
+                    if is_whole
+                    else (0, number, emit.mul(below, 2))
                 )
                 goal = self.at(unpooled, *start, emit.mul(column, 2))
                 value = self._spread(value, self._masks(block, channel, row, column), goal)
@@ -223,11 +228,11 @@ class ConvolutionCode(StageCode):
         stored."""
         emit, bits = self.emit, f"i{self.lanes}"
         anywhere = "0"
-        for place in range(4):
-            mask = emit.value(f"load {bits}, ptr {emit.pointer(masks, place, kind=bits)}")
+        for index in range(4):
+            mask = emit.value(f"load {bits}, ptr {emit.pointer(masks, index, kind=bits)}")
             anywhere = emit.value(f"or {bits} {anywhere}, {mask}")
             lanes = emit.value(f"bitcast {bits} {mask} to {emit.mask}")
-            offset = place // 2 * self.unpooled.strides[2] + place % 2 * self.unpooled.strides[3]
+            offset = index // 2 * self.unpooled.strides[2] + index % 2 * self.unpooled.strides[3]
             emit.store(emit.select(lanes, value, ZERO), goal, offset)
         lanes = emit.value(f"bitcast {bits} {anywhere} to {emit.mask}")
         return emit.select(lanes, value, ZERO)
@@ -271,9 +276,9 @@ class ConvolutionCode(StageCode):
                 offset = stage.padding * self.unpooled.strides[2]
                 source = self.at(self.unpooled, block, outer, y, offset=offset)
                 self._add_line(values, source, weights, begin, across)
-            for place, value in enumerate(sums.get()):
-                one, x = divmod(place, across)
-                self.store_input_gradient(value, block, emit.add(channel, one), row, begin + x)
+            for index, value in enumerate(sums.get()):
+                number, x = divmod(index, across)
+                self.store_input_gradient(value, block, emit.add(channel, number), row, begin + x)
 
     def _add_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
@@ -285,8 +290,8 @@ class ConvolutionCode(StageCode):
             columns = [begin + x + stage.padding - right for x in range(across)]
             inside = [x for x, column in enumerate(columns) if 0 <= column < stage.sides[1]]
             factors = [
-                emit.broadcast(emit.load_number(weights, one * stage.taps + right))
-                for one in range(len(sums) // across)
+                emit.broadcast(emit.load_number(weights, number * stage.taps + right))
+                for number in range(len(sums) // across)
             ]
             loaded = (
                 (x, emit.load(source, columns[x] * self.unpooled.strides[3], reload=True))

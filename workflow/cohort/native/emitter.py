@@ -82,8 +82,8 @@ class Emitter:
         """Call one of LLVM's functions; arguments are types and values."""
         types = ", ".join(type for type, _ in arguments)
         self._declared.add(f"declare {kind} @llvm.{name}({types})")
-        given = ", ".join(f"{type} {value}" for type, value in arguments)
-        return self.value(f"call {kind} @llvm.{name}({given})")
+        listed = ", ".join(f"{type} {value}" for type, value in arguments)
+        return self.value(f"call {kind} @llvm.{name}({listed})")
 
     # integers and pointers
 
@@ -103,15 +103,15 @@ class Emitter:
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
         """A pointer moved by offsets. What is known goes last, to the instruction that uses it."""
-        known, kind = 0, kind or self.scalar
+        fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)
             if isinstance(index, int):
-                known += index * stride
+                fixed += index * stride
             else:
                 moved = self.mul(index, stride)
                 base = self.value(f"getelementptr {kind}, ptr {base}, i64 {moved}")
-        return self.value(f"getelementptr {kind}, ptr {base}, i64 {known}") if known else base
+        return self.value(f"getelementptr {kind}, ptr {base}, i64 {fixed}") if fixed else base
 
     def load_int(self, base: str, *offsets: Offset) -> str:
         """An integer of an array of 32-bit integers."""
@@ -135,18 +135,18 @@ class Emitter:
         return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
 
     def store(self, value: str, base: str, *offsets: Offset) -> None:
-        """Write a vector to an aligned place of an array."""
-        place = self.pointer(base, *offsets)
-        self.emit(f"store {self.vector} {value}, ptr {place}, align {self._width}")
+        """Write a vector to an aligned address in an array."""
+        address = self.pointer(base, *offsets)
+        self.emit(f"store {self.vector} {value}, ptr {address}, align {self._width}")
 
     def load_anywhere(self, base: str, *offsets: Offset) -> str:
-        """A vector from any place of an array."""
-        place = self.pointer(base, *offsets)
-        return self.value(f"load {self.vector}, ptr {place}, align {self.target.size}")
+        """A vector from any address in an array."""
+        address = self.pointer(base, *offsets)
+        return self.value(f"load {self.vector}, ptr {address}, align {self.target.size}")
 
     def store_first(self, value: str, count: int, base: str, *offsets: Offset) -> None:
-        """Write the first lanes of a vector to any place of an array, in powers of two."""
-        place, done = self.pointer(base, *offsets), 0
+        """Write the first lanes of a vector to any address in an array, in powers of two."""
+        address, done = self.pointer(base, *offsets), 0
         while done < count:
             size = 1 << ((count - done).bit_length() - 1)
             part, kind = value, f"<{size} x {self.scalar}>"
@@ -154,7 +154,7 @@ class Emitter:
                 lanes = ", ".join(f"i32 {done + lane}" for lane in range(size))
                 vectors = f"{self.vector} {value}, {self.vector} poison"
                 part = self.value(f"shufflevector {vectors}, <{size} x i32> <{lanes}>")
-            goal = self.pointer(place, done)
+            goal = self.pointer(address, done)
             self.emit(f"store {kind} {part}, ptr {goal}, align {self.target.size}")
             done += size
 
@@ -221,11 +221,11 @@ class Emitter:
         self, sums: list[str], width: int, rows: Sequence[str], columns: Iterable[tuple[int, str]]
     ) -> None:
         """Add the product of each row's factor with each column's to the sums, `width` of them for
-        each row. Columns come with their places."""
+        each row. Columns come with their indices."""
         for column, factor in columns:
             for row, other in enumerate(rows):
-                place = row * width + column
-                sums[place] = self.fma(other, factor, sums[place])
+                index = row * width + column
+                sums[index] = self.fma(other, factor, sums[index])
 
     # variables
 
@@ -234,7 +234,7 @@ class Emitter:
         return Variables(self, values, kind or self.vector)
 
     def alloca(self, kind: str) -> str:
-        """A place on the stack for one value."""
+        """Reserve room on the stack for a value; its address."""
         name = self._name()
         self._allocas.append(f"{name} = alloca {kind}")
         return name
@@ -273,21 +273,23 @@ class Emitter:
 
 
 class Variables:
-    """Values that a loop changes: places on the stack, which LLVM turns into registers."""
+    """Values that a loop changes: room on the stack, which LLVM turns into registers."""
 
     def __init__(self, emitter: Emitter, values: Sequence[str], kind: str):
         self._emitter, self._kind = emitter, kind
-        self._places = [emitter.alloca(kind) for _ in values]
+        self._addresses = [emitter.alloca(kind) for _ in values]
         self.set(values)
 
     def get(self) -> list[str]:
         """The present values."""
-        return [self._emitter.value(f"load {self._kind}, ptr {place}") for place in self._places]
+        return [
+            self._emitter.value(f"load {self._kind}, ptr {address}") for address in self._addresses
+        ]
 
     def set(self, values: Sequence[str]) -> None:
         """Replace all values."""
-        for place, value in zip(self._places, values, strict=True):
-            self._emitter.emit(f"store {self._kind} {value}, ptr {place}")
+        for address, value in zip(self._addresses, values, strict=True):
+            self._emitter.emit(f"store {self._kind} {value}, ptr {address}")
 
     @contextmanager
     def changed(self) -> Iterator[list[str]]:

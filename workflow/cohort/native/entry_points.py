@@ -46,18 +46,18 @@ def entry(emit: Emitter, name: str, before: Callable[[], None] | None = None) ->
     batches. `before` emits what comes before the loop."""
     parameters = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"
     with emit.function(name, *parameters, exported=True):
-        for place, array in enumerate(ARRAYS):
-            emit.emit(f"%{array} = load ptr, ptr {emit.pointer('%arrays', place, kind='ptr')}")
-        for place, number in enumerate(NUMBERS):
-            _load_number(emit, number, place)
+        for index, array in enumerate(ARRAYS):
+            emit.emit(f"%{array} = load ptr, ptr {emit.pointer('%arrays', index, kind='ptr')}")
+        for index, number in enumerate(NUMBERS):
+            _load_number(emit, number, index)
         if before is not None:
             before()
         with emit.loop("%last", "%first") as batch:
             yield batch
 
 
-def _load_number(emit: Emitter, name: str, place: int) -> None:
-    loaded = emit.value(f"load double, ptr {emit.pointer('%numbers', place, kind='double')}")
+def _load_number(emit: Emitter, name: str, index: int) -> None:
+    loaded = emit.value(f"load double, ptr {emit.pointer('%numbers', index, kind='double')}")
     convert = "fptrunc double" if emit.scalar == "float" else "bitcast double"
     emit.emit(f"%{name} = {convert} {loaded} to {emit.scalar}")
 

@@ -22,9 +22,10 @@ PARAMETERS = (
 
 
 def gather(emit: Emitter, layout: Layout, shape: Shape, kind: str) -> None:
-    """Emit `gather`, for samples that are bytes (`i8`) or numbers, stored one after another.
+    """Emit `gather`: from samples (sample, channel, row, column), which are bytes (`i8`) or
+    numbers, to maps (block, channel, row, column, lane) or features (number, block, lane).
 
-    A number becomes itself * scale + shift, which are given for each number of a sample.
+    A number becomes itself * scale + shift (channel, row, column).
     """
     goal, lanes = layout.activations[0], layout.lanes
     channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
@@ -36,7 +37,7 @@ def gather(emit: Emitter, layout: Layout, shape: Shape, kind: str) -> None:
         with emit.loop(channels) as channel, emit.loop(rows) as row:
             offsets = (channel, rows * length), (row, length)
             strided = zip((block, channel, row), goal.strides, strict=False)
-            line = emit.pointer("%memory", *strided, goal.place)
+            line = emit.pointer("%memory", *strided, goal.offset)
 
             def store(value: str, column: Index, offsets: Sequence[Offset] = offsets) -> None:
                 scale, shift = (
@@ -62,7 +63,7 @@ def _gather_row(
     if length < lanes:
         with emit.loop(length) as column:
             pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
-            store(_from_places(emit, pointers, kind), column)
+            store(_from_addresses(emit, pointers, kind), column)
         return
     for part in chunks(length, lanes):
         start = min(part.start, length - lanes)
@@ -70,23 +71,23 @@ def _gather_row(
             column = emit.add(emit.mul(number, lanes), start)
             pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
             vectors = [numbers_at(emit, pointer, kind) for pointer in pointers]
-            for place, value in enumerate(transposed(emit, vectors)):
-                store(value, emit.add(column, place))
+            for index, value in enumerate(transposed(emit, vectors)):
+                store(value, emit.add(column, index))
 
 
-def numbers_at(emit: Emitter, place: str, kind: str) -> str:
+def numbers_at(emit: Emitter, address: str, kind: str) -> str:
     """As many numbers as a vector has lanes, from anywhere in memory."""
     if kind != BYTES:
-        return emit.load_anywhere(place)
-    loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {place}, align 1")
+        return emit.load_anywhere(address)
+    loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")
     return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
 
 
-def _from_places(emit: Emitter, places: Sequence[str], kind: str) -> str:
-    """A vector of one number from each place."""
+def _from_addresses(emit: Emitter, addresses: Sequence[str], kind: str) -> str:
+    """A vector of one number from each address."""
     vector = "poison"
-    for lane, place in enumerate(places):
-        number = emit.value(f"load {kind}, ptr {place}")
+    for lane, address in enumerate(addresses):
+        number = emit.value(f"load {kind}, ptr {address}")
         if kind == BYTES:
             number = emit.value(f"uitofp i8 {number} to {emit.scalar}")
         element = f"{emit.scalar} {number}"

@@ -51,8 +51,8 @@ class Augmented:
 
 
 class Batches:
-    """Batches as the code reads them: one row of places for each, of which the first `counts` are
-    used. The other places repeat the first sample."""
+    """Batches as the code reads them: `indices` of samples (batch, width), of which the first
+    `counts` (batch) of each row are `used` (batch, width). The others repeat the first sample."""
 
     def __init__(self, indices: np.ndarray, counts: np.ndarray, width: int):
         self.counts = counts.astype(np.int32)
@@ -62,10 +62,10 @@ class Batches:
         self.indices[self.used] = indices
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """One value for each sample of the batches, at its place; 0 at the places that are left."""
-        found = np.zeros(self.used.shape, dtype=np.int32)
-        found[self.used] = values
-        return found
+        """Values (sample of any batch) as rows (batch, width), with 0 where no sample is."""
+        rows = np.zeros(self.used.shape, dtype=np.int32)
+        rows[self.used] = values
+        return rows
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -90,8 +90,8 @@ class Request:
         kind = self.kind or self.target.scalar
         if is_single(self.stages, self.batch, self.options):
             assert self.options is not None
-            given = self.stages, self.shape, self.target, kind, self.options, self.augment
-            return SingleProgram(*given)
+            arguments = self.stages, self.shape, self.target, kind, self.options, self.augment
+            return SingleProgram(*arguments)
         return BatchedProgram(
             self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
         )
@@ -164,8 +164,8 @@ class Kernel:
         numbers: dict[str, float],
         augmented: Augmented | None = None,
     ) -> np.ndarray:
-        """Take a step on each batch: the mean loss of each. There is a label for each sample of the
-        batches."""
+        """Take a step on each batch and return its mean loss (batch). `labels` are those of all
+        samples of the batches, one batch after another."""
         shape = len(batches), self.code.program.width
         sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
         distances = zeros(len(batches) + 1, self.dtype)  # before each step, and after the last
@@ -182,17 +182,17 @@ class Kernel:
         return means + (numbers["mu"] / 2 * distances[: len(batches)]).astype(self.dtype)
 
     def outputs(self, inputs: Inputs, indices: np.ndarray) -> np.ndarray:
-        """The network's outputs for the samples with these indices."""
+        """The network's outputs (sample, class) for the samples with these indices."""
         program = self.code.program
         counts = np.full(-(-len(indices) // EVALUATED), EVALUATED)
         counts[-1:] = len(indices) - EVALUATED * (len(counts) - 1)
         batches = Batches(indices, counts, program.width)
         classes = program.layout.stages[-1].outer
-        found = zeros(len(batches) * classes * program.width, self.dtype)
-        self.arrays["outputs"] = found
+        by_batch = zeros(len(batches) * classes * program.width, self.dtype)
+        self.arrays["outputs"] = by_batch
         for first in range(0, len(batches), BATCHES):
             self._call(inputs, batches, {}, slice(first, first + BATCHES))
-        by_class = found[: len(batches) * classes * program.width]
+        by_class = by_batch[: len(batches) * classes * program.width]
         by_class = by_class.reshape(len(batches), classes, program.width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
@@ -202,9 +202,9 @@ class Kernel:
         first, last, _ = part.indices(len(batches))
         if first == last:
             return
-        given = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
-        given |= {"indices": batches.indices, "counts": batches.counts}
-        arrays = self.arrays | given
+        of_call = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
+        of_call |= {"indices": batches.indices, "counts": batches.counts}
+        arrays = self.arrays | of_call
         addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
         rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
         self.code.function(addresses.ctypes.data, rates.ctypes.data, first, last)

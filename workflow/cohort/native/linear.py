@@ -9,8 +9,9 @@ from cohort.native.stage_code import StageCode
 
 
 class LinearCode(StageCode):
-    """Matrix products, a tile of the result in registers at a time. `calibrates`: the gradient of
-    the outputs is that of calibrated logits."""
+    """Matrix products of weights (outer, inner) and features (inner, block, lane), a tile of the
+    result (outer, block, lane) in registers at a time. `calibrates`: the gradient of the outputs is
+    that of calibrated logits."""
 
     def __init__(self, emit: Emitter, layout: Layout, number: int, calibrates: bool = False):
         super().__init__(emit, layout, number)
@@ -71,10 +72,10 @@ class LinearCode(StageCode):
         with emit.loop(self.stage.outer) as outer:
             total = emit.variables([ZERO])
             with emit.loop(self.layout.blocks) as block, total.changed() as values:
-                place = self.feature(gradients, block, outer)
-                gradient = emit.load(place)
+                address = self.feature(gradients, block, outer)
+                gradient = emit.load(address)
                 values[0] = emit.op("fadd", values[0], gradient)
                 if self.calibrates:  # which leaves the bias as it is
                     scale = emit.broadcast(emit.load_number("%logit_scale", outer))
-                    emit.store(emit.op("fmul", gradient, scale), place)
+                    emit.store(emit.op("fmul", gradient, scale), address)
             emit.store_number(emit.lane_sum(*total.get()), "%gradients", outer, self.stage.bias)

@@ -44,19 +44,19 @@ def native_counts(
     cache folder."""
     code = [code_hash("models", "native"), version("torch"), version("torchvision")]
     key = [model.name, model.science, shape, classes, single, *code]
-    found = cached("native-counts", key, lambda: _count(model, shape, classes, single))
-    return NativeCounts(*found) if found else None
+    counts = cached("native-counts", key, lambda: _count(model, shape, classes, single))
+    return NativeCounts(*counts) if counts else None
 
 
 def _count(model: Model, shape: tuple[int, ...], classes: int, single: bool) -> NativeCounts | None:
     with torch.device("meta"):
         network = model.build(shape, classes)
     try:
-        found = network_stages.stages_of(network, shape)
+        stages = network_stages.stages_of(network, shape)
     except network_stages.Unsupported:
         return None
     count = _single_counts if single else _counts
-    counts = [count(*numbered) for numbered in enumerate(found)]
+    counts = [count(*numbered) for numbered in enumerate(stages)]
     return NativeCounts(*map(sum, zip(*counts, strict=True)))
 
 

@@ -8,8 +8,8 @@ from cohort.native.batched_layout import ABREAST, L1_SHARE, Layout, Part, chunks
 from cohort.native.emitter import ZERO, Emitter, Index
 from cohort.native.vectors import transposed
 
-Place = Callable[[Index, Index], str]
-"""A pointer, by block of samples and number of the row."""
+Pointer = Callable[[Index, Index], str]
+"""Points to a vector (row, block, lane), by block of samples and number of the row."""
 Store = Callable[[str, Index, Index], None]
 """Stores a vector, by block of samples and number of the row."""
 
@@ -24,14 +24,14 @@ class Products:
         self,
         results: int,
         terms: int,
-        source: Place,
+        source: Pointer,
         weights: str,
         strides: tuple[int, int],
         store: Store,
         start: Callable[[Index], str] = lambda result: ZERO,
     ) -> None:
-        """Each result is the sum of terms times weights, whose strides are those of a result and of
-        a term, plus a start. `source` points to a term's first block of samples."""
+        """Each result (result, block, lane) is the sum over terms of source (term, block, lane)
+        times weights (result, term), whose `strides` are given, plus a start (result)."""
         if strides[0] == 1 and results * terms * self.layout.target.size > L1_SHARE:
             self._multiply_packed(results, terms, source, weights, strides[1], store)
             return
@@ -41,10 +41,10 @@ class Products:
                 self._tiles(first, part.size, terms, source, weights, strides, store, start)
 
     def _multiply_packed(
-        self, results: int, terms: int, source: Place, weights: str, stride: int, store: Store
+        self, results: int, terms: int, source: Pointer, weights: str, stride: int, store: Store
     ) -> None:
-        """Copy the weights of as many results as a vector has lanes, which lie far apart, to one
-        place before they are used."""
+        """Copy the weights of as many results as a vector has lanes, which lie far apart, side by
+        side before they are used."""
         emit, lanes = self.emit, self.lanes
         packed = emit.pointer("%memory", self.layout.packed)
         for strips in chunks(results, lanes):
@@ -56,17 +56,17 @@ class Products:
                 for part in split(strips.size, self.layout.target.tile // self.layout.abreast):
                     for number in range(part.count):
                         offset = part.start + number * part.size
-                        place = emit.pointer(packed, offset)
+                        weights_of_part = emit.pointer(packed, offset)
                         first = emit.add(begin, offset)
-                        given = part.size, terms, source, place, (1, lanes), store
-                        self._tiles(first, *given, is_relative=True)
+                        arguments = part.size, terms, source, weights_of_part, (1, lanes), store
+                        self._tiles(first, *arguments, is_relative=True)
 
     def _tiles(
         self,
         first: Index,
         size: int,
         terms: int,
-        source: Place,
+        source: Pointer,
         weights: str,
         strides: tuple[int, int],
         store: Store,
@@ -77,35 +77,35 @@ class Products:
         emit, abreast = self.emit, self.layout.abreast
         with emit.loop(self.layout.blocks // abreast) as group:
             block = emit.mul(group, abreast)
-            starts = [start(emit.add(first, one)) for one in range(size)]
+            starts = [start(emit.add(first, result)) for result in range(size)]
             sums = emit.variables([value for value in starts for _ in range(abreast)])
             with emit.loop(terms) as term, sums.changed() as values:
                 offset = 0 if is_relative else first
-                place = emit.pointer(weights, (offset, strides[0]), (term, strides[1]))
-                self._add_term(values, source(block, term), place, strides[0])
+                term_weights = emit.pointer(weights, (offset, strides[0]), (term, strides[1]))
+                self._add_term(values, source(block, term), term_weights, strides[0])
             for number, value in enumerate(sums.get()):
-                one, which = divmod(number, abreast)
-                store(value, emit.add(block, which), emit.add(first, one))
+                result, which = divmod(number, abreast)
+                store(value, emit.add(block, which), emit.add(first, result))
 
     def _add_term(self, sums: list[str], source: str, weights: str, stride: int) -> None:
         emit, abreast = self.emit, self.layout.abreast
-        loaded = [(place, emit.load(source, place * self.lanes)) for place in range(abreast)]
-        for one in range(len(sums) // abreast):
-            row = sums[one * abreast : (one + 1) * abreast]
-            factor = emit.broadcast(emit.load_number(weights, one * stride))
+        loaded = [(index, emit.load(source, index * self.lanes)) for index in range(abreast)]
+        for result in range(len(sums) // abreast):
+            row = sums[result * abreast : (result + 1) * abreast]
+            factor = emit.broadcast(emit.load_number(weights, result * stride))
             emit.add_outer_product(row, abreast, [factor], loaded)
-            sums[one * abreast : (one + 1) * abreast] = row
+            sums[result * abreast : (result + 1) * abreast] = row
 
-    def transpose(self, count: int, source: Place, blocks: Index) -> None:
-        """Transpose rows of samples, so that lanes are rows, and sums over samples need no
-        shuffles."""
+    def transpose(self, count: int, source: Pointer, blocks: Index) -> None:
+        """Transpose rows (row, block, lane) to `transposed` (sample, row), so that lanes are rows,
+        and sums over samples need no shuffles."""
         emit, lanes, row = self.emit, self.lanes, self._row(count)
         for part in chunks(count, lanes):
             with emit.loop(part.count) as number, emit.loop(blocks) as block:
                 first = emit.add(emit.mul(number, lanes), part.start)
                 rows = [
-                    emit.load(source(block, emit.add(first, place))) if place < part.size else ZERO
-                    for place in range(lanes)
+                    emit.load(source(block, emit.add(first, index))) if index < part.size else ZERO
+                    for index in range(lanes)
                 ]
                 offsets = first, (block, lanes * row), self.layout.transposed
                 goal = emit.pointer("%memory", *offsets)
@@ -113,10 +113,10 @@ class Products:
                     emit.store(values, goal, lane * row)
 
     def multiply_transposed(
-        self, results: int, count: int, gradients: Place, samples: Index, goal: str
+        self, results: int, count: int, gradients: Pointer, samples: Index, goal: str
     ) -> None:
-        """Sums over samples: each result's gradient times each of the `count` rows that were
-        transposed last. `goal` is a matrix of `count` columns."""
+        """Sum over samples: `goal` (result, row) gets each result's gradient (result, sample) times
+        each of the `count` rows that were transposed last (sample, row)."""
         vectors, left = divmod(count, self.lanes)
         inner = [(part, self.lanes) for part in split(vectors, ABREAST)]
         inner += [(Part(vectors, 1, 1), left)] if left else []
@@ -130,7 +130,7 @@ class Products:
         inner: Part,
         used: int,
         count: int,
-        gradients: Place,
+        gradients: Pointer,
         samples: Index,
         goal: str,
     ) -> None:
@@ -139,19 +139,19 @@ class Products:
             first = emit.add(emit.mul(part, outer.size), outer.start)
             column = emit.add(emit.mul(tile, wide * lanes), inner.start * lanes)
             sums = emit.variables([ZERO] * (outer.size * wide))
-            pointers = [gradients(0, emit.add(first, one)) for one in range(outer.size)]
+            pointers = [gradients(0, emit.add(first, result)) for result in range(outer.size)]
             with emit.loop(samples) as sample, sums.changed() as values:
                 offsets = column, (sample, self._row(count)), self.layout.transposed
                 source = emit.pointer("%memory", *offsets)
                 factors = [
                     emit.broadcast(emit.load_number(pointer, sample)) for pointer in pointers
                 ]
-                loaded = ((place, emit.load(source, place * lanes)) for place in range(wide))
+                loaded = ((index, emit.load(source, index * lanes)) for index in range(wide))
                 emit.add_outer_product(values, wide, factors, loaded)
-            place = emit.pointer(goal, (first, count), column)
+            corner = emit.pointer(goal, (first, count), column)
             for number, value in enumerate(sums.get()):
-                one, vector = divmod(number, wide)
-                emit.store_first(value, used, place, one * count + vector * lanes)
+                result, vector = divmod(number, wide)
+                emit.store_first(value, used, corner, result * count + vector * lanes)
 
     def _row(self, count: int) -> int:
         """How many numbers a sample's row takes, in whole vectors."""

@@ -53,14 +53,14 @@ class SingleCode:
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
 
     @contextmanager
-    def listing(self, count: Variables, place: Index) -> Iterator[list[str]]:
-        """Append a place to the list, where it stays if the conditions that are added hold. There
+    def listing(self, count: Variables, offset: Index) -> Iterator[list[str]]:
+        """Append an offset to the list, where it stays if the conditions that are added hold. There
         is no branch, which the processor would often predict wrongly."""
         emit, conditions = self.emit, ["true"]
         (number,) = count.get()
         base = emit.pointer("%memory", self.layout.lists[self.number])
         goal = emit.pointer(base, number, kind="i32")
-        emit.emit(f"store i32 {emit.value(f'trunc i64 {place} to i32')}, ptr {goal}")
+        emit.emit(f"store i32 {emit.value(f'trunc i64 {offset} to i32')}, ptr {goal}")
         yield conditions
         holds = conditions[0]
         for condition in conditions[1:]:
@@ -70,7 +70,7 @@ class SingleCode:
 
     @contextmanager
     def listed(self, count: str) -> Iterator[tuple[Index, str]]:
-        """A loop over the list: the number of an entry, and the place that it names."""
+        """A loop over the list: the number of an entry, and the offset that it holds."""
         emit = self.emit
         base = emit.pointer("%memory", self.layout.lists[self.number])
         with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:

@@ -40,15 +40,15 @@ class SingleConvolutionCode(SingleCode):
             column = emit.add(emit.mul(tile, columns.size), columns.start)
             source = self.input((row, step * self.row), (column, step * self.column))
             bias = emit.pointer("%weights", channel, self.layout.bias[self.number])
-            biases = [emit.load(bias, one * lanes) for one in range(size)]
+            biases = [emit.load(bias, vector * lanes) for vector in range(size)]
             sums = emit.variables(biases * len(pixels))
             with emit.loop(stage.inner) as inner, sums.changed() as values:
                 weights = self._by_input((inner, stage.taps * self.outer), channel)
                 self._add_taps(values, emit.pointer(source, inner), weights, pixels)
             values = sums.get()
-            for one in range(size):
-                place = row, column, channel, one * lanes
-                self._store_outputs(values[one::size], pixels, *place)
+            for vector in range(size):
+                position = row, column, channel, vector * lanes
+                self._store_outputs(values[vector::size], pixels, *position)
 
     def _add_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
@@ -58,7 +58,9 @@ class SingleConvolutionCode(SingleCode):
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
             offset = tap * self.outer
-            loaded = [(one, emit.load(weights, offset + one * self.lanes)) for one in range(size)]
+            loaded = [
+                (vector, emit.load(weights, offset + vector * self.lanes)) for vector in range(size)
+            ]
             offsets = [(y + down) * self.row + (x + right) * self.column for y, x in pixels]
             factors = [emit.broadcast(emit.load_number(source, offset)) for offset in offsets]
             emit.add_outer_product(sums, size, factors, loaded)
@@ -75,9 +77,9 @@ class SingleConvolutionCode(SingleCode):
         if self.stage.pools:
             offsets = [y * self.row + x * self.column for y, x in pixels]
             values = [self._pooled(values, offsets, self.position(row, column, *channel))]
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             value = emit.relu(value) if self.stage.rectifies else value
-            emit.store(value, self.output(row, column, *channel), place * self.outer)
+            emit.store(value, self.output(row, column, *channel), index * self.outer)
 
     def _pooled(self, four: Sequence[str], offsets: Sequence[int], positions: str) -> str:
         """The greatest of four, and where it was: the first of equals."""
@@ -86,26 +88,26 @@ class SingleConvolutionCode(SingleCode):
         for value, offset in zip(four[1:], offsets[1:], strict=True):
             is_greater = emit.op("fcmp ogt", value, greatest)
             greatest = emit.select(is_greater, value, greatest)
-            places = f"{integers} splat (i32 {offset}), {integers} {position}"
-            position = emit.value(f"select {emit.mask} {is_greater}, {places}")
+            choices = f"{integers} splat (i32 {offset}), {integers} {position}"
+            position = emit.value(f"select {emit.mask} {is_greater}, {choices}")
         emit.emit(f"store {integers} {position}, ptr {positions}, align 4")
         return greatest
 
     def backward(self) -> None:
         emit = self.emit
         gradients = self.layout.gradients[self.number]
-        with emit.loop(self.layout.sizes[self.number] // self.lanes) as place:
-            emit.store(ZERO, "%memory", (place, self.lanes), gradients)
+        with emit.loop(self.layout.sizes[self.number] // self.lanes) as vector:
+            emit.store(ZERO, "%memory", (vector, self.lanes), gradients)
         with emit.loop(self.stage.outer) as channel:
             count, total = self._list_gradients(channel)
             self._follow(channel, count)
-            place = emit.pointer("%weights", channel, self.layout.bias[self.number])
+            goal = emit.pointer("%weights", channel, self.layout.bias[self.number])
             change = emit.value(f"fmul {emit.scalar} %lr, {total}")
-            bias = emit.load_number(place)
-            emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), place)
+            bias = emit.load_number(goal)
+            emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), goal)
 
     def _list_gradients(self, channel: Index) -> tuple[str, str]:
-        """List where an output channel has a gradient, as places in the inputs, and the gradients:
+        """List where an output channel has a gradient, as offsets in the inputs, and the gradients:
         how many there are, and their sum."""
         emit, stage, scalar = self.emit, self.stage, self.emit.scalar
         height, width = self.layout.sides[self.number + 1]
@@ -113,12 +115,12 @@ class SingleConvolutionCode(SingleCode):
         count, total = emit.variables(["0"], "i64"), emit.variables([emit.literal(0)], scalar)
         with emit.loop(height) as row, emit.loop(width) as column:
             gradient = emit.load_number(self.output(row, column, channel, gradient=True))
-            place = emit.add(emit.mul(row, step * self.row), emit.mul(column, step * self.column))
+            offset = emit.add(emit.mul(row, step * self.row), emit.mul(column, step * self.column))
             if stage.pools:
-                place = emit.add(place, emit.load_int(self.position(row, column, channel)))
+                offset = emit.add(offset, emit.load_int(self.position(row, column, channel)))
             goal = self.layout.listed[self.number]
             emit.store_number(gradient, "%memory", count.get()[0], goal)
-            with self.listing(count, place) as conditions, total.changed() as sums:
+            with self.listing(count, offset) as conditions, total.changed() as sums:
                 conditions.append(emit.value(f"fcmp une {scalar} {gradient}, 0.0"))
                 if stage.rectifies:
                     value = emit.load_number(self.output(row, column, channel))
@@ -132,8 +134,8 @@ class SingleConvolutionCode(SingleCode):
         """Add each listed gradient's part to the gradients of the inputs, and take the step of the
         channel's weights."""
         emit, stage, lanes, tile = self.emit, self.stage, self.lanes, self.layout.target.tile
-        each = stage.taps * self.inner
-        weights = emit.pointer("%weights", (channel, each), self.layout.weight[self.number])
+        per_output = stage.taps * self.inner
+        weights = emit.pointer("%weights", (channel, per_output), self.layout.weight[self.number])
         downwards, pairs = self.downwards(), []
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
@@ -143,10 +145,10 @@ class SingleConvolutionCode(SingleCode):
         arrays = self.layout.activations[self.number], self.layout.gradients[self.number]
         for some in (pairs[start : start + tile] for start in range(0, len(pairs), tile)):
             sums = emit.variables([ZERO] * len(some))
-            with self.listed(count) as (entry, place), sums.changed() as values:
+            with self.listed(count) as (entry, input_offset), sums.changed() as values:
                 listed = self.layout.listed[self.number]
                 gradient = emit.broadcast(emit.load_number("%memory", entry, listed))
-                inputs, goals = (emit.pointer("%memory", place, array) for array in arrays)
+                inputs, goals = (emit.pointer("%memory", input_offset, array) for array in arrays)
                 for number, (weight, offset) in enumerate(some):
                     values[number] = emit.fma(gradient, emit.load(inputs, offset), values[number])
                     added = emit.load(goals, offset)
@@ -196,7 +198,7 @@ class FirstConvolutionCode(SingleConvolutionCode):
         """Take the step of some taps' weights, and of the biases."""
         emit, lanes, downwards = self.emit, self.lanes, self.downwards()
         height, width = self.layout.sides[self.number + 1]
-        places = [
+        starts = [
             self.layout.weight[self.number]
             + (inner * self.stage.taps + tap) * self.outer
             + vector * lanes
@@ -205,8 +207,8 @@ class FirstConvolutionCode(SingleConvolutionCode):
         ]
         if with_bias:
             bias = self.layout.bias[self.number]
-            places += [bias + vector * lanes for vector in range(vectors)]
-        sums = emit.variables([ZERO] * len(places))
+            starts += [bias + vector * lanes for vector in range(vectors)]
+        sums = emit.variables([ZERO] * len(starts))
         with emit.loop(height) as row, emit.loop(width) as column, sums.changed() as values:
             for vector in range(vectors):
                 gradient = self._gradient(row, column, vector * lanes)
@@ -218,10 +220,10 @@ class FirstConvolutionCode(SingleConvolutionCode):
                         down, right = divmod(tap, self.stage.kernel)
                         offset = down * self.row + right * self.column + inner
                         pixel = emit.broadcast(emit.load_number(source, offset))
-                        place = number * vectors + vector
-                        values[place] = emit.fma(share, pixel, values[place])
-        for place, value in zip(places, sums.get(), strict=True):
-            goal = emit.pointer("%weights", place)
+                        index = number * vectors + vector
+                        values[index] = emit.fma(share, pixel, values[index])
+        for start, value in zip(starts, sums.get(), strict=True):
+            goal = emit.pointer("%weights", start)
             emit.store(emit.fma(downwards, value, emit.load(goal)), goal)
 
     def _gradient(self, row: Index, column: Index, channel: int) -> str:
@@ -242,8 +244,8 @@ class FirstConvolutionCode(SingleConvolutionCode):
             yield gradient, self.input((row, self.row), (column, self.column))
             return
         source = self.input((row, 2 * self.row), (column, 2 * self.column))
-        place = self.position(row, column, channel)
-        position = emit.value(f"load {integers}, ptr {place}, align 4")
+        address = self.position(row, column, channel)
+        position = emit.value(f"load {integers}, ptr {address}, align 4")
         for y, x in ((0, 0), (0, 1), (1, 0), (1, 1)):
             offset = y * self.row + x * self.column
             is_here = emit.value(f"icmp eq {integers} {position}, splat (i32 {offset})")

@@ -15,13 +15,13 @@ NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
 
 
 class SingleLayout:
-    """Channels are in the lanes of vectors: pixel after pixel of an image lies there with all its
-    channels, filled up to whole vectors.
+    """Channels are in the lanes of vectors: images are (row, column, channel), their channels
+    filled up to whole vectors.
 
     Weights lie as the code reads them most, in whole vectors too: those of the first convolution by
     (input channel, tap, output channel), those of the others by (output channel, tap, input
     channel), those of a linear layer by (pixel, input channel, output channel). `order` says where
-    each weight of the network is, and `padding` what is in the places that have none.
+    each weight of the network is, and `padding` what is where no weight is.
     """
 
     def __init__(self, stages: Sequence[Stage], shape: Shape, target: Target):
@@ -52,7 +52,7 @@ class SingleLayout:
             arena.take(stage.taps * self.widths[number] * self.widths[number + 1])
             for number, stage in enumerate(stages)
         ]
-        self._place_weights(target)
+        self._lay_out_weights(target)
 
     def strides(self, number: int) -> tuple[int, int]:
         """The distances of rows and of columns in what a stage reads."""
@@ -69,7 +69,7 @@ class SingleLayout:
     def _padded(self, channels: int) -> int:
         return -(-channels // self.lanes) * self.lanes
 
-    def _place_weights(self, target: Target) -> None:
+    def _lay_out_weights(self, target: Target) -> None:
         arena, order = Arena(target), []
         self.weight, self.bias = [], []
         for number, stage in enumerate(self.stages):
@@ -80,12 +80,12 @@ class SingleLayout:
             channels = stage.inner * stage.taps // pixels
             out, into, pixel = np.ogrid[: stage.outer, :channels, :pixels]
             if not stage.is_convolution:
-                places = (pixel * inner + into) * outer + out
+                positions = (pixel * inner + into) * outer + out
             elif number:
-                places = (out * pixels + pixel) * inner + into
+                positions = (out * pixels + pixel) * inner + into
             else:
-                places = (into * pixels + pixel) * outer + out
-            order += [(self.weight[-1] + places).reshape(-1)]
+                positions = (into * pixels + pixel) * outer + out
+            order += [(self.weight[-1] + positions).reshape(-1)]
             order += [self.bias[-1] + np.arange(stage.outer)]
         self.order, self.weights = np.concatenate(order), arena.used
         self.padding = np.zeros(self.weights)

@@ -24,10 +24,10 @@ class SingleLinearCode(SingleCode):
                 channel = emit.add(emit.mul(part, vectors.size * lanes), vectors.start * lanes)
                 bias = emit.pointer("%weights", channel, self.layout.bias[self.number])
                 sums = emit.variables([emit.load(bias, n * lanes) for n in range(vectors.size)])
-                with self.listed(count) as (_, place), sums.changed() as values:
-                    factor = emit.broadcast(emit.load_number(self.input(place)))
+                with self.listed(count) as (_, index), sums.changed() as values:
+                    factor = emit.broadcast(emit.load_number(self.input(index)))
                     start = self.layout.weight[self.number]
-                    weights = emit.pointer("%weights", (place, self.outer), channel, start)
+                    weights = emit.pointer("%weights", (index, self.outer), channel, start)
                     loaded = ((n, emit.load(weights, n * lanes)) for n in range(vectors.size))
                     emit.add_outer_product(values, vectors.size, [factor], loaded)
                 for number, value in enumerate(sums.get()):
@@ -38,14 +38,14 @@ class SingleLinearCode(SingleCode):
         """List the inputs that are not 0: how many there are."""
         emit, count = self.emit, self.emit.variables(["0"], "i64")
         with (
-            emit.loop(self.layout.sizes[self.number]) as place,
-            self.listing(count, place) as conditions,
+            emit.loop(self.layout.sizes[self.number]) as index,
+            self.listing(count, index) as conditions,
         ):
-            number = emit.load_number(self.input(place))
+            number = emit.load_number(self.input(index))
             conditions.append(emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
-        (found,) = count.get()
-        emit.emit(f"store i64 {found}, ptr {self._count}")
-        return found
+        (length,) = count.get()
+        emit.emit(f"store i64 {length}, ptr {self._count}")
+        return length
 
     def backward(self) -> None:
         """Read the weights of an input once, for its gradient and for their step."""
@@ -57,10 +57,10 @@ class SingleLinearCode(SingleCode):
             start = self.layout.bias[self.number] + number * self.lanes
             bias = emit.pointer("%weights", start)
             emit.store(emit.fma(downwards, gradient, emit.load(bias)), bias)
-        with self.listed(emit.value(f"load i64, ptr {self._count}")) as (_, place):
+        with self.listed(emit.value(f"load i64, ptr {self._count}")) as (_, index):
             start = self.layout.weight[self.number]
-            weights = emit.pointer("%weights", (place, self.outer), start)
-            value = emit.broadcast(emit.load_number(self.input(place)))
+            weights = emit.pointer("%weights", (index, self.outer), start)
+            value = emit.broadcast(emit.load_number(self.input(index)))
             factor = emit.op("fmul", value, downwards)
             sums = [ZERO] * min(4, len(gradients))
             for number, gradient in enumerate(gradients):
@@ -71,7 +71,7 @@ class SingleLinearCode(SingleCode):
             while len(sums) > 1:
                 sums = [*sums[2:], emit.op("fadd", *sums[:2])]
             goal = self.layout.gradients[self.number]
-            emit.store_number(emit.lane_sum(*sums), "%memory", place, goal)
+            emit.store_number(emit.lane_sum(*sums), "%memory", index, goal)
 
     def _output_gradient(self, channel: int) -> str:
         """The gradient of some outputs, 0 where ReLU is off."""

@@ -119,9 +119,11 @@ class SingleProgram:
             for number in range(stages):
                 emit.call(f"prepare{number}", *memory)
                 emit.call(f"forward{number}", *memory)
-            places = (emit.pointer(name, step) for name in ("%sums", "%gaps"))
+            addresses = (emit.pointer(name, step) for name in ("%sums", "%gaps"))
             label = f"i64 {emit.load_int('%labels', step)}"
-            emit.call("cross_entropy", "ptr %memory", label, *(f"ptr {place}" for place in places))
+            emit.call(
+                "cross_entropy", "ptr %memory", label, *(f"ptr {address}" for address in addresses)
+            )
             rate = sgd.rate_before_move(emit, self.options)
             for number in reversed(range(stages)):
                 emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
@@ -143,8 +145,8 @@ class SingleProgram:
             index = emit.load_int("%indices", step)
             sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
         else:
-            given = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
-            self.augment.call(given[0], given[1], "1")
+            pointers = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
+            self.augment.call(pointers[0], pointers[1], "1")
             sample = emit.pointer("%memory", self.augment.images)
         strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
         start = self.layout.activations[0] + self.layout.origin(0)
@@ -153,17 +155,17 @@ class SingleProgram:
             emit.loop(height) as row,
             emit.loop(width) as column,
         ):
-            place = emit.add(emit.mul(channel, height * width), emit.mul(row, width))
-            place = emit.add(place, column)
-            value = emit.value(f"load {self.kind}, ptr {self._at(sample, place)}")
+            position = emit.add(emit.mul(channel, height * width), emit.mul(row, width))
+            position = emit.add(position, column)
+            value = emit.value(f"load {self.kind}, ptr {self._at(sample, position)}")
             if self.kind == BYTES:
                 value = emit.value(f"uitofp i8 {value} to {emit.scalar}")
-            scale, shift = (emit.load_number(name, place) for name in ("%scale", "%shift"))
+            scale, shift = (emit.load_number(name, position) for name in ("%scale", "%shift"))
             value = emit.value(f"fmul contract {emit.scalar} {value}, {scale}")
             value = emit.value(f"fadd contract {emit.scalar} {value}, {shift}")
             offsets = (row, strides[0]), (column, strides[1]), channel
-            goal = emit.pointer("%memory", *(offsets if is_image else (place,)), start)
+            goal = emit.pointer("%memory", *(offsets if is_image else (position,)), start)
             emit.store_number(value, goal)
 
-    def _at(self, sample: str, place: Index) -> str:
-        return self.emit.pointer(sample, place, kind=self.kind)
+    def _at(self, sample: str, index: Index) -> str:
+        return self.emit.pointer(sample, index, kind=self.kind)

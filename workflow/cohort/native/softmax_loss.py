@@ -21,7 +21,7 @@ PARAMETERS = (
 
 
 class CrossEntropyCode:
-    """The gradient of a batch's mean cross-entropy with respect to the logits.
+    """The gradient of a batch's mean cross-entropy with respect to the logits (class, block, lane).
 
     A sample's loss is log(sum) - gap: `sums` gets the sum of the exponentials of its logits minus
     their maximum, `gaps` its own class's logit minus the maximum. With `calibrated`, the logits are
@@ -43,8 +43,8 @@ class CrossEntropyCode:
             if self.calibrated:
                 self._calibrate(block)
             maximum = self._maximum(block)
-            place = emit.pointer("%labels", (block, lanes), kind="i32")
-            labels = emit.value(f"load <{lanes} x i32>, ptr {place}, align 4")
+            address = emit.pointer("%labels", (block, lanes), kind="i32")
+            labels = emit.value(f"load <{lanes} x i32>, ptr {address}, align 4")
             total, gap = self._exponentials(block, maximum, labels)
             emit.store(total, "%sums", (block, lanes))
             emit.store(gap, "%gaps", (block, lanes))
@@ -53,22 +53,22 @@ class CrossEntropyCode:
     def _at(self, block: Index, output: Index, gradient: bool = False) -> str:
         array = self.gradients if gradient else self.logits
         offsets = (block, array.strides[0]), (output, array.strides[1])
-        return self.emit.pointer("%memory", *offsets, array.place)
+        return self.emit.pointer("%memory", *offsets, array.offset)
 
     def _calibrate(self, block: Index) -> None:
         emit = self.emit
         with emit.loop(self.stage.outer) as output:
             scale, shift, bias = (
-                emit.broadcast(emit.load_number(*place))
-                for place in (
+                emit.broadcast(emit.load_number(*address))
+                for address in (
                     ("%logit_scale", output),
                     ("%logit_shift", output),
                     ("%weights", output, self.stage.bias),
                 )
             )
-            place = self._at(block, output)
-            without_bias = emit.op("fsub", emit.load(place), bias)
-            emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), place)
+            address = self._at(block, output)
+            without_bias = emit.op("fsub", emit.load(address), bias)
+            emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
 
     def _maximum(self, block: Index) -> str:
         emit = self.emit
@@ -80,14 +80,14 @@ class CrossEntropyCode:
     def _exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
         """Store the exponentials where the gradient will be; their sum, and the gap."""
         emit = self.emit
-        found = emit.variables([ZERO, ZERO])
-        with emit.loop(self.stage.outer) as output, found.changed() as values:
+        sums = emit.variables([ZERO, ZERO])
+        with emit.loop(self.stage.outer) as output, sums.changed() as values:
             below = emit.op("fsub", emit.load(self._at(block, output)), maximum)
             power = exponential(emit, below)
             emit.store(power, self._at(block, output, gradient=True))
             gap = emit.select(self._is_label(output, labels), below, values[1])
             values[:] = emit.op("fadd", values[0], power), gap
-        return found.get()
+        return sums.get()
 
     def _is_label(self, output: Index, labels: str) -> str:
         emit, integers = self.emit, f"<{self.layout.lanes} x i32>"

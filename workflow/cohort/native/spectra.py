@@ -79,6 +79,9 @@ class Slots:
 class SpectralArrays:
     """The arrays of a convolution by its spectra, their strides and where they begin.
 
+    Row coefficients of inputs and outputs are (coefficient, channel, row, block, lane), those of
+    weights (coefficient, kernel row, pair of channels); slots of a column are (slot, channel,
+    block, lane), and (slot, pair of channels).
     Of each spectrum only the slots of one column of the row transform are there at a time; the row
     coefficients are kept for the backward pass. A gradient takes the place of what it is the
     gradient of. Distances between slots are odd numbers of cache lines, so that those of a channel

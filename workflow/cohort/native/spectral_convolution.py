@@ -80,8 +80,8 @@ class SpectralConvolutionCode(ConvolutionCode):
                 with self.emit.loop(columns.slots) as slot:
                     self._multiply_gradients(slot)
                 self._invert_weights(columns, column)
-                given = columns, column, self._inputs, input_gradient_of, self._input_rows
-                transforms.invert_columns(*given)
+                arguments = columns, column, self._inputs, input_gradient_of, self._input_rows
+                transforms.invert_columns(*arguments)
         self._finish_weights()
 
     def input_gradient(self) -> None:
@@ -139,7 +139,8 @@ class SpectralConvolutionCode(ConvolutionCode):
         )
 
     def _multiply_gradients(self, slot: Index) -> None:
-        """The gradients of inputs and weights take their places, once these are not needed."""
+        """Multiply a slot's gradients; those of inputs and weights overwrite these, which are not
+        needed any more."""
         emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
         self.products.transpose(
             inner, lambda block, channel: self._inputs(slot, channel, block), "%blocks"
@@ -163,8 +164,8 @@ class SpectralConvolutionCode(ConvolutionCode):
     def _transform_inputs(self, columns: Columns, column: Index) -> None:
         """Transform a column of the inputs' row coefficients into slots: once in either pass, which
         is less than to keep them."""
-        given = columns, column, self._input_rows, input_slots, self._inputs
-        self.transforms.transform_columns(*given)
+        arguments = columns, column, self._input_rows, input_slots, self._inputs
+        self.transforms.transform_columns(*arguments)
 
     # beginnings and ends
 
@@ -179,8 +180,8 @@ class SpectralConvolutionCode(ConvolutionCode):
             bias, lines = self.broadcast_bias(channel), []
             for below in range(step):
                 y = emit.add(emit.mul(row, step), below)
-                found = self.transforms.inverted_row(rows, channel, y, block, stage.sides[1])
-                lines.append([emit.op("fadd", found[x], bias) for x in range(stage.sides[1])])
+                pixels = self.transforms.inverted_row(rows, channel, y, block, stage.sides[1])
+                lines.append([emit.op("fadd", pixels[x], bias) for x in range(stage.sides[1])])
             for x in range(stage.outputs[2]):
                 values = [line[x * step + right] for line in lines for right in range(step)]
                 self._store_outputs(values, block, channel, row, x)
@@ -201,10 +202,10 @@ class SpectralConvolutionCode(ConvolutionCode):
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(arrays.pairs // self.lanes) as group:
             values = {}
-            for y, place in enumerate(self._down):
+            for y, index in enumerate(self._down):
                 numbers = [emit.add(first, part) for part in range(columns.rows)]
                 rows = [self._kernel_row(n, y, group) for n in numbers]
-                values[place] = tuple(map(emit.load, rows))
+                values[index] = tuple(map(emit.load, rows))
             for slot, value in enumerate(self.transforms.column_slots(values, weight_slots)):
                 emit.store(value, self._weights(slot), (group, self.lanes))
 
@@ -216,10 +217,10 @@ class SpectralConvolutionCode(ConvolutionCode):
             slots = [
                 emit.load(self._weights(slot), (group, self.lanes)) for slot in range(columns.slots)
             ]
-            given = slots, columns, weight_gradient_of, self._down
-            found = self.transforms.inverted_column(*given)
-            for y, place in enumerate(self._down):
-                for part, value in enumerate(found[place]):
+            arguments = slots, columns, weight_gradient_of, self._down
+            values = self.transforms.inverted_column(*arguments)
+            for y, index in enumerate(self._down):
+                for part, value in enumerate(values[index]):
                     number = emit.add(first, part)
                     emit.store(value, self._kernel_row(number, y, group))
 
@@ -243,28 +244,28 @@ class SpectralConvolutionCode(ConvolutionCode):
         """A line of the gradient of some pairs of channels."""
         transforms = self.transforms
         spectrum = transforms.spectrum(lambda number: self._kernel_row(number, y, group))
-        found = transforms.along_rows.real_inverse(spectrum, self._across, transforms.scale)
-        return [found[place] for place in self._across]
+        pixels = transforms.along_rows.real_inverse(spectrum, self._across, transforms.scale)
+        return [pixels[index] for index in self._across]
 
     def _load_taps(self, source: str) -> list[str]:
         """The weights of as many pairs of channels as a vector has lanes, one vector per tap."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
-        found: list[str] = []
+        vectors: list[str] = []
         for first in range(0, taps, lanes):
             rows = [emit.load_anywhere(source, pair * taps + first) for pair in range(lanes)]
-            found += transposed(emit, rows)
-        return found[:taps]
+            vectors += transposed(emit, rows)
+        return vectors[:taps]
 
     @property
     def _down(self) -> list[int]:
         """Where the lines of the kernel are in its periodic image. It is reflected, because layers
         compute cross-correlations, and shifted by the padding."""
-        return self._places(self.arrays.slots.height)
+        return self._indices(self.arrays.slots.height)
 
     @property
     def _across(self) -> list[int]:
-        """Where the columns of the kernel are, likewise."""
-        return self._places(self.arrays.slots.width)
+        """Where the columns of the kernel are in its periodic image."""
+        return self._indices(self.arrays.slots.width)
 
-    def _places(self, period: int) -> list[int]:
+    def _indices(self, period: int) -> list[int]:
         return [(self.stage.padding - tap) % period for tap in range(self.stage.kernel)]

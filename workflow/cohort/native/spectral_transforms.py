@@ -88,16 +88,16 @@ class Transforms:
         """The row coefficients of a spectrum in their order."""
         return [part for parts in sorted(spectrum, key=len) for part in parts]
 
-    def spectrum(self, place: Callable[[int], str]) -> list[tuple[str, ...]]:
-        """The spectrum of which the row coefficients lie at these places."""
-        found = []
+    def spectrum(self, pointer_to: Callable[[int], str]) -> list[tuple[str, ...]]:
+        """The spectrum whose row coefficients lie where `pointer_to` a coefficient points."""
+        spectrum = []
         for frequency in range(self.along_rows.half + 1):
             numbers = [min(frequency, 1)]
             if not self.along_rows.is_real(frequency):
                 first = self.slots.real_columns + 2 * (frequency - 1)
                 numbers = [first, first + 1]
-            found.append(tuple(self.emit.load(place(number)) for number in numbers))
-        return found
+            spectrum.append(tuple(self.emit.load(pointer_to(number)) for number in numbers))
+        return spectrum
 
     def transform_columns(
         self, columns: Columns, column: Index, rows: Rows, to_slots: ToSlots, goal: Slot
@@ -109,8 +109,8 @@ class Transforms:
             values = {}
             for y in range(rows.height):
                 numbers = [emit.add(first, part) for part in range(columns.rows)]
-                places = [self.row(rows, number, channel, y, block) for number in numbers]
-                values[y] = tuple(map(emit.load, places))
+                pointers = [self.row(rows, number, channel, y, block) for number in numbers]
+                values[y] = tuple(map(emit.load, pointers))
             for slot, value in enumerate(self.column_slots(values, to_slots)):
                 emit.store(value, goal(slot, channel, block))
 
@@ -123,8 +123,8 @@ class Transforms:
         else:
             pairs = {y: (value[0], value[1]) for y, value in values.items()}
             period = range(self.slots.height)
-            found = self.along_columns.complex(pairs, period, sign=-1)
-            spectrum = [found[frequency] for frequency in period]
+            by_frequency = self.along_columns.complex(pairs, period, sign=-1)
+            spectrum = [by_frequency[frequency] for frequency in period]
         return [slot for value in spectrum for slot in to_slots(self.emit, value)]
 
     def invert_columns(
@@ -144,7 +144,7 @@ class Transforms:
     def inverted_column(
         self, slots: Sequence[str], columns: Columns, from_slots: FromSlots, wanted: Sequence[int]
     ) -> dict[int, tuple[str, ...]]:
-        """The values of a column at the wanted places."""
+        """The values of a column by row, at the wanted rows."""
         left = list(slots)
         spectrum: list[tuple[str, ...]] = []
         frequencies = self.along_columns.half + 1 if columns.is_real else self.slots.height
@@ -153,7 +153,7 @@ class Transforms:
             parts, left = left[:count], left[count:]
             spectrum.append(tuple(parts) if count == 1 else from_slots(self.emit, parts))
         if columns.is_real:
-            found = self.along_columns.real_inverse(spectrum, wanted, 1)
-            return {place: (value,) for place, value in found.items()}
+            values = self.along_columns.real_inverse(spectrum, wanted, 1)
+            return {y: (value,) for y, value in values.items()}
         pairs = {frequency: (value[0], value[1]) for frequency, value in enumerate(spectrum)}
         return dict(self.along_columns.complex(pairs, wanted, sign=1))

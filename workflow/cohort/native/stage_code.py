@@ -44,7 +44,7 @@ class StageCode:
     def at(self, array: Array, *indices: Index, offset: int = 0) -> str:
         """A pointer to the vector at these indices: block, channel, row and column."""
         strided = zip(indices, array.strides, strict=False)
-        return self.emit.pointer("%memory", *strided, array.place + offset)
+        return self.emit.pointer("%memory", *strided, array.offset + offset)
 
     def weight(self, *offsets: Index | tuple[Index, int]) -> str:
         """A pointer to a weight of this stage."""
@@ -64,13 +64,13 @@ class StageCode:
             value = self.emit.where_positive(value, self.emit.load(self.at(self.inputs, *indices)))
         self.emit.store(value, self.at(self.layout.gradients[self.number], *indices))
 
-    def sum_lanes(self, place: int, count: int, goal: str) -> None:
+    def sum_lanes(self, offset: int, count: int, goal: str) -> None:
         """Sum each of some vectors over its lanes."""
         emit, lanes = self.emit, self.lanes
         for group in chunks(count, lanes):
             with emit.loop(group.count) as number:
-                start = place + group.start * lanes
+                start = offset + group.start * lanes
                 source = emit.pointer("%memory", (number, lanes * lanes), start)
-                vectors = [emit.load(source, one * lanes) for one in range(group.size)]
-                found = lane_sums(emit, vectors)
-                emit.store_first(found, group.size, goal, (number, lanes), group.start)
+                vectors = [emit.load(source, row * lanes) for row in range(group.size)]
+                sums = lane_sums(emit, vectors)
+                emit.store_first(sums, group.size, goal, (number, lanes), group.start)

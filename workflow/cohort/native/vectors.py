@@ -97,6 +97,6 @@ def _interleaved(emit: Emitter, left: str, right: str, step: int) -> tuple[str, 
 
 
 def _shuffled(emit: Emitter, left: str, right: str, lanes: Sequence[int]) -> str:
-    places = ", ".join(f"i32 {lane}" for lane in lanes)
+    indices = ", ".join(f"i32 {lane}" for lane in lanes)
     vectors = f"{emit.vector} {left}, {emit.vector} {right}"
-    return emit.value(f"shufflevector {vectors}, <{emit.lanes} x i32> <{places}>")
+    return emit.value(f"shufflevector {vectors}, <{emit.lanes} x i32> <{indices}>")

@@ -46,7 +46,8 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
         for value in values:
             if value not in by_label[label]:
                 raise UserError(
-                    f"only {label}={value} matches no cell of {names}{suggest(value, by_label[label])}"
+                    f"only {label}={value} matches no cell of {names}"
+                    f"{suggest(value, by_label[label])}"
                 )
     if rows and not any(is_wanted(row, wanted) for row in rows):
         condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())

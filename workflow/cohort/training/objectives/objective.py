@@ -43,8 +43,8 @@ class Objective(Component):
         return counts
 
     def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
-        """The loss of each sample of a batch, given the model's outputs, the client's `statistics` and
-        the bias of the output layer."""
+        """The loss of each sample of a batch, given the model's outputs, the client's
+        `label_statistics` and the bias of the output layer."""
         raise NotImplementedError
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a selector that allocates samples adds to a round: clients that train on a part of theirs."""
+"""What a selector that allocates samples adds to a round: clients that train on some of theirs."""
 
 from __future__ import annotations
 

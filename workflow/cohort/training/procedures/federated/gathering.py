@@ -190,7 +190,8 @@ def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
         raise WrongAnswer(
-            f"need '{need.name}' returned an array of shape {answers.shape} and type {answers.dtype}, "
+            f"need '{need.name}' returned an array of shape {answers.shape} and type "
+            f"{answers.dtype}, "
             f"not a row of numbers for each of {len(context.clients)} clients"
         )
     return answers

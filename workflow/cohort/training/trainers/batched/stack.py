@@ -18,7 +18,8 @@ from cohort.training.updates import Weights, stack
 
 class Stack:
     """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
-    SCAFFOLD) and the objective's statistics; and the `anchor`, the global weights of a proximal term.
+    SCAFFOLD) and the objective's statistics; and the `anchor`, the global weights of a proximal
+    term.
 
     They keep their memory from round to round, as CUDA graphs require.
     """
