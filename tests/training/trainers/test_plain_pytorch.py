@@ -35,7 +35,7 @@ def no_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> None:
         raise NativeCall
 
-    monkeypatch.setattr(evaluation, "outputs_of", refuse)
+    monkeypatch.setattr(evaluation, "predict", refuse)
 
 
 @dataclass(frozen=True, kw_only=True)
