@@ -1,4 +1,4 @@
-"""Which rounds of a cell are evaluated, and how many samples at a time."""
+"""The rounds of a cell that are evaluated, and the number of samples at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
 
 
 def evaluated_at_once(shape: Sequence[int]) -> int:
-    """How many samples of a shape to evaluate at once. More would be no faster and need more
+    """The number of samples of a shape to evaluate at once. More would be no faster and need more
     memory."""
     return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
 

@@ -1,4 +1,4 @@
-"""What the pipeline makes is planned first: settings, a digest of them, and a path that contains
+"""Plans of everything that the pipeline makes: settings, a digest of them, and a path that contains
 the digest.
 
 The driver freezes each plan in `results/plan/{digest}.json` before any job starts. A job reads that

@@ -154,14 +154,15 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 def cell_identity(
     settings: Mapping[str, Any], parts: Mapping[str, Any], data: str
 ) -> dict[str, Any]:
-    """What the digest of a cell is made from: its settings and its strategy's parts, both without
-    defaults, and the digest of its data."""
+    """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
+    both without defaults, and the digest of its data."""
     own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
     return own | dict(parts) | {"data": data}
 
 
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """What the digest of shards is made from: their settings and the digest of their data."""
+    """The identity of shards, from which their digest is made: their settings and the digest of
+    their data."""
     own = {
         key: value
         for key, value in settings.items()

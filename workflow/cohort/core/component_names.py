@@ -80,8 +80,8 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
 
 
 def _meant(text: str, catalog: Mapping[str, type[N]]) -> str:
-    """What a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for `dirichlet`;
-    empty if it is like nothing."""
+    """A guess of what a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for
+    `dirichlet`; empty if it is like nothing."""
     plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
     plain = re.sub(r"^([a-z-]*[a-z])(?=[0-9])", r"\1-", plain)  # dir0.1
     if plain != text:

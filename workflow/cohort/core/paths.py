@@ -1,4 +1,4 @@
-"""Where the pipeline's files lie, relative to the working directory.
+"""Paths of the pipeline's files, relative to the working directory.
 
 The rules repeat these paths as patterns, since Snakemake must see them; a test compares the two.
 """
@@ -108,7 +108,7 @@ class Layout:
         return f"{self.folder}/metrics/{study}/{experiment}.parquet"
 
     def runs(self, study: str, experiment: str) -> str:
-        """What the records of an experiment say about themselves, next to its metrics."""
+        """The file with settings and provenance of an experiment's records, next to its metrics."""
         return f"{self.folder}/metrics/{study}/{experiment}.json"
 
     def figure(self, study: str, name: str) -> list[str]:

@@ -1,5 +1,5 @@
-"""What config/datasets.yaml says of a data set's samples, which is part of the digest of its
-prepared file."""
+"""The description of a data set's samples in config/datasets.yaml, which is part of the digest of
+its prepared file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def sample_info(info: DatasetInfo) -> dict[str, Any]:
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
-    """What the digest of prepared data is made from, beside the checksums of its files."""
+    """The identity of prepared data, from which its digest is made beside the checksums of its
+    files."""
     identity = {"dataset": dataset} | sample_info(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
         del identity["parser"]

@@ -82,6 +82,6 @@ def _amount(received: int, expected: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """The reason for an error, in one line."""
     reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
     return " ".join((str(reason) or repr(reason)).split())

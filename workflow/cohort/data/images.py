@@ -20,8 +20,8 @@ BRIGHTNESS, CONTRAST, SATURATION = range(3)
 
 
 def where(condition: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
-    """For each image, `one` if its condition holds, else `other`. A blend by 1 or 0 is exact and,
-    on a CPU, several times as fast as `torch.where`."""
+    """Choose `chosen` for each image whose condition holds, else `other`. A blend by 1 or 0 is
+    exact and, on a CPU, several times as fast as `torch.where`."""
     return torch.lerp(other, chosen, condition.view(-1, 1, 1, 1).to(chosen.dtype))
 
 

@@ -13,7 +13,7 @@ from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 
 @dataclass(frozen=True)
 class Shards:
-    """What a partition gave each client of a data set's training samples."""
+    """The training samples of a data set that a partition gave each client."""
 
     indices: list[np.ndarray]
     """For each client, the indices of its samples."""

@@ -44,8 +44,8 @@ def parameters(scalar: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Augment:
-    """What code that augments depends on: the border from which images are cropped, whether it
-    reflects them, and whether there are changes of color."""
+    """A kind of code that augments: the border from which images are cropped, whether it reflects
+    them, and whether there are changes of color."""
 
     border: int
     reflects: bool
@@ -53,7 +53,8 @@ class Augment:
 
     @staticmethod
     def of(augmentation: Augmentation, shape: Shape, lanes: int) -> Augment | None:
-        """For images whose rows fill whole vectors. None if there is no code."""
+        """The kind of code for an augmentation of images whose rows fill whole vectors; None if
+        there is none."""
         changes = augmentation.changes(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
@@ -119,7 +120,8 @@ class AugmentCode:
         return self.emit.pointer("%memory", *offsets, self.work)
 
     def _columns(self) -> list[int]:
-        """Where the vectors of a row begin; the last one may overlap with the one before it."""
+        """The columns at which the vectors of a row begin; the last one may overlap with the one
+        before it."""
         width, lanes = self.shape[2], self.emit.lanes
         return [min(start, width - lanes) for start in range(0, width, lanes)]
 

@@ -1,4 +1,4 @@
-"""Where a network's arrays lie in the scratch memory of its code, for batches of samples.
+"""The layout of a network's arrays in the scratch memory of its code, for batches of samples.
 
 Axes are named from the slowest to the fastest: maps, which convolutions read, are (block, channel,
 row, column, lane); features, which linear layers read, are (channel, row, column, block, lane). A
@@ -101,14 +101,16 @@ class Layout:
         return self.stages[-1].end
 
     def rows_at_once(self, stage: Stage, channels: int) -> int:
-        """How many rows of the gradients of so many channels fit in the first-level cache."""
+        """The number of rows of the gradients of so many channels that fit in the first-level
+        cache."""
         (height, width), least = stage.sides, 1 + stage.pools
         most = L1_SHARE // (self.target.size * self.lanes * channels * width)
         fitting = range(least, height + 1, least)
         return max(r for r in fitting if height % r == 0 and r <= max(least, most))
 
     def _read(self, shape: Shape) -> Iterator[tuple[Shape, Stage | None]]:
-        """What each stage reads, and the stage; then the outputs, which none reads."""
+        """The shape that each stage reads, with the stage; then that of the outputs, which none
+        reads."""
         first = self.stages[0]
         shapes = [shape if first.is_convolution else first.inputs]
         shapes += [stage.outputs for stage in self.stages]
@@ -134,8 +136,8 @@ class Layout:
         return Array(start, (self.lanes, shape[1] * row, row, self.width))
 
     def _unpooled(self, number: int) -> Array:
-        """Of the first convolution only some rows are there at a time: nothing but the weights'
-        gradients needs them."""
+        """The gradient of a stage before pooling. Of the first convolution only some rows are there
+        at a time: nothing but the weights' gradients needs them."""
         stage = self.stages[number]
         if not stage.pools:
             return self.gradients[number + 1]

@@ -76,7 +76,7 @@ def _gather_row(
 
 
 def numbers_at(emit: Emitter, address: str, kind: str) -> str:
-    """As many numbers as a vector has lanes, from anywhere in memory."""
+    """Load as many numbers as a vector has lanes, from any address."""
     if kind != BYTES:
         return emit.load_anywhere(address)
     loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")

@@ -42,7 +42,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Augmented:
-    """How the samples of some batches are augmented: the row of each in `instructions` and
+    """The augmentation of the samples of some batches: the row of each in `instructions` and
     `factors`, as `augment.as_arrays` gives them."""
 
     rows: np.ndarray
@@ -73,9 +73,9 @@ class Batches:
 
 @dataclass(frozen=True)
 class Request:
-    """What code is asked for: it trains a network by batches of a size, or evaluates it if
-    `options` is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code;
-    samples are augmented if `augment` is given."""
+    """A request for code that trains a network by batches of a size, or evaluates it if `options`
+    is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code; samples
+    are augmented if `augment` is given."""
 
     stages: tuple[Stage, ...]
     shape: Shape

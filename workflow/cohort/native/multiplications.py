@@ -1,4 +1,4 @@
-"""How many multiplications native code takes for a network, for estimates of time."""
+"""Multiplications that native code takes for a network, for estimates of time."""
 
 from __future__ import annotations
 

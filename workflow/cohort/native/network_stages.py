@@ -13,7 +13,7 @@ Shape = tuple[int, int, int]
 
 
 class Unsupported(Exception):
-    """There is no native code for something."""
+    """An error that says for what there is no native code."""
 
     def __init__(self, what: object):
         super().__init__(f"no native code for {what}")
@@ -48,12 +48,12 @@ class Stage:
 
     @property
     def bias(self) -> int:
-        """Where the biases begin."""
+        """The index of the first bias among the network's weights."""
         return self.weight + self.inner * self.outer * self.taps
 
     @property
     def end(self) -> int:
-        """Where the next stage's weights begin."""
+        """The index of the next stage's first weight."""
         return self.bias + self.outer
 
     @property

@@ -154,5 +154,5 @@ class Products:
                 emit.store_first(value, used, corner, result * count + vector * lanes)
 
     def _row(self, count: int) -> int:
-        """How many numbers a sample's row takes, in whole vectors."""
+        """The numbers that a sample's row takes, in whole vectors."""
         return -(-count // self.lanes) * self.lanes

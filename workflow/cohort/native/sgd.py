@@ -12,7 +12,7 @@ ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
 
 @dataclass(frozen=True)
 class Options:
-    """What a step does beside following the gradient, and whether logits are calibrated.
+    """Parts of a step beside following the gradient, and whether logits are calibrated.
 
     `pulls_hard` if a step takes a proximal term more than half of the way to its anchor.
     """
@@ -117,7 +117,7 @@ def rate_before_move(emit: Emitter, options: Options) -> str:
 
 
 def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:
-    """What torch's clip_grad_norm_ multiplies the gradient with."""
+    """The factor by which torch's clip_grad_norm_ multiplies the gradient."""
     square = emit.variables([ZERO])
     with emit.loop(vectors) as number, square.changed() as values:
         offset = number, emit.lanes

@@ -1,5 +1,5 @@
-"""What the code of all stages shares where it trains on one sample at a time: how it finds its
-arrays, and lists of what is not zero."""
+"""The base of all stages' code for training on one sample at a time: pointers to its arrays, and
+lists of what is not zero."""
 
 from __future__ import annotations
 

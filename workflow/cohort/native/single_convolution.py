@@ -238,7 +238,8 @@ class FirstConvolutionCode(SingleConvolutionCode):
     def _shares(
         self, gradient: str, row: Index, column: Index, channel: int
     ) -> Iterator[tuple[str, str]]:
-        """What each pixel before pooling has of a gradient, and a pointer to its first input."""
+        """The share of a gradient that each pixel before pooling has, and a pointer to its first
+        input."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         if not self.stage.pools:
             yield gradient, self.input((row, self.row), (column, self.column))

@@ -1,4 +1,5 @@
-"""Where a network's arrays lie in the memory of its code, for training on one sample at a time."""
+"""The layout of a network's arrays in the memory of its code, for training on one sample at a
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the spectra of a convolution lie in memory, and whether they are worth it.
+"""The layout of a convolution's spectra in memory, and whether they are worth it.
 
 A convolution is a product of discrete Fourier transforms (DFTs). Images count as periodic, with a
 period longer than the image by the padding, so that only zeros wrap around. The DFT is separable:
@@ -51,12 +51,12 @@ class Slots:
 
     @property
     def real_columns(self) -> int:
-        """How many columns of the row transform are real."""
+        """The number of real columns of the row transform."""
         return 2 - self.width % 2 if self.width > 1 else 1
 
     @property
     def complex_columns(self) -> int:
-        """How many columns of the row transform are complex."""
+        """The number of complex columns of the row transform."""
         return (self.width - self.real_columns) // 2
 
     @property

@@ -258,13 +258,13 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     @property
     def _down(self) -> list[int]:
-        """Where the lines of the kernel are in its periodic image. It is reflected, because layers
+        """The indices of the kernel's lines in its periodic image. It is reflected, because layers
         compute cross-correlations, and shifted by the padding."""
         return self._indices(self.arrays.slots.height)
 
     @property
     def _across(self) -> list[int]:
-        """Where the columns of the kernel are in its periodic image."""
+        """The indices of the kernel's columns in its periodic image."""
         return self._indices(self.arrays.slots.width)
 
     def _indices(self, period: int) -> list[int]:

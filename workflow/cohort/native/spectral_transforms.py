@@ -51,7 +51,7 @@ class Transforms:
         self.scale = 1 / (self.slots.height * self.slots.width)
 
     def columns(self) -> Iterator[Columns]:
-        """Both kinds of columns, if there are any."""
+        """The real and the complex columns, if there are any."""
         slots, real = self.slots, self.slots.real_columns
         yield Columns(True, real, 0, 0, 1, slots.of_real)
         if slots.complex_columns:

@@ -1,4 +1,4 @@
-"""What the code of all kinds of stages shares: how it finds its arrays, and gradients of inputs."""
+"""The base of all stages' code for batches: pointers to its arrays, and gradients of inputs."""
 
 from __future__ import annotations
 

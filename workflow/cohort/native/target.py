@@ -1,4 +1,4 @@
-"""What code is generated for: a processor and a floating-point type."""
+"""Targets of generated code: a processor and a floating-point type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Target:
 
     @property
     def tile(self) -> int:
-        """How many sums an inner loop keeps in registers, so that some are left for factors."""
+        """The number of sums that an inner loop keeps in registers, so that some are left for
+        factors."""
         return self.registers * 4 // 5
 
 

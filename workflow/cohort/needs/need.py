@@ -48,8 +48,8 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure: facts of the federation and the round, and the results of global and
-    local models, one for each of `clients` and in their order."""
+    """Everything that a need can measure with: the federation, the round, and the results of global
+    and local models, one for each of `clients` and in their order."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -60,7 +60,8 @@ class EvaluationContext(Protocol):
         """The network to which all weights belong."""
 
     def label_counts(self) -> np.ndarray:
-        """How many samples of each class each client reports: the truth, or with noise or lies."""
+        """The number of samples of each class that each client reports (client, class): the truth,
+        or with noise or lies."""
 
     def overlapping(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0."""

@@ -30,7 +30,8 @@ def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or provided by the user, and which procedures."""
+    """The data sets that can be had, downloaded or provided by the user, and the procedures that
+    can run."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")

@@ -188,8 +188,8 @@ def _rates(settings: Mapping[str, Any], info: DatasetInfo) -> Rates:
 def _native_counts(
     settings: Mapping[str, Any], info: DatasetInfo, single: bool = False
 ) -> NativeCounts | None:
-    """What native code takes for the model, for batches of a `single` sample or larger ones; None
-    where there is none."""
+    """The multiplications of native code for the model, for batches of a `single` sample or larger
+    ones; None where there is none."""
     if settings["precision"] == "bfloat16":
         return None
     shape = tuple(info["shape"])
@@ -222,7 +222,7 @@ def memory_mb(settings: Mapping[str, Any], info: DatasetInfo) -> float:
 
 
 def _model_copies(settings: Mapping[str, Any]) -> int:
-    """How many copies of the network are in memory during a round."""
+    """The number of copies of the network in memory during a round."""
     clients = settings["cohort"] + _probes(settings)[0]
     further = NETWORK_COPIES * (_load(settings).networks - 1)
     held = build(SERVERS, settings["server"]).models_held(settings["clients"])
@@ -234,7 +234,7 @@ def _counts(settings: Mapping[str, Any], info: DatasetInfo) -> Counts:
 
 
 def _client_size(settings: Mapping[str, Any], info: DatasetInfo) -> float:
-    """How many samples the mean client trains on."""
+    """The number of samples that the mean client trains on."""
     used = (info["train"] - settings["validation"]) * settings["samples"]
     return float(used * (1 - settings["holdout"]) / settings["clients"])
 
@@ -255,7 +255,8 @@ def _overhead(settings: Mapping[str, Any], info: DatasetInfo) -> Overhead:
 
 
 def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:
-    """How many clients are probed in a round, and the batches that each of them trains on."""
+    """The number of clients that are probed in a round, and of batches that each of them trains
+    on."""
     selector = build(SELECTORS, settings["selector"])
     if not isinstance(selector, Probing):
         return 0, 0

@@ -17,7 +17,8 @@ BASELINE = "fedavg"
 
 @dataclass(frozen=True)
 class Source:
-    """What an experiment extends: a study, its text, and the name of one of its experiments."""
+    """The source of an experiment that extends another: a study, its text, and the name of one of
+    its experiments."""
 
     study: str
     text: Text
@@ -31,7 +32,8 @@ class Source:
 
 
 def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
-    """What the experiments of a study extend, by their names; `read` gives a study's text."""
+    """The sources that the experiments of a study extend, by experiment; `read` gives a study's
+    text."""
     extended = {}
     for key, block in text.get("experiments", {}).items():
         if "extends" not in block:

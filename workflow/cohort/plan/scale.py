@@ -57,7 +57,7 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """How a scale changes each run of a study, or leaves it out.
+    """The changes that a scale makes to each run of a study, or that it leaves the run out.
 
     Several experiments may have the same run; the first one in the study decides for all of them.
     """

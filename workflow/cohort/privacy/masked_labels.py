@@ -43,7 +43,7 @@ class Client:
         self.placeholders: dict[int, int] = {}
 
     def public_key(self) -> bytes:
-        """What the server needs to calculate with ciphertexts."""
+        """The public key, with which the server calculates on ciphertexts."""
         return self._key.public_key()
 
     def pairs(self) -> list[Pair]:

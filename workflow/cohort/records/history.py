@@ -19,7 +19,7 @@ PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 
 @dataclass
 class History:
-    """What happened in each round of a run: metrics and costs as (round, value) pairs, the cohort
+    """The history of a run, round by round: metrics and costs as (round, value) pairs, the cohort
     and those of its clients that responded.
 
     `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing

@@ -65,7 +65,7 @@ class Diversity(Selector):
         return self.alpha * own + (1 - self.alpha) * self._apart(shares(label_counts))
 
     def _apart(self, mixes: np.ndarray) -> np.ndarray:
-        """How far each client's label distribution is from the others'."""
+        """The distance of each client's label distribution from the others'."""
         divergences = js_divergences(mixes)
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)

@@ -27,7 +27,8 @@ def without_defaults(part: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(planned: Planned) -> dict[str, Any]:
-    """What the digest of a planned cell is made from, by its settings and the path of its data."""
+    """The identity of a planned cell, from which its digest is made: its settings, its strategy's
+    parts and the digest in the path of its data."""
     parts = {part: without_defaults(part, planned.settings[part]) for part in PARTS}
     excluded = {*PARTS, "generated"}  # of which the digest of the data says the latter
     settings = {key: value for key, value in planned.settings.items() if key not in excluded}

@@ -26,7 +26,7 @@ from cohort.training.updates import Updates
 
 
 class Rounds(ABC):
-    """What happens in the rounds of one procedure on one task.
+    """The rounds of one procedure on one task.
 
     It keeps nothing that a resumed run would miss: what must survive a round is in the state.
     `costs` names the costs that are recorded in every round, even if they are zero.
@@ -58,7 +58,7 @@ class Rounds(ABC):
         return self.task.model
 
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
-        """What else the record says of each client."""
+        """Further arrays for the record, with one entry for each client."""
         return {}
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:

@@ -41,7 +41,7 @@ class Classes(Scheme):
             )
 
     def block(self, classes: int, clients: int) -> int:
-        """How many of a client's classes are assigned rather than drawn."""
+        """The number of a client's classes that are assigned rather than drawn."""
         return 1
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:

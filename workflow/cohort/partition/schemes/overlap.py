@@ -98,8 +98,8 @@ class Overlap(Scheme):
 
 
 def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """How much of `total` each lender gives: equally much, or all it has. A remainder comes from
-    those with the most."""
+    """The amount of `total` that each lender gives: equally much, or all it has. A remainder comes
+    from those with the most."""
     gives = np.zeros_like(available)
     for rank, giver in enumerate(np.argsort(available, kind="stable")):
         gives[giver] = min(available[giver], total // (len(available) - rank))

@@ -45,7 +45,7 @@ class Roles(Scheme):
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
-    """For each client (rows), the positions of its roles in the list of roles.
+    """The positions of each client's roles in the list of roles (client, role).
 
     A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
     which this follows up to there, never ends for a larger `each`; here it continues one role

@@ -13,7 +13,7 @@ SHOWN = 8  # values of a wrong answer that an error quotes
 
 
 def check_shape(answer: Any, shape: tuple[int, ...], method: str) -> np.ndarray:
-    """What a method returned, as an array of this shape."""
+    """Convert what a method returned to an array; raise WrongAnswer unless it has this shape."""
     array = as_array(answer, method)
     if array.shape != shape:
         raise WrongAnswer(f"{method} returned an array of shape {array.shape}, not {shape}")
@@ -21,7 +21,7 @@ def check_shape(answer: Any, shape: tuple[int, ...], method: str) -> np.ndarray:
 
 
 def as_array(answer: Any, method: str) -> np.ndarray:
-    """What a method returned, as an array."""
+    """Convert what a method returned to an array; raise WrongAnswer if that is impossible."""
     try:
         return np.asarray(answer)
     except ValueError:  # lists of different lengths

@@ -29,7 +29,8 @@ def efforts(
     fixed: np.random.Generator,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """How many of `most` epochs (or steps) each client manages: whole numbers from 1 to `most`."""
+    """The number of epochs (or steps), of `most`, that each client completes: whole numbers from 1
+    to `most`."""
     numbers = check_shape(participation.efforts(clients, most, fixed, rng), (clients,), "efforts")
     if numbers.dtype.kind not in "iu" or (numbers < 1).any() or (numbers > most).any():
         raise WrongAnswer(f"efforts returned {shown(numbers)}, not whole numbers from 1 to {most}")

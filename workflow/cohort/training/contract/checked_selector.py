@@ -102,8 +102,8 @@ class CheckedSelector:
         return chances
 
     def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
-        """How many samples of each class each client of the cohort uses: all that are `held` unless
-        the selector allocates them."""
+        """The number of samples of each class that each client of the cohort uses (client, class):
+        all that are `held` unless the selector allocates them."""
         if not isinstance(self.selector, Allocating):
             return held
         answer = self.selector.quotas(read_only(cohort), _shown(view))

@@ -46,7 +46,8 @@ def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
 
 
 def control_variate(rule: ServerRule, memory: Weights, client: int, weights: Weights) -> Weights:
-    """What a client adds to its weights after each step: nothing, or a tensor for each weight."""
+    """The correction that a client adds to its weights after each step: nothing, or a tensor for
+    each weight."""
     variate = _check_tensors(rule.control_variate(dict(memory), client), "control_variate", "it")
     if variate and _form(variate) != _form(weights):
         raise WrongAnswer("control_variate returned other names, shapes or types than the weights'")

@@ -1,4 +1,4 @@
-"""What a component did wrong, as one sentence that says where."""
+"""Errors about components: one sentence that says what one did wrong, and where."""
 
 from __future__ import annotations
 

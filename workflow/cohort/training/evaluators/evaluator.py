@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 class SampleCounts(NamedTuple):
-    """How many samples a cell has for testing and for validation, how many its clients hold out
-    together, on how many the mean client trains, and how many clients there are, in a cohort and in
-    all."""
+    """Sample counts of a cell: for testing, for validation, held out by all clients together, and
+    trained on by the mean client; and the number of clients in a cohort and in all."""
 
     test: float
     validation: float

@@ -28,7 +28,7 @@ KINDS = ("weights", "server", "selector", "reports", "history", "cursor")
 
 
 class Unusable(Exception):
-    """Why a run cannot resume from a checkpoint."""
+    """A run cannot resume from this checkpoint; the message says why."""
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the processor is: the one place where the project asks."""
+"""The model names of processors and GPUs."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Run:
 
     @property
     def last_round(self) -> int:
-        """How many rounds the whole cell has."""
+        """The number of rounds of the whole cell."""
         return self.task.settings.rounds
 
     @property

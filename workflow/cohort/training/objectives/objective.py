@@ -38,7 +38,7 @@ class Objective(Component):
     """Whether `proximal_term` is added to the loss."""
 
     def label_statistics(self, counts: Tensor) -> Tensor:
-        """What the loss needs to know of a client: one number per class, computed once from its
+        """One number per class that the loss needs to know of a client, computed once from its
         label counts."""
         return counts
 

@@ -1,4 +1,4 @@
-"""How a run goes: one file each."""
+"""Procedures, which say how a run goes: one folder each."""
 
 import functools
 

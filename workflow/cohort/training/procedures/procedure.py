@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Workload(NamedTuple):
-    """How much work a run is: in how many `rounds` clients do the local work J, how many batches
-    each client of a cohort only passes forward in all others (`passes`), of how many `networks` the
-    global model consists, and whether the clients of a cohort take a step `together`, so that all
-    their batches are in memory."""
+    """The work of a run: the `rounds` in which clients do the local work J, the batches that each
+    client of a cohort only passes forward in all other rounds (`passes`), the `networks` of which
+    the global model consists, and whether the clients of a cohort take a step `together`, so that
+    all their batches are in memory."""
 
     rounds: int
     passes: int = 0
@@ -43,7 +43,7 @@ class Overhead(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure(Named):
-    """How a run goes: what happens in a round, and which settings that takes."""
+    """A procedure: the course of a run, and the settings that it takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that this procedure records itself, by recorded name."""
@@ -74,7 +74,7 @@ class Procedure(Named):
         return [settings]
 
     def workload(self, rounds: int) -> Workload:
-        """How much work so many rounds are."""
+        """The work of a run of so many rounds."""
         return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:

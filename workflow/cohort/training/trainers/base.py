@@ -58,7 +58,7 @@ class Trainer:
 
     @classmethod
     def refusal(cls, task: Task) -> str:
-        """Why it cannot do the local work of this task; empty if it can."""
+        """The reason why it cannot do the local work of this task; empty if it can."""
         return ""
 
     def lr(self, round: int) -> float:

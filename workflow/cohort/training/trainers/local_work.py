@@ -43,7 +43,7 @@ class LocalWork:
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
-    """How many steps J asks of a client with `size` samples, and how many make one epoch."""
+    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
     amount, epochs = local_work(settings.J)
     per_epoch = -(-size // settings.batch)
     return amount * per_epoch if epochs else amount, per_epoch

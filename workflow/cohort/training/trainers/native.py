@@ -134,5 +134,5 @@ class NativeTrainer(Trainer):
 
 
 def _more(steps: int, seconds: float) -> int:
-    """How many steps to take at once, if so many took so long."""
+    """The number of steps to take at once, if so many took so long."""
     return max(1, min(4 * steps, int(SECONDS * steps / seconds)))

@@ -101,8 +101,8 @@ class SerialTrainer(Trainer):
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
-        """What the objective needs to know of a client with these labels, and the bias of its
-        network's output layer."""
+        """The label statistics of a client with these labels, and the bias of its network's output
+        layer."""
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias

@@ -1,4 +1,4 @@
-"""What happens in an epoch of centralized training."""
+"""Rounds of centralized training: epochs with one optimizer and one schedule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class EpochRounds(Rounds):
 
     @abstractmethod
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        """What is trained on in an epoch, whose cohort and costs are noted in the ledger."""
+        """The samples of an epoch as local work; enters the cohort and the costs into the
+        ledger."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})

@@ -1,4 +1,4 @@
-"""What happens in the rounds of FedConcat."""
+"""Rounds of FedConcat: FedAvg within clusters, then one classifier for all."""
 
 from __future__ import annotations
 

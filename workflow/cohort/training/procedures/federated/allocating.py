@@ -1,4 +1,4 @@
-"""What a selector that allocates samples adds to a round: clients that train on some of theirs."""
+"""The ability to allocate samples, in a round: clients that train on some of theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How procedures that have a selector choose cohorts, and what they record of each choice."""
+"""Choosing a cohort, in every procedure that has a selector, and the metrics of the choice."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cohort.training.task import Task
 
 
 def view_of(task: Task, reports: Mapping[str, np.ndarray]) -> View:
-    """What a selector may know before any client is asked in a round; `reports` were gathered
-    before the first round."""
+    """The view of a selector before any client is asked in a round; `reports` were gathered before
+    the first round."""
     settings = task.settings
     return View(
         clients=settings.clients,
@@ -52,8 +52,7 @@ def choice_metrics(
     view: View,
     cohort: np.ndarray,
 ) -> dict[str, float]:
-    """What the selector measures of its choice and, if some clients overlap, how it prefers
-    them."""
+    """Metrics of a choice: the selector's own and, if some clients overlap, how it prefers them."""
     overlapping = task.shards.overlapping()
     metrics = selector.measure(state, candidates, cohort, view)
     metrics |= of_cohort(overlapping, cohort)

@@ -144,7 +144,7 @@ class Needs:
         return [need for need in self.all if need.gathered == when]
 
     def once(self) -> dict[str, np.ndarray]:
-        """What all clients report before the first round."""
+        """Gather what all clients report before the first round, by need."""
         everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger())
         return {need.name: _answers(need, context) for need in self.gathered("once")}
@@ -156,8 +156,8 @@ class Needs:
     def before_choosing(
         self, weights: Weights, pool: np.ndarray, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """What the clients of a pool report of the global model: a row for each client of the
-        federation, NaN for those outside the pool."""
+        """Gather what the clients of a pool report of the global model, by need: a row for each
+        client of the federation, NaN for those outside the pool."""
         needs = self.gathered("before")
         context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
         with ledger.timed("selecting"):
@@ -169,7 +169,7 @@ class Needs:
     def after_training(
         self, updates: Updates, trainer: Trainer, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """What is known of the clients that answered, one row each."""
+        """Gather what is to be known of the clients that answered, by need: one row each."""
         needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
@@ -186,7 +186,7 @@ class Needs:
 
 
 def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
-    """What a need measures: numbers, one row for each client that is asked."""
+    """Measure a need and check its answers: numbers, one row for each client that is asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
         raise WrongAnswer(

@@ -1,4 +1,4 @@
-"""What a round says of clients that overlap with others."""
+"""Metrics of a round about clients that overlap with others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a selector that probes adds to a round: local models that were trained a little before the
-cohort is chosen, and from which its clients continue."""
+"""The ability to probe, in a round: local models that were trained a little before the cohort is
+chosen, and from which its clients continue."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Probes:
         return self.updates.only(weights).distances(weights).cpu().numpy()
 
     def rest_of(self, work: LocalWork, settings: Settings) -> LocalWork:
-        """What is left of a client's work: all but the first epoch if J counts epochs, else all but
-        the steps of the probe."""
+        """The rest of a client's work after its probe: all but the first epoch if J counts epochs,
+        else all but the steps of the probe."""
         _, counts_epochs = local_work(settings.J)
         per_epoch = local_steps(len(work.samples), settings)[1]
         return replace(

@@ -1,4 +1,4 @@
-"""What happens in a round of federated learning."""
+"""Rounds of federated learning, step by step as in the papers' algorithm boxes."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ class FederatedRounds(Rounds):
     def local_work(
         self, state: RunState, responders: Responders, pool: Pool, round: int
     ) -> list[LocalWork]:
-        """What each client that responds does: all of J on all its samples, unless the selector
-        grants it fewer samples, it is a straggler, or it continues from its probe."""
+        """The local work of each client that responds: all of J on all its samples, unless the
+        selector grants it fewer samples, it is a straggler, or it continues from its probe."""
         settings, trainable = self.task.settings, self.task.trainable(state.weights)
         efforts, works = self._efforts(round), []
         for row in np.flatnonzero(responders.responds):
@@ -227,7 +227,7 @@ class FederatedRounds(Rounds):
         return updates
 
     def _efforts(self, round: int) -> list[int]:
-        """How many epochs (or steps) of J each client of the federation completes."""
+        """The number of epochs (or steps) of J that each client of the federation completes."""
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         amount, _ = local_work(settings.J)

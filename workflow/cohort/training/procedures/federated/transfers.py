@@ -1,4 +1,4 @@
-"""How long a round waits for the model to be handed over."""
+"""The time that a round waits for transfers of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a round of FedTAN: that of FedAvg, with a first step that is taken together."""
+"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together."""
 
 from __future__ import annotations
 

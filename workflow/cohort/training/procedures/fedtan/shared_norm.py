@@ -80,7 +80,7 @@ class LockStep:
 
 
 class _Batch:
-    """How many rows of the batch each client has, which all layers need to know."""
+    """The number of rows that each client has in the batch, which all layers need to know."""
 
     def __init__(self, weighting: Weighting):
         self.weighting = weighting

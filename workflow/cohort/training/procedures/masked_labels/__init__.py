@@ -62,8 +62,8 @@ class MaskedLabels(Procedure):
         return Workload(0)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """If every client holds half of the classes, as in the paper, and the list is complete
-        after seven of them."""
+        """Estimated for clients that hold half of the classes each, as in the paper, and a list
+        that is complete after seven of them."""
         held = clients * classes / 2
         comparisons = (clients + 6) * classes**2 / 2
         return Overhead(

@@ -1,4 +1,4 @@
-"""What happens in the round of masked labels."""
+"""The one round of masked labels: a run of the encrypted protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MaskedLabelsRounds(Rounds):
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
-        """Nothing: the accuracy of an untrained network says nothing."""
+        """Evaluate nothing: the accuracy of an untrained network says nothing."""
 
 
 def _seconds(step: Callable[[], None]) -> float:

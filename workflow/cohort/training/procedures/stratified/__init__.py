@@ -139,7 +139,7 @@ class StratifiedHybrid(InChunks):
         return dataclasses.replace(self, epochs=scale_epochs(self.epochs, share))
 
     def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Those of `stratified-batch`, then those of `stratified-single`."""
+        """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
         single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
         plain = {

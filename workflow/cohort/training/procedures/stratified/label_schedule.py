@@ -40,24 +40,24 @@ class Epoch:
 
     @property
     def transfers(self) -> int:
-        """How often the model goes from one client to another."""
+        """The number of times that the model goes from one client to another."""
         return int(np.count_nonzero(np.diff(self.tasks)))
 
     def contributions(self, batch: int) -> np.ndarray:
-        """How many clients contribute to each batch."""
+        """The number of clients that contribute to each batch."""
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
     def sharing(self, batch: int) -> np.ndarray:
-        """How many clients share sums for batch normalization in each batch: nobody in a batch of
-        one sample, which has no variance."""
+        """The number of clients that share sums for batch normalization in each batch: nobody in a
+        batch of one sample, which has no variance."""
         sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
         return np.where(sizes > 1, self.contributions(batch), 0)
 
 
 def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
-    """How often each label is scheduled in an epoch: as often as it has samples, but no label more
-    often than the median one; or all equally often.
+    """The number of times that each label is scheduled in an epoch: as often as it has samples, but
+    no label more often than the median one; or all equally often.
 
     `counts` has a row for each label and a column for each client.
     """

@@ -1,4 +1,4 @@
-"""What happens in the epochs of Stratify, and of sequential federated learning."""
+"""Rounds of Stratify's procedures and of sequential federated learning."""
 
 from __future__ import annotations
 
@@ -173,13 +173,13 @@ class SequentialRounds(HandedOn):
 
 
 def client_data(task: Task) -> ClientData:
-    """Which client holds which samples of each label."""
+    """The samples of each label that each client holds."""
     labels = task.train_samples.labels.cpu().numpy()
     return ClientData(task.shards.indices, labels, task.shards.label_counts.T)
 
 
 def schedule_rng(task: Task, round: int) -> np.random.Generator:
-    """What draws the label schedule of an epoch and its clients."""
+    """The generator of an epoch's label schedule and its clients."""
     return generator(task.settings.seed, "label schedule", round=round)
 
 
