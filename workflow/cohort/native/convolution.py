@@ -180,17 +180,15 @@ class ConvolutionCode(StageCode):
             corner = self.inputs.corner
             source = self.at(self.inputs, block, inner, emit.add(y, line), column, offset=corner)
             is_whole = bool(unpooled.strides[0])
-            start = (block, channel, y) if is_whole else (0, 0, row)
-            gradient = self.at(unpooled, *start, column)
+            indices = (block, channel, y) if is_whole else (0, 0, row)
+            gradient = self.at(unpooled, *indices, column)
             for x in range(abreast):
-                strides = unpooled.strides
-                factors = [
-                    emit.load(gradient, number * strides[1] + x * strides[3])
-                    for number in range(size)
-                ]
+                stride, first = unpooled.strides[1], x * unpooled.strides[3]
+                starts = range(first, first + size * stride, stride)
+                factors = [emit.load(gradient, start) for start in starts]
                 pixels = [divmod(tap, stage.kernel) for tap in range(taps)]
-                offsets_of = [self._offset(down, right + x) for down, right in pixels]
-                loaded = ((n, emit.load(source, offset)) for n, offset in enumerate(offsets_of))
+                shifts = [self._offset(down, right + x) for down, right in pixels]
+                loaded = ((n, emit.load(source, shift)) for n, shift in enumerate(shifts))
                 emit.add_outer_product(values, taps, factors, loaded)
         for offset, value in zip(kept_offsets, sums.get(), strict=True):
             emit.store(value, kept, offset)
