@@ -70,7 +70,7 @@ class Catalog(MutableMapping[str, type[C]]):
 
     def __init__(self, package: str, base: type[C]):
         self._package, self._base = package, base
-        self._found: dict[str, type[C]] = {}
+        self._by_name: dict[str, type[C]] = {}
         self._nameless: list[type[C]] = []  # of the user
 
     def __getitem__(self, name: str) -> type[C]:
@@ -82,21 +82,21 @@ class Catalog(MutableMapping[str, type[C]]):
             lambda: self._import_own(self._own_modules),
         )
         for step in steps:
-            if name not in self._found:
+            if name not in self._by_name:
                 step()
-        return self._found[name]
+        return self._by_name[name]
 
     def __setitem__(self, name: str, component: type[C]) -> None:
-        self._found[name] = component
+        self._by_name[name] = component
 
     def __delitem__(self, name: str) -> None:
-        del self._found[name]
+        del self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
         self._import(self._modules)
         self._import_own(self._own_modules)
         self._check_names()
-        return iter(sorted(self._found))
+        return iter(sorted(self._by_name))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -138,7 +138,7 @@ class Catalog(MutableMapping[str, type[C]]):
             if "name" not in vars(value):
                 self._nameless += [value] if own.is_own(module) else []
                 continue
-            first = self._found.setdefault(value.name, value)
+            first = self._by_name.setdefault(value.name, value)
             if first is not value and own.is_own(module):
                 raise UserError(
                     f"{module.__file__}: '{value.name}' is the name of {first.__module__}."

@@ -41,7 +41,7 @@ class Availability:
             for file in info["files"].values()
             if "login" in file
         }
-        self._known: dict[str, bool] = {}
+        self._available: dict[str, bool] = {}
         if self._mirror:
             with located("config/config.yaml or --config"):
                 check_mirror(self._mirror)
@@ -104,11 +104,11 @@ class Availability:
 
     def _is_available(self, data: Planned) -> bool:
         dataset = data.settings["dataset"]
-        if dataset not in self._known:
-            self._known[dataset] = (
+        if dataset not in self._available:
+            self._available[dataset] = (
                 dataset not in self._logins or dataset in self._paths or self._is_here(data)
             )
-        return self._known[dataset]
+        return self._available[dataset]
 
     def _is_here(self, data: Planned) -> bool:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
@@ -120,7 +120,7 @@ class Availability:
     def _reasons(self, cells: Sequence[Planned]) -> str:
         """`pacs is behind a login (https://...); set data_paths`, and the same for packages."""
         datasets = dict.fromkeys(cell.settings["dataset"] for cell in cells)
-        hidden = [name for name in datasets if not self._known[name]]
+        hidden = [name for name in datasets if not self._available[name]]
         logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
         lacking = dict.fromkeys(
             f"procedure '{cell.settings['procedure']}' needs the package {package}, which is not "

@@ -50,10 +50,10 @@ def _read(file: Path, name: str, validator: Validator) -> dict[str, Any]:
 def _check_sources(file: Path, content: Mapping[str, Any]) -> None:
     """Raise a UserError for a built-in data set that names a file of this machine."""
     for name, entry in content.items():
-        for raw, facts in entry["files"].items():
-            if facts.get("source", "").startswith("file:"):
+        for raw, declared in entry["files"].items():
+            if declared.get("source", "").startswith("file:"):
                 raise UserError(
-                    f"{file}: {name}.files.{raw}.source is '{facts['source']}', but only data sets "
+                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data sets "
                     f"in {own.folder() / file.name} may name files of this machine"
                 )
 

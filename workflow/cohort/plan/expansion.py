@@ -185,11 +185,11 @@ def _full_experiment(
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     of_block = block.get("settings", {})
     with located(f"experiments.{key}"):
-        places = list(combinations(block))
+        positions = list(combinations(block))
         if added:
-            usual = of_block.get("strategy", settings.get("strategy"))
-            places = with_strategies(places, added, usual)
-    cells = [overridden(settings, of_block | values, overrides) for values in places]
+            strategy = of_block.get("strategy", settings.get("strategy"))
+            positions = with_strategies(positions, added, strategy)
+    cells = [overridden(settings, of_block | values, overrides) for values in positions]
     if seeds:
         with located(f"experiments.{key}"):
             for cell in cells:
@@ -200,8 +200,8 @@ def _full_experiment(
         axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
     if added:  # they are last on the axes
         for label, values in axes.items():
-            known = (cell[label] for cell in cells if label in cell)
-            axes[label] = list(dict.fromkeys([*values, *known]))
+            further = (cell[label] for cell in cells if label in cell)
+            axes[label] = list(dict.fromkeys([*values, *further]))
     changed = [part.get("scales", {}).get(scale, {}) for part in (text, block)]
     own_scale = {**default, **changed[0], **changed[1]}
     if seeds:
@@ -230,8 +230,12 @@ def _experiments(
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices
-        for one in experiment.earlier:
-            choices.resolve(one.cells, without(one.cells, one.scale.get("without", [])), one.scale)
+        for previous in experiment.earlier:
+            choices.resolve(
+                previous.cells,
+                without(previous.cells, previous.scale.get("without", [])),
+                previous.scale,
+            )
         excluded = experiment.scale.get("without", [])
         with located(f"experiments.{key}"):
             with located(f".scales.{scale}.without"):
@@ -260,12 +264,12 @@ def _planned(
         settings = scaled(settings_of(cell), choices.scale_of(cell))
         digest, share = resolver.plan_cell(settings), settings["rounds"] / cell["rounds"]
         labels = {column: cell.get(column) for column in columns}
-        known = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
+        series = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
             SERIES
         )
-        if known != cell.get(SERIES):
+        if series != cell.get(SERIES):
             raise UserError(
-                f"{SERIES} '{known}' and '{cell.get(SERIES)}' name the same run, which can have "
+                f"{SERIES} '{series}' and '{cell.get(SERIES)}' name the same run, which can have "
                 f"one name only; show it in two experiments, or under two values of {PANEL}"
             )
     return Experiment(list(rows.values()), axes)

@@ -24,12 +24,12 @@ class Gpu:
     name: str
     operations_per_second: float
     layer_seconds: float
-    known: tuple[str, ...] = ()  # all GPUs of the file
+    names: tuple[str, ...] = ()  # all GPUs of the file
     measured: dict[str, float] = field(default_factory=dict)
 
     def is_cpu(self, device: str) -> bool:
         """Whether a record's device is none of the file's GPUs."""
-        return not any(name in device for name in self.known)
+        return not any(name in device for name in self.names)
 
     def seconds(self, settings: Mapping[str, Any], info: DatasetInfo) -> float:
         """Estimate the time of all rounds."""

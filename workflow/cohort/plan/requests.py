@@ -73,7 +73,7 @@ class Requests:
     ):
         self._planned, self._datasets, self._local = planned, datasets, local
         self._longest = longest
-        self._known: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
+        self._by_kind: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
         self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
@@ -99,13 +99,13 @@ class Requests:
             *map(str, settings["selector"].values()),
             settings["server"]["name"],
         )
-        if key not in self._known:
+        if key not in self._by_kind:
             info = self._info(planned)
             megabytes, minutes = resource_request(settings, info, attempt, self._longest)
             if self._local:
                 megabytes = round(memory_mb(settings, info))
-            self._known[key] = megabytes, minutes
-        return self._known[key]
+            self._by_kind[key] = megabytes, minutes
+        return self._by_kind[key]
 
     def _info(self, planned: Planned) -> Mapping[str, Any]:
         if self._datasets is None:

@@ -98,7 +98,7 @@ class Resolver:
         self.data: dict[str, Planned] = {}
         self.shards: dict[str, Planned] = {}
         self.cells: dict[str, Planned] = {}
-        self._known: dict[tuple[Any, ...], Any] = {}
+        self._cache: dict[tuple[Any, ...], Any] = {}
 
     def plan_cell(self, values: Values) -> str:
         """Plan one cell and everything that it needs; return its digest."""
@@ -131,17 +131,17 @@ class Resolver:
     def _once(self, make: Callable[..., T], *arguments: Any) -> T:
         """`make(*arguments)`, computed when it is first asked for."""
         key = (make.__name__, *arguments)
-        if key not in self._known:
-            self._known[key] = make(*arguments)
-        value: T = self._known[key]
+        if key not in self._cache:
+            self._cache[key] = make(*arguments)
+        value: T = self._cache[key]
         return value
 
     def _check(self, settings: Values, strategy: Strategy, overrides: Overrides) -> None:
         for check, keys in CHECKS:
             key = (check.__name__, overrides, *(settings[name] for name in keys))
-            if key not in self._known:
+            if key not in self._cache:
                 check(settings | strategy.parts, self.datasets[settings["dataset"]])
-                self._known[key] = None
+                self._cache[key] = None
 
     def _strategy(self, name: str, overrides: Overrides) -> Strategy:
         strategy = Strategy({}, {}, {})

@@ -179,9 +179,9 @@ class Run:
         if signals:
             raise Stopped
 
-    def _stopped(self, signals: list[int], place: str) -> UserError:
-        name, where = signal.Signals(signals[0]).name, describe(self.state, self.last_round)
-        return UserError(f"stopped {place}: {where}, by signal {name}; start again to resume")
+    def _stopped(self, signals: list[int], where: str) -> UserError:
+        name, progress = signal.Signals(signals[0]).name, describe(self.state, self.last_round)
+        return UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
         """The record of a run that is over. The final model is evaluated on each client's own
