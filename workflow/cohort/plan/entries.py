@@ -37,6 +37,13 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
     return built_in | added
 
 
+def dataset_names() -> list[str]:
+    """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
+    files = (folder / "datasets.yaml" for folder in (CONFIG, own.folder()))
+    contents = (read_yaml(file) for file in files if file.exists())
+    return [str(name) for content in contents if isinstance(content, dict) for name in content]
+
+
 def _read(file: Path, name: str, validator: Validator) -> dict[str, Any]:
     """Read a file of entries that fits the schema of its name."""
     content: dict[str, Any] = read_yaml(file)
@@ -53,8 +60,8 @@ def _check_sources(file: Path, content: Mapping[str, Any]) -> None:
         for raw, declared in entry["files"].items():
             if declared.get("source", "").startswith("file:"):
                 raise UserError(
-                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data sets "
-                    f"in {own.folder() / file.name} may name files of this machine"
+                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data "
+                    f"sets in {own.folder() / file.name} may name files of this machine"
                 )
 
 

@@ -18,7 +18,7 @@ from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.entries import entries
+from cohort.plan.entries import dataset_names, entries
 from cohort.plan.expansion import expand_study
 from cohort.plan.extension import inherited, sources
 from cohort.plan.located import located
@@ -140,7 +140,8 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
     config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
     scales = read_yaml(CONFIG / "scales.yaml")
-    validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
+    names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
+    validator = Validator(CONFIG / "schemas", names)
     with located(CONFIG / "scales.yaml"):
         validator.check(scales, "scales")
     with located(f"{CONFIG / 'config.yaml'} or --config"):
