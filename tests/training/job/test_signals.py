@@ -18,6 +18,7 @@ from cohort.training.evaluators.test import OnTest
 from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run
+from cohort.training.procedures import procedure_of
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
@@ -81,10 +82,10 @@ def task_of(rounds: int = 3):
 def run_at(path: Path) -> Run:
     """A run from its checkpoint, or from the beginning, without a plan file."""
     task = task_of()
-    begun = task.procedure.begin(task)
+    begun = procedure_of(task).begin(task)
     state, cursor = checkpoint.load(path, DIGEST, begun, CPU) or (begun, {})
     planned = Planned("record.h5", DIGEST, {}, {}, {})
-    return Run(planned, task, task.procedure.rounds_of(task), CPU, state, cursor, path)
+    return Run(planned, task, procedure_of(task).rounds_of(task), CPU, state, cursor, path)
 
 
 def trained(path: Path) -> Run:

@@ -24,6 +24,7 @@ from cohort.training.cursor import part
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
+from cohort.training.procedures import procedure_of
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.concatenated import prefix_of
 from cohort.training.state import RunState
@@ -84,7 +85,8 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     ]
     task = small_task(**settings)
     fedavg = [
-        (state.weights, state) for state in task.procedure.rounds(task, task.procedure.begin(task))
+        (state.weights, state)
+        for state in procedure_of(task).rounds(task, procedure_of(task).begin(task))
     ]
     assert all(same(one, other) for (one, _), (other, _) in zip(ours[:8], fedavg[:8], strict=True))
     assert same(ours[9][0], ours[7][0]) and not same(fedavg[8][0], fedavg[7][0])

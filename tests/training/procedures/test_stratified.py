@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
 from cohort.records.history import History
-from cohort.training.procedures import parse_procedure
+from cohort.training.procedures import parse_procedure, procedure_of
 from cohort.training.procedures.federated import transfers
 from cohort.training.procedures.fedtan import shared_norm
 from cohort.training.procedures.fedtan.shared_norm import LockStep, by_sums
@@ -38,7 +38,7 @@ EPOCHS = 3
 
 def run(task: Task) -> RunState:
     """The state after all rounds."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))[-1]
+    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))[-1]
 
 
 def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:

@@ -17,7 +17,6 @@ from cohort.models import MODELS
 from cohort.selection import Selector
 from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
-from cohort.training.procedures import Procedure, parse_procedure
 from cohort.training.schedules import Schedule
 from cohort.training.servers import ServerRule
 from cohort.training.updates import Weights
@@ -48,11 +47,6 @@ class Task:
     validation: Tensor
     shards: Shards
     trainer: str = "serial"
-
-    @cached_property
-    def procedure(self) -> Procedure:
-        """The procedure that the settings name."""
-        return parse_procedure(self.settings.procedure)
 
     @property
     def plain(self) -> bool:

@@ -37,6 +37,7 @@ from cohort.training.job.precision import set_up
 from cohort.training.job.progress import LogLines, Watch, describe
 from cohort.training.job.provenance import provenance, session
 from cohort.training.parts import identity_of
+from cohort.training.procedures import procedure_of
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -109,7 +110,7 @@ class Run:
         """A run from the checkpoint at `path`, with the trainer that it names, or from nothing."""
         task = load_task(planned, device)
         set_up(task.settings.precision, device)
-        begun = task.procedure.begin(task)
+        begun = procedure_of(task).begin(task)
         state, cursor = checkpoint.load(path, planned.digest, begun, device) or (begun, {})
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
@@ -121,7 +122,7 @@ class Run:
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {planned.path}", flush=True)
-        rounds = task.procedure.rounds_of(task)
+        rounds = procedure_of(task).rounds_of(task)
         return cls(planned, task, rounds, device, state, cursor, path)
 
     @property
@@ -208,7 +209,7 @@ class Run:
             "settings": self.planned.settings,
             "science": self.planned.science,
             "weights_sha256": fingerprint(state.weights),
-            "provenance": provenance(self.device, state.sessions, task.procedure.requires),
+            "provenance": provenance(self.device, state.sessions, procedure_of(task).requires),
         }
         clients = {
             "size": task.sizes,
