@@ -27,7 +27,7 @@ from cohort.training.procedures.federated import (
     Federated,
     allocating,
     choosing,
-    gathering,
+    evaluation_context,
     rounds,
 )
 from cohort.training.trainers import base, local_work, serial
@@ -141,7 +141,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (deal, sampling, rounds, allocating, choosing, base, local_work, gathering):
+    for module in (
+        deal,
+        sampling,
+        rounds,
+        allocating,
+        choosing,
+        base,
+        local_work,
+        evaluation_context,
+    ):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))

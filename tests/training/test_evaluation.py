@@ -15,7 +15,8 @@ from cohort.needs import NEEDS
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import ModelEvaluations, Needs
+from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
+from cohort.training.procedures.federated.gathering import Needs
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
