@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from cohort.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD, decide, together
-from cohort.claims.verdict import contrasts_of
-from cohort.metrics.intervals import Sample
+from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
+from cohort.results.claims.decision import (
+    HELD,
+    LEANS_HELD,
+    LEANS_NOT_HELD,
+    NOT_HELD,
+    decide,
+    together,
+)
+from cohort.results.claims.verdict import contrasts_of
+from cohort.results.intervals import Sample
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "claims.md"
 BEGIN, END = "<!-- made by `python -m benchmarks.claims` -->", "<!-- end of the simulation -->"

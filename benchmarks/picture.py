@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
+from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
 
 HEIGHT = 2.3  # inches
 MARKERS = "os^D"

@@ -19,13 +19,12 @@ import yaml
 from benchmarks.page import put
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
-from cohort.core.paths import RELEASED
-from cohort.release.folder import read_release
+from cohort.results.comparison import ONE_RUN
+from tools.reproduction import comparison
 
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
-NEAR, SHARE = 2.0, 0.1  # a result is near within so many points and such a share of the value
 FRAMEWORKS = {
     "ours": "Cohort, a process on each core",
     "ours, one process": "Cohort, one process",
@@ -43,16 +42,15 @@ class Result:
 
     item: str
     what: str
-    runs: str
+    runs: int
     paper: float
     ours: float
+    verdict: str = ONE_RUN
 
     def cells(self) -> list[str]:
         """The row of the table."""
-        difference = self.ours - self.paper
-        near = "yes" if abs(difference) <= min(NEAR, SHARE * self.paper) else "**no**"
-        numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{difference:+.2f}"]
-        return [self.item, self.what, self.runs, *numbers, near]
+        numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{self.ours - self.paper:+.2f}"]
+        return [self.item, self.what, str(self.runs), *numbers, self.verdict]
 
 
 def curve(name: str, **labels: str) -> Rows:
@@ -89,13 +87,13 @@ def results() -> Iterator[Result]:
         paper = published("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
         rows = curve(f"fedentopt_dir-0.1_{strategy}_seed0")
         what = f"{title}, CIFAR-10, LeNet-5, Dir(0.1)"
-        yield Result("FedEntOpt, Table I", what, "1", paper, percent(rows, "test_accuracy", 491))
+        yield Result("FedEntOpt, Table I", what, 1, paper, percent(rows, "test_accuracy", 491))
     for data, title in (("cifar10-unit", "CIFAR-10"), ("fashion-mnist", "Fashion-MNIST")):
         labels = {"dataset": data, "model": "lenet5", "strategy": "peco"}
         paper = published("peco", "TableII", "21-30", **labels)
         rows = curve("peco_workloads_test_accuracy_seed0", dataset=data)
         what = f"PECO, {title}, CNN, rounds 21 to 30"
-        yield Result("PECO, Table II", what, "1", paper, percent(rows, "peco", 21, 30))
+        yield Result("PECO, Table II", what, 1, paper, percent(rows, "peco", 21, 30))
     for data, title, epochs in (("mnist", "MNIST", 5), ("cifar10", "CIFAR-10", 30)):
         labels = {"dataset": data, "partition": "classes-1"}
         paper = published("stratify", "TableI", "max", strategy="stratify-uniform", **labels)
@@ -103,26 +101,18 @@ def results() -> Iterator[Result]:
         best = [percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
         done = f"{epochs}" if len(best) == epochs else f"{len(best)} of {epochs}"
         what = f"Stratify by samples, {title}, #C = 1, best of {done} epochs"
-        yield Result("Stratify, Table I", what, "1", paper, max(best))
-    for strategy, title in (("ucb", "UCB"), ("fedavg", "random")):
-        for at in (1, 10, 20):
-            paper = published("ucb", "Table:results", str(at), strategy=strategy)
-            ours = _ucb(strategy, at)
-            what = f"{title}, round {at}, own samples"
-            yield Result("UCB, results", what, str(len(ours)), paper, mean(ours))
+        yield Result("Stratify, Table I", what, 1, paper, max(best))
+    yield from _ucb()
 
 
-def _ucb(strategy: str, round: int) -> list[float]:
-    """The accuracy on own samples in a round of each released run of UCB's claims, in percent."""
-    selector = {"ucb": {"name": "ucb", "exploration": 1}, "fedavg": {}}[strategy]
-    wanted = {"partition": "dir-0.1", "procedure": "federated", "strategy": strategy}
-    runs = [
-        run.history.metrics["own_samples_accuracy"]
-        for run in read_release(ROOT / RELEASED / "ucb")
-        if wanted.items() <= (settings := run.header["settings"]).items()
-        and selector.items() <= settings.get("selector", {}).items()
-    ]
-    return [100 * dict(values)[round] for values in runs]
+def _ucb() -> Iterator[Result]:
+    """The accuracies on own samples that the slides print."""
+    titles = {"ucb": "UCB", "fedavg": "random"}
+    for result in comparison("ucb", "results").results:
+        if result.paper:
+            what = f"{titles[result.labels['strategy']]}, round {result.at}, own samples"
+            numbers = 100 * result.paper.value, 100 * result.sample.mean
+            yield Result("UCB, results", what, len(result.values), *numbers, result.verdict)
 
 
 def _aml() -> Iterator[Result]:
@@ -143,18 +133,18 @@ def _aml() -> Iterator[Result]:
         logged = percent(
             [row for row in rows if row["authors_test_accuracy"]], "authors_test_accuracy", first
         )
-        yield Result(item, what, "1", logged, percent(rows, "test_accuracy", first))
+        yield Result(item, what, 1, logged, percent(rows, "test_accuracy", first))
 
 
 def measured() -> str:
     """The table of published values beside ours, and the claims that contradict themselves."""
-    titles = ["source", "what", "runs", "published %", "ours %", "difference", "near"]
+    titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
     listed = re.findall(r"^- \*\*`", (ROOT / "docs" / "claims.md").read_text(), re.MULTILINE)
     claims = sum(len(_study(name).get("claims", {})) for name in PAPERS)
     return (
         f"{rows}\n\nAML: means over the rounds that are named. FedEntOpt: means of the last ten of 500 "
-        "rounds. The differences are in points. `python -m benchmarks.readme` works the table out from "
+        "rounds. The differences are in points; of a single run there is no verdict. `python -m benchmarks.readme` works the table out from "
         f"resources/released, docs/curves and resources/paper_values.\n\nOf the {claims} claims of the five papers that "
         f"Cohort judges, {len(listed)} are contradicted by their own paper's numbers, as `cohort check "
         "STUDY` says: [docs/claims.md](docs/claims.md) quotes each."

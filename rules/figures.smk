@@ -9,7 +9,7 @@ rule draw:
             subcategory="figures",
             labels={"figure": "{name}"},
         ),
-        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg"),
+        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg", ".json"),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",
     localrule: True
@@ -20,7 +20,7 @@ rule draw:
     params:
         spec=stages.spec,
         caption=stages.caption,
-        code=stages.code("figures", "metrics", "records"),
+        code=stages.code("figures"),
     script:
         "../workflow/scripts/draw.py"
 
@@ -36,7 +36,7 @@ rule tabulate:
             subcategory="tables",
             labels={"table": "{name}"},
         ),
-        multiext("results/{scale}/tables/{study}/{name}", ".md", ".tex"),
+        multiext("results/{scale}/tables/{study}/{name}", ".md", ".tex", ".json"),
     log:
         "results/logs/{scale}/tables/{study}/{name}.log",
     wildcard_constraints:
@@ -49,7 +49,7 @@ rule tabulate:
     params:
         spec=stages.spec,
         caption=stages.caption,
-        code=stages.code("tables", "metrics", "records"),
+        code=stages.code("tables"),
     script:
         "../workflow/scripts/tabulate.py"
 
@@ -74,6 +74,6 @@ rule judge:
         mem_mb=1000,
     params:
         spec=stages.claims,
-        code=stages.code("claims", "tables", "metrics", "records"),
+        code=stages.code("claims", "tables"),
     script:
         "../workflow/scripts/judge.py"

@@ -12,6 +12,6 @@ rule collect:
         mem_mb=4000,
     params:
         plan=stages.collect_plan,
-        code=stages.code("metrics", "records"),
+        code=stages.code(),
     script:
         "../workflow/scripts/collect.py"

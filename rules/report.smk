@@ -20,7 +20,7 @@ rule report:
         mem_mb=1000,
     params:
         spec=stages.page_spec,
-        code=stages.code("report", "claims", "tables", "metrics", "records"),
+        code=stages.code("report", "claims", "tables"),
     script:
         "../workflow/scripts/report.py"
 

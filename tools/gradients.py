@@ -29,8 +29,8 @@ from benchmarks.tables import number, table
 from cohort.core.randomness import generator, torch_seed
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import share_of
-from cohort.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.models import MODELS
+from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.training.procedures.stratified.label_schedule import ClientData, batches
 from tools.handoffs import dealt
 

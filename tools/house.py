@@ -25,8 +25,8 @@ FLOORS = (
     ("needs",),
     ("records",),
     ("training",),
-    ("metrics",),
-    ("figures", "tables", "claims", "report", "release"),
+    ("results",),
+    ("results/figures", "results/tables", "results/claims", "results/report", "results/release"),
     ("plan",),
     ("pipeline",),
     ("commands",),
@@ -47,8 +47,15 @@ class Place(NamedTuple):
 
 
 def part_of(file: Path) -> str:
-    """The top-level folder of a module."""
-    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    """The room of a module: its top-level folder, or one that FLOORS name within it."""
+    first, *rest = file.relative_to(PACKAGE).with_suffix("").parts
+    inner = f"{first}/{rest[0]}" if rest else first
+    return inner if inner in sum(FLOORS, ()) else first
+
+
+def room_of(name: str) -> str:
+    """The room of an imported module, or of a name in it."""
+    return part_of(PACKAGE.joinpath(*name.split(".")[1:]))
 
 
 def modules() -> dict[str, list[Path]]:
@@ -84,7 +91,7 @@ def arrows() -> set[tuple[str, str]]:
         for file in contents:
             for node in ast.walk(tree_of(file)):
                 names = [name for name in imported(node) if name.startswith("cohort.")]
-                found |= {(part, name.split(".")[1]) for name in names}
+                found |= {(part, room_of(name)) for name in names}
     return {(one, other) for one, other in found if one != other and other in parts}
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import chdir
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 from benchmarks.page import put
 from cohort.commands.cli import main as cohort
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
+from cohort.pipeline import preview
+from cohort.plan import load
 from cohort.records.record import Record
-from cohort.release.folder import read_release
+from cohort.results.comparison import Comparison
+from cohort.results.release.folder import read_release
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"
@@ -33,12 +36,26 @@ def section(study: str) -> str:
     return "\n\n".join([_made(study, runs), *_tables(study)])
 
 
-def _tables(study: str) -> list[str]:
-    """The tables in Markdown, drawn in a folder of their own in which only released runs exist."""
+@contextmanager
+def restored(study: str) -> Iterator[None]:
+    """Work in a folder of its own in which only the released runs of a study exist."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
         cohort(["restore", study])
+        yield
+
+
+def comparison(study: str, table: str) -> Comparison:
+    """What the released runs of a study say of one of its tables."""
+    with restored(study):
+        files = preview.draw_item(load({"studies": study}), study, table)
+        return Comparison.read(next(file for file in files if file.endswith(".json")))
+
+
+def _tables(study: str) -> list[str]:
+    """The tables in Markdown."""
+    with restored(study):
         cohort(["draw", study])
         files = Path("results/full/partial/tables", study).glob("*.md")
         names = sorted((file.stem for file in files), key=lambda name: (name == CLAIMS_TABLE, name))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cohort.metrics.differences import differences
 from cohort.plan import Plan
+from cohort.results.differences import differences
 from tests.commands.conftest import finish, record, replan
 
 Said = Callable[..., str]

@@ -12,10 +12,10 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.metrics.collect import collect
 from cohort.pipeline.driver import remove_finished_states, restore_records
 from cohort.pipeline.specs import experiment_plan
 from cohort.plan import Plan
+from cohort.results.collect import collect
 from cohort.training.job.lease import FINISHED
 from tests.commands.conftest import finish
 

@@ -104,7 +104,7 @@ def test_show_of_a_table(every_state: Plan, said: Said):
     assert "6 cells of one: 1 done, 1 running, 1 stopped, 1 failed, 2 missing" in lines
     assert lines[-1] == "$ snakemake six_tab1 --config scale=full"
     found = json.loads(said("show", "six.tab1", "--json"))
-    assert list(found["files"].values()) == [False] * 3 and found["done"] == 1
+    assert list(found["files"].values()) == [False] * 4 and found["done"] == 1
     assert "did you mean 'tab1'?" in said("show", "six.tab2", fails=True)
 
 

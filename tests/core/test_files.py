@@ -157,11 +157,11 @@ def test_code_hash_covers_code_and_templates_of_its_packages(
     monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
     for name in ("report/page.py", "report/templates/a.html.j2", "report/templates/a.css"):
         write_text(tmp_path / name, "first")
-    hashes = {code_hash("report")}
+    hashes = {code_hash("report/**/*")}
     for name in ("page.py", "templates/a.html.j2", "templates/a.css", "templates/new.j2"):
         write_text(tmp_path / "report" / name, "second")
-        hashes.add(code_hash("report"))
+        hashes.add(code_hash("report/**/*"))
     assert len(hashes) == 5
     for name in ("report/__pycache__/page.pyc", "report/templates/.a.css.swp", "tables/a.py"):
         write_text(tmp_path / name, "other")
-    assert code_hash("report") in hashes
+    assert code_hash("report/**/*") in hashes

@@ -29,10 +29,10 @@ MOVED = (
 )
 STEP = 1 + 1e-6
 WITHOUT_GOLDEN_RUNS = {
-    "cohort.figures": "draws what a cell recorded",
-    "cohort.tables": "shows what a cell recorded",
-    "cohort.claims": "judges what a cell recorded",
-    "cohort.report": "shows what a cell recorded",
+    "cohort.results.figures": "draws what a cell recorded",
+    "cohort.results.tables": "shows what a cell recorded",
+    "cohort.results.claims": "judges what a cell recorded",
+    "cohort.results.report": "shows what a cell recorded",
     "cohort.needs": "changes numbers through a selector only, and tests/needs has them by hand",
     "cohort.training.evaluators": "measures after a round and changes nothing that is trained",
 }

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cohort.core.metric import Metric
-from cohort.metrics import names
 from cohort.needs import NEEDS
+from cohort.results import names
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Measuring, Screening
 from cohort.selection.random import Random

@@ -15,23 +15,22 @@ import yaml
 
 import cohort
 from cohort.cell.planned import check_digest, freeze, frozen, run_options
-from cohort.claims.judge import judge
 from cohort.core.errors import UserError
 from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
-from cohort.figures.draw import draw
-from cohort.metrics.collect import collect
-from cohort.metrics.files import read_experiment, read_metrics
-from cohort.metrics.summary import read_metric, read_runs, reads_generated
 from cohort.partition.deal import deal
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
-from cohort.report.page import write_page
-from cohort.tables.beside import beside
-from cohort.tables.tabulate import tabulate
+from cohort.results.claims.judge import judge
+from cohort.results.collect import collect
+from cohort.results.figures.draw import draw
+from cohort.results.files import read_experiment, read_metrics
+from cohort.results.report.page import write_page
+from cohort.results.series import read_metric, read_runs, reads_generated
+from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.train import train
 from cohort.training.parts import identity_of
 from tests.commands.conftest import STUDY, finish
@@ -140,7 +139,6 @@ STAGES: dict[str, Callable[[Plan], object]] = {
     "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
     "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
     "judge": lambda plan: judge(claims_spec(plan, "six"), ["claims.csv"]),
-    "compare": lambda plan: beside(spec_of(plan, "six", "tab1"), str(METRICS)),
 }
 
 
@@ -182,9 +180,8 @@ def test_nothing_else_reads_metrics():
     reads = re.compile(r"read_parquet|read_table\(|ParquetFile|read_schema")
     files = [file for file in package.rglob("*.py") if reads.search(file.read_text())]
     others = {file.relative_to(package).as_posix() for file in files}
-    others -= {"report/tables.py", "report/page.py"}  # they read a table's CSV
-    others -= {"release/folder.py"}  # it reads releases, whose checksums it verifies
-    assert others == {"metrics/files.py"}
+    others -= {"results/release/folder.py"}  # it reads releases, whose checksums it verifies
+    assert others == {"results/files.py"}
 
 
 @pytest.mark.parametrize("scale", ["full", "reduced"])

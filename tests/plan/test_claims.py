@@ -76,7 +76,7 @@ def test_a_claim_asks_for_the_records_of_its_experiment(
     files = dict(targets(plan))["study_claims"](None)
     assert files == [
         inputs[0],
-        *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex")),
+        *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex", "json")),
     ]
     of_study = {"report/study.html", "report/study.json", "tables/study/claims.json"}
     everything = {*files, *(f"results/full/{name}" for name in of_study)}

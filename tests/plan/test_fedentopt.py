@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.metrics.files import write_metrics
-from cohort.metrics.paper import PaperValue, read_paper
-from cohort.metrics.paper_match import match_paper
 from cohort.partition import Pool, parse_name
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan, Study, load
-from cohort.tables.spec import Table
-from cohort.tables.tabulate import tabulate
+from cohort.results.files import write_metrics
+from cohort.results.paper import PaperValue, read_paper
+from cohort.results.paper_match import match_paper
+from cohort.results.tables.spec import Table
+from cohort.results.tables.tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "resources/paper_values/fedentopt.csv"
@@ -234,9 +234,9 @@ def measures(plan: Plan, study: Study, name: str) -> list[tuple[Table, list[Pape
         groups = match_paper(
             ROOT / PAPER,
             spec["paper"],
-            one.measured(),
+            one.shown_metric,
             rows,
-            one.shown(),
+            one.labels,
             experiment.axes,
             at=one.at,
         )
@@ -258,9 +258,9 @@ def test_every_printed_number_stands_in_one_place(
     plan: Plan, study: Study, name: str, item: str, metrics: dict[str, int]
 ):
     found = measures(plan, study, name)
-    assert {one.measured(): len(used) for one, used in found} == metrics
+    assert {one.shown_metric: len(used) for one, used in found} == metrics
     for one, used in found:
-        printed = read_paper(ROOT / PAPER, item, one.measured())
+        printed = read_paper(ROOT / PAPER, item, one.shown_metric)
         assert sorted(map(repr, used)) == sorted(map(repr, printed))
 
 
@@ -347,7 +347,7 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
         in lines
     )
     assert dict(targets(plan))["fedentopt_tab5"](None) == [
-        f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex")
+        f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex", "json")
     ]
 
 

@@ -52,7 +52,7 @@ def drawn(plan_of: PlanOf) -> Callable[..., Plan]:
 @pytest.mark.parametrize(
     "spec",
     [
-        TABLE | {"paper": "TableI", "tolerance": 1},
+        TABLE | {"paper": "TableI", "margin": 1},
         FIGURE | {"paper": "Fig3"},
         BARS | {"paper": "TableI"},
     ],
@@ -98,10 +98,10 @@ def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
             "tab1: paper is 'TableIII', but no value of it in resources/paper_values/study.csv fits a result shown here "
             "(test_accuracy, at last); compare their labels",
         ),
-        (TABLE | {"tolerance": 1}, "tab1: tolerance needs paper"),
+        (TABLE | {"margin": 1}, "tab1: margin needs paper"),
         (
-            TABLE | {"paper": "TableI", "tolerance": -1},
-            "tables.tab1.tolerance is -1, but must be at least 0",
+            TABLE | {"paper": "TableI", "margin": -1},
+            "tables.tab1.margin is -1, but must be at least 0",
         ),
         (TABLE | {"papers": "TableI"}, "unknown key 'papers'; did you mean 'paper'?"),
         (
@@ -134,7 +134,7 @@ def test_a_study_without_values(plan_of: PlanOf):
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.metrics.paper_match import match_paper
+    from cohort.results.paper_match import match_paper
 
     cell = {
         "dataset": "cifar100",

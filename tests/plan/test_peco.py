@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cohort.metrics.paper import read_paper, read_rows
-from cohort.metrics.paper_match import match_paper
 from cohort.partition import parse_name
 from cohort.plan import Plan, Study, load
-from cohort.tables.spec import Table
+from cohort.results.paper import read_paper, read_rows
+from cohort.results.paper_match import match_paper
+from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
 
 PAPER = "resources/paper_values/peco.csv"
@@ -160,7 +160,7 @@ def test_every_printed_number_of_table_2_stands_in_one_place_of_a_table_like_it(
             "TableII",
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         )

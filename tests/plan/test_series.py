@@ -183,7 +183,7 @@ def test_only_some_series(mixed: Callable[..., Plan]):
 
 def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan]):
     """The item has a curve for buffer 0.5 alone: with series in the way none would fit, without the buffer two would."""
-    from cohort.metrics.paper_match import match_paper
+    from cohort.results.paper_match import match_paper
 
     head = (
         "item,source,doubtful,partition,strategy,selector.buffer,other,metric,at,round,value,sd\n"

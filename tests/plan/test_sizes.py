@@ -16,7 +16,7 @@ from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan
-from cohort.tables.tabulate import tabulate
+from cohort.results.tables.tabulate import tabulate
 
 HEAD = "item,source,doubtful,dataset,model,strategy,other,metric,at,round,value,sd\n"
 PAPER = (
@@ -70,7 +70,7 @@ def test_no_run_is_requested(planned: Callable[..., Plan]):
         "resources/paper_values/study.csv"
     ]
     assert dict(targets(plan))["study_tab5"](None) == [
-        f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex")
+        f"results/full/tables/study/tab5.{ending}" for ending in ("csv", "md", "tex", "json")
     ]
     (table,) = page_spec(plan, "study")["tables"]
     assert (table["metrics"], table["kind"]) == ("", "sizes")
@@ -78,7 +78,7 @@ def test_no_run_is_requested(planned: Callable[..., Plan]):
 
 def test_the_table(planned: Callable[..., Plan], tmp_path: Path):
     spec = spec_of(planned(), "study", "tab5")
-    files = [tmp_path / f"tab5.{ending}" for ending in ("csv", "md", "tex")]
+    files = [tmp_path / f"tab5.{ending}" for ending in ("csv", "md", "tex", "json")]
     tabulate(spec, "", files)
     lines = files[0].read_text().splitlines()
     assert lines[1] == "cifar10,lenet5,10,100,62006,4000,248024,62.006,4000,247000,61.75"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cohort.metrics.paper import read_paper
-from cohort.metrics.paper_match import match_paper
 from cohort.plan import Plan, Study, load
-from cohort.tables.spec import Table
+from cohort.results.paper import read_paper
+from cohort.results.paper_match import match_paper
+from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
 
 PAPER = "resources/paper_values/stratify.csv"
@@ -248,7 +248,7 @@ def used(study: Study, name: str) -> list[str]:
             spec["paper"],
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         ):

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from cohort.metrics.paper import read_paper
-from cohort.metrics.paper_match import match_paper
 from cohort.plan import Plan, load
-from cohort.tables.spec import Table
+from cohort.results.paper import read_paper
+from cohort.results.paper_match import match_paper
+from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
 
 PAPER = "resources/paper_values/ucb.csv"
@@ -96,7 +96,7 @@ def test_the_slides_numbers_stand_beside_accuracies_on_own_samples(plan: Plan):
             spec["paper"],
             one.metric,
             cells,
-            one.facets(),
+            one.labels,
             experiment.axes,
             at=str(one.at),
         ):

@@ -10,7 +10,7 @@ import pytest
 
 from cohort.pipeline.specs import spec_of
 from cohort.plan import Plan
-from cohort.tables.tabulate import tabulate
+from cohort.results.tables.tabulate import tabulate
 from tests.flips import flip_bits
 from tests.pipeline.test_damage import KINDS, METRICS, plan, readers  # noqa: F401 (fixture)
 from tests.stress.conftest import Tell

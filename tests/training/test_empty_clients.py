@@ -15,9 +15,9 @@ import yaml
 
 from cohort.cell.planned import freeze, plan_file
 from cohort.commands.run import run_cell
-from cohort.metrics.collect import from_record
 from cohort.plan import load
 from cohort.records.record import read
+from cohort.results.collect import from_record
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.procedures import procedure_of

@@ -101,7 +101,7 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     metrics = finished.root / "results/full/metrics/tiny"
     before = files(finished)
     finished.replace(
-        "workflow/cohort/metrics/collect.py", "from __future__", "# changed\nfrom __future__"
+        "workflow/cohort/results/collect.py", "from __future__", "# changed\nfrom __future__"
     )
 
     def limit() -> None:

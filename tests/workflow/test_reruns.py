@@ -79,13 +79,15 @@ def test_comments_in_all_code_train_nothing(finished: Project):
 
 def test_figure_code_redraws_and_trains_nothing(finished: Project):
     finished.replace(
-        "workflow/cohort/figures/style.py", "from __future__", "# changed\nfrom __future__"
+        "workflow/cohort/results/figures/style.py", "from __future__", "# changed\nfrom __future__"
     )
     assert finished.planned() == {"draw": 2, "report": 1, "index": 1}
 
 
 def test_a_template_of_the_report_makes_only_the_report_again(finished: Project):
-    finished.replace("workflow/cohort/report/templates/page.html.j2", "<header>", "<header >")
+    finished.replace(
+        "workflow/cohort/results/report/templates/page.html.j2", "<header>", "<header >"
+    )
     assert finished.planned() == {"report": 1, "index": 1}
 
 

@@ -14,9 +14,9 @@ from tests.workflow.conftest import Project
 PACKAGES = {"cohort", "torch", "numpy", "h5py", "llvmlite", "safetensors"}
 FOREIGN = (
     "cohort.plan",
-    "cohort.figures",
-    "cohort.tables",
-    "cohort.claims",
+    "cohort.results.figures",
+    "cohort.results.tables",
+    "cohort.results.claims",
     "cohort.partition",
     "cohort.data.parsers",
 )

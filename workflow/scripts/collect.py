@@ -1,6 +1,6 @@
 from cohort.core.files import clamp_times
 from cohort.core.log import logged
-from cohort.metrics.collect import collect
+from cohort.results.collect import collect
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)

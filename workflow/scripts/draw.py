@@ -2,7 +2,7 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.log import logged
-from cohort.figures.draw import draw
+from cohort.results.figures.draw import draw
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)

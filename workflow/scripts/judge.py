@@ -1,8 +1,8 @@
 import json
 
-from cohort.claims.judge import judge
 from cohort.core.files import clamp_times
 from cohort.core.log import logged
+from cohort.results.claims.judge import judge
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)

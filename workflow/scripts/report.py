@@ -2,7 +2,7 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.log import logged
-from cohort.report.page import write_page
+from cohort.results.report.page import write_page
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)

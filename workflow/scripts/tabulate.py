@@ -2,7 +2,7 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.log import logged
-from cohort.tables.tabulate import tabulate
+from cohort.results.tables.tabulate import tabulate
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)

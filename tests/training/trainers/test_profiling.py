@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.figures.kinds.curves import Curves
-from cohort.metrics.derived import of_profile
 from cohort.records.history import PROFILE, History
+from cohort.results.derived import of_profile
+from cohort.results.figures.kinds.curves import Curves
 from cohort.selection.probe import Probe
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures import parse_procedure

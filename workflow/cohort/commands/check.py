@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from cohort.claims.decision import NOT_HELD
-from cohort.claims.judge import judged
 from cohort.core.errors import UserError, suggest
 from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, load
+from cohort.results.claims.decision import NOT_HELD
+from cohort.results.claims.judge import judged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +29,19 @@ def run(options: argparse.Namespace) -> None:
     plan, study, claims = find_claims(options.claim, options.scale)
     contradicted = []
     spec = _spec(plan, study, claims)
-    for row in judged(spec).to_dict("records"):
-        print(f"{study}.{row['claim']}: {row['says']} ({row['where']})")
+    for claim in judged(spec):
+        print(f"{study}.{claim.claim}: {claim.says} ({claim.where})")
         if spec["reproduces"]:
-            print(f"  the paper's own values: {row['paper']}. {row['paper_evidence']}".rstrip())
-        if row["doubtful"]:
-            print(f"  doubtful: {row['doubtful']}")
+            print(f"  the paper's own values: {claim.paper}. {claim.paper_evidence}".rstrip())
+        if claim.doubtful:
+            print(f"  doubtful: {claim.doubtful}")
         print(
-            f"  our runs ({row['n']} of {row['planned']}, scale {plan.scale}): "
-            f"{row['measured']}. {row['measured_evidence']}"
+            f"  our runs ({claim.n} of {claim.planned}, scale {plan.scale}): "
+            f"{claim.measured}. {claim.measured_evidence}"
         )
-        contradicted += [row["claim"]] if row["paper"] == NOT_HELD else []
-    for claim in contradicted:
-        print(f"the paper contradicts itself: its own values do not bear out {study}.{claim}")
+        contradicted += [claim.claim] if claim.paper == NOT_HELD else []
+    for name in contradicted:
+        print(f"the paper contradicts itself: its own values do not bear out {study}.{name}")
 
 
 def find_claims(text: str, scale: str | None) -> tuple[Plan, str, dict[str, Any]]:

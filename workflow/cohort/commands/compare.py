@@ -12,9 +12,9 @@ from cohort.commands.planning import add_json
 from cohort.commands.screen import paint, print_json
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CELLS, is_record_file
-from cohort.metrics.differences import Cell, Difference, cell_of, differences, is_same
-from cohort.metrics.names import METRICS
 from cohort.records.record import Record, read
+from cohort.results.differences import Cell, Difference, cell_of, differences, is_same
+from cohort.results.names import METRICS
 
 MOST_MISSING = 5  # cells of one side alone that are named
 

@@ -9,7 +9,7 @@ from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED
 from cohort.records.record import Record, read
-from cohort.release.folder import MANIFEST, read_release, write_release
+from cohort.results.release.folder import MANIFEST, read_release, write_release
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,27 +9,27 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
-from cohort.core.paths import Layout, state_folder
-from cohort.metrics.intervals import ALPHA, Sample
-from cohort.metrics.names import METRICS
+from cohort.core.paths import state_folder
 from cohort.pipeline import preview
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.pipeline.driver import lock_directory
-from cohort.pipeline.specs import spec_of
+from cohort.pipeline.specs import look
 from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, all_studies, load
-from cohort.plan.scale import FULL
-from cohort.tables.beside import Beside, Line, beside
-from cohort.tables.sizes import needs_no_runs
-
-DASH = "\N{EN DASH}"
+from cohort.results.comparison import Comparison, Result
+from cohort.results.intervals import ALPHA, Sample
+from cohort.results.names import METRICS, Names
+from cohort.results.series import FULL, NO_VALUE
+from cohort.results.tables.sizes import needs_no_runs
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -152,94 +152,105 @@ def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
     return sorted(counts.items())
 
 
-def result_of(item: Item, *, is_complete: bool) -> tuple[list[Beside], list[str]]:
-    """The item's strategies side by side, measure by measure, and the files of its drawing: a
-    preview where it was not drawn in full."""
-    plan, study, spec = item.plan, item.plan.study(item.study), item.spec
-    files = output_files(plan, study, item.name)
-    metrics = plan.layout.metrics(item.study, spec["experiment"])
-    if plan.config.get("only") or not is_complete:
-        files = preview.draw_item(plan, item.study, item.name)
-        metrics = Layout(plan.scale, partial=True).metrics(item.study, spec["experiment"])
-    return beside(spec_of(plan, item.study, item.name), metrics), files
+def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
+    """The comparison of an item's runs, and the files of its drawing: a preview where it was not
+    drawn in full."""
+    if item.plan.config.get("only") or not is_complete:
+        files = preview.draw_item(item.plan, item.study, item.name)
+    else:
+        files = output_files(item.plan, item.plan.study(item.study), item.name)
+    comparison = next(file for file in files if file.endswith(".json"))
+    return Comparison.read(comparison), files
 
 
 def print_result(item: Item, *, against: bool, is_complete: bool) -> None:
-    """Print the lines of an item, with the verdict against FedAvg or else against the paper, and
+    """Print the results of an item, with the verdict against FedAvg or else against the paper, and
     where it is drawn."""
-    measures, files = result_of(item, is_complete=is_complete)
-    for shown in measures:
-        _print_measure(shown, item.plan.scale, against=against)
+    comparison, files = result_of(item, is_complete=is_complete)
+    names = Names.of(look(item.plan, item.study, item.spec["experiment"]))
+    for title, results in comparison.by_measure().items():
+        print(f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else ""))
+        for line in _lines(results, names, comparison.scale, against=against):
+            print(line)
     print("drawn: " + ", ".join(files))
 
 
-def _print_measure(shown: Beside, scale: str, *, against: bool) -> None:
-    metric = METRICS[shown.metric]
-    titles = ["", "paper", "ours", "against FedAvg" if against else "difference"]
-    rows: list[tuple[str, list[str]]] = []
-    for line in shown.lines:
-        last = _against(shown, line) if against else _difference(shown, line, scale)
-        texts = [line.strategy, _paper(shown, line), _ours(line, metric.digits), last]
-        rows.append((line.place, texts))
-    print(f"\n{shown.title}" + (" (generated data: no reproduction)" if shown.generated else ""))
-    for text in _aligned(titles, rows):
-        print(text)
+def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool) -> Iterator[str]:
+    """The results as aligned columns, below the settings that several of them share."""
+    varying = [label for label in results[0].labels if label in _varying(results)]
+    own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
+    groups: dict[str, list[list[str]]] = {}
+    for result in results:
+        place = _phrases(result, [label for label in varying if label not in own], names)
+        last = _against(result) if against else _difference(result, scale)
+        texts = [_phrases(result, own, names), _paper(result), _ours(result), last]
+        groups.setdefault(place, []).append(texts)
+    head = ["", "paper", "ours", "against FedAvg" if against else "difference"]
+    rows = [head, *chain.from_iterable(groups.values())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield _aligned(head, widths)
+    for place, lines in groups.items():
+        yield from [place] if place else []
+        yield from (_aligned(texts, widths) for texts in lines)
 
 
-def _aligned(titles: list[str], rows: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
-    table = [titles, *(texts for _, texts in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    place = None
-    for named, texts in [("", titles), *rows]:
-        if named != place and named:
-            yield named
-        place = named
-        fields = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
-        yield "  " + "  ".join(fields).rstrip()
+def _varying(results: Sequence[Result]) -> set[str]:
+    """The labels in which results differ, and that of the strategy."""
+    values = {value for result in results for value in result.labels.items()}
+    counts = Counter(label for label, _ in values)
+    return {"strategy", *(label for label, count in counts.items() if count > 1)}
 
 
-def _ours(line: Line, digits: int) -> str:
-    if not line.values:
-        return f"{DASH} (0 of {line.planned})"
-    values, ours = list(line.values.values()), line.ours
-    spread = ""
-    if ours.n > 1:
-        half = ours.half_width()
-        spread = f" \N{PLUS-MINUS SIGN} {half:.{digits}f}"
-    diverged = f", {line.diverged} diverged" if line.diverged else ""
-    return f"{ours.mean:.{digits}f}{spread} ({len(values)} of {line.planned}{diverged})"
+def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
+    fields = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
+    return "  " + "  ".join(fields).rstrip()
 
 
-def _paper(shown: Beside, line: Line) -> str:
-    metric = METRICS[shown.metric]
-    return DASH if line.paper is None else f"{line.paper.value * metric.scale:.{metric.digits}f}"
+def _phrases(result: Result, labels: Iterable[str], names: Names) -> str:
+    """The values of some labels as text."""
+    shown = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
+    return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
 
 
-def _against(shown: Beside, line: Line) -> str:
-    metric = METRICS[shown.metric]
-    if line.against is None or not line.against.n:
+def _ours(result: Result) -> str:
+    if not result.values:
+        return f"{NO_VALUE} (0 of {result.planned})"
+    ours = _shown(result, result.sample)
+    spread = f" \N{PLUS-MINUS SIGN} {ours.half_width():.{_digits(result)}f}" if ours.n > 1 else ""
+    diverged = f", {result.diverged} diverged" if result.diverged else ""
+    return f"{ours.mean:.{_digits(result)}f}{spread} ({ours.n} of {result.planned}{diverged})"
+
+
+def _paper(result: Result) -> str:
+    metric = METRICS[result.metric]
+    paper = result.paper
+    return NO_VALUE if paper is None else f"{paper.value * metric.scale:.{metric.digits}f}"
+
+
+def _against(result: Result) -> str:
+    if result.against is None or not result.against.n:
         return ""
-    return f"{line.against.word(metric.better)} ({_bounds(line.against, metric.digits)})"
+    contrast, digits = _shown(result, result.against), _digits(result)
+    bounds = f"{contrast.mean:+.{digits}f}, one seed"
+    if contrast.n > 1:
+        low, high = contrast.interval(2 * ALPHA)  # the one-sided bounds behind the verdict
+        bounds = f"{contrast.mean:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f}"
+    return f"{contrast.word(METRICS[result.metric].better)} ({bounds})"
 
 
-def _bounds(found: Sample, digits: int) -> str:
-    if found.n < 2:
-        return f"{found.mean:+.{digits}f}, one seed"
-    low, high = found.interval(2 * ALPHA)  # each bound is the one-sided one behind the word
-    return f"{found.mean:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f}"
-
-
-def _difference(shown: Beside, line: Line, scale: str) -> str:
-    if line.paper is None or not line.values:
+def _difference(result: Result, scale: str) -> str:
+    if result.paper is None or not result.values:
         return ""
-    metric = METRICS[shown.metric]
-    paper = line.paper.value * metric.scale
-    text = f"{line.ours.mean - paper:+.{metric.digits}f}"
-    if scale != FULL:
-        return f"{text}, no verdict at scale {scale}"
-    if line.planned == 1:
-        return f"{text}, one run: no verdict"
-    if shown.generated or line.ours.n < max(2, line.planned):
-        return f"{text}, not enough runs for a verdict"
-    inside = abs(paper - line.ours.mean) <= line.ours.half_width()
-    return f"{text}, {'agrees' if inside else 'differs'}"
+    metric = METRICS[result.metric]
+    verdict = result.verdict if scale == FULL else f"no verdict at scale {scale}"
+    difference = f"{result.difference * metric.scale:+.{metric.digits}f}"
+    return ", ".join(text for text in (difference, verdict) if text)
+
+
+def _shown(result: Result, sample: Sample) -> Sample:
+    """A sample in the unit in which its metric is shown."""
+    return sample.scaled(METRICS[result.metric].scale)
+
+
+def _digits(result: Result) -> int:
+    return METRICS[result.metric].digits

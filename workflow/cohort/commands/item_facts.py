@@ -13,7 +13,7 @@ from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left
 from cohort.pipeline.cell_states import STATES, CellStatus, hours_left
 from cohort.pipeline.stages import output_files
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.tables.sizes import needs_no_runs
 
 
 def show(text: str, scale: str | None, *, as_json: bool) -> None:

@@ -12,11 +12,11 @@ from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED
 from cohort.data.fetch import fetch
-from cohort.metrics.names import METRICS
 from cohort.plan import all_studies
 from cohort.records.record import Record
-from cohort.release.folder import MANIFEST, read_manifest
-from cohort.release.restoring import Outcome, restore
+from cohort.results.names import METRICS
+from cohort.results.release.folder import MANIFEST, read_manifest
+from cohort.results.release.restoring import Outcome, restore
 
 SHOWN = 5  # runs that are named
 METRIC = "test_accuracy"

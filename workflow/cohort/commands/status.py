@@ -35,8 +35,8 @@ from cohort.pipeline.cell_states import (
 from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, Study
-from cohort.release.folder import MANIFEST, read_release
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.release.folder import MANIFEST, read_release
+from cohort.results.tables.sizes import needs_no_runs
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
 """The states of the cells of each experiment, by study and experiment."""

@@ -24,7 +24,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
-from cohort.release.folder import read_release
+from cohort.results.release.folder import read_release
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting

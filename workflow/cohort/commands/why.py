@@ -13,10 +13,10 @@ from cohort.commands.run import planned_cell
 from cohort.commands.show import found_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
-from cohort.metrics.differences import completed
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
+from cohort.results.differences import completed
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
 

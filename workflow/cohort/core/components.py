@@ -16,7 +16,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cohort.core import own
 from cohort.core.errors import UserError
@@ -40,6 +40,12 @@ class Component:
     science: ClassVar[int] = 1
     """Version of the results. Bump it when they change: the cells that use the component, and only
     those, are then trained again."""
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        """Build the component from those keys of a spec that are its parameters."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: spec[name] for name in names if name in spec})
 
     def version(self) -> int:
         """The version of the results with these parameters, for a change that concerns only some of

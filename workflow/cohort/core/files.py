@@ -81,13 +81,13 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def code_hash(*folders: str) -> str:
-    """Hash the code and templates of some of Cohort's packages, such as `"figures"`, and of the
-    user's own folders of these names. Stages that are cheap to repeat take it as a param, so that a
-    changed package redoes them."""
+def code_hash(*patterns: str) -> str:
+    """Hash those of Cohort's code and templates, and of the user's own, whose paths match a glob
+    pattern, such as `records/**/*`. Stages that are cheap to repeat take it as a param, so that
+    changed code redoes them."""
     digest = hashlib.sha256()
     for root in (Path(__file__).parents[1], own.folder()):
-        files = (file for folder in folders for file in (root / folder).rglob("*"))
+        files = (file for pattern in patterns for file in root.glob(pattern))
         for file in sorted(file for file in files if file.suffix in CODE):
             digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]

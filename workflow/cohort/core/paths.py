@@ -21,8 +21,8 @@ RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")
 UNRESOLVED = Path(PLAN_FOLDER, "unresolved")  # hosts that the driver's jobs could not resolve
 
-FIGURE_FORMATS = ("png", "pdf", "svg")
-TABLE_FORMATS = ("csv", "md", "tex")
+FIGURE_FORMATS = ("png", "pdf", "svg", "json")
+TABLE_FORMATS = ("csv", "md", "tex", "json")
 CLAIMS_TABLE = "claims"  # the name of the table that a study's claims are judged in
 CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")
 
@@ -120,8 +120,8 @@ class Layout:
         return [f"{self.folder}/tables/{study}/{name}.{suffix}" for suffix in TABLE_FORMATS]
 
     def claims(self, study: str) -> list[str]:
-        """The files of the table of a study's claims, and of all numbers behind it."""
-        return [*self.table(study, CLAIMS_TABLE), f"{self.folder}/tables/{study}/claims.json"]
+        """The files of the table of a study's claims."""
+        return self.table(study, CLAIMS_TABLE)
 
     @property
     def pages(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cohort.core.paths import Layout
-from cohort.report.index import write_index
+from cohort.results.report.index import write_index
 
 
 def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:

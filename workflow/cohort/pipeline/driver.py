@@ -29,7 +29,7 @@ from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
-from cohort.report.index import write_index
+from cohort.results.report.index import write_index
 from cohort.training.job.lease import FINISHED, publish
 
 if TYPE_CHECKING:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 from cohort.core import own
 from cohort.core.paths import Layout
-from cohort.figures import KINDS
-from cohort.figures.style import Style
-from cohort.pipeline.specs import Spec, look, titles
+from cohort.pipeline.specs import Spec, spec_of, titles
 from cohort.plan import Plan, Study
 from cohort.plan.cost import START_SECONDS, round_seconds
-from cohort.plan.scale import FULL
 from cohort.plan.study import Experiment
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.series import FULL
+from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
@@ -33,8 +28,8 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
             key: {"runs": layout.runs(name, key), "seconds": _estimates(plan, experiment)}
             for key, experiment in study.experiments.items()
         },
-        "figures": [_figure(plan, study, key, layout) for key in study.figures],
-        "tables": [_table(plan, study, key, layout) for key in study.tables],
+        "figures": [_item(plan, study, key, layout) for key in study.figures],
+        "tables": [_item(plan, study, key, layout) for key in study.tables],
         "claims": layout.claims(name) if study.claims else [],
         "claims_command": command(plan, f"{name}_claims"),
         "command": command(plan, name),
@@ -56,38 +51,16 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
     return found
 
 
-def _figure(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    spec = study.figures[name]
-    kind_class = KINDS[spec["kind"]]
-    fields = [field.name for field in dataclasses.fields(kind_class)]
-    kind = kind_class(**{key: spec[key] for key in fields if key in spec})
-    style = Style.of(look(plan, study.name, spec["experiment"]))
-    return _item(plan, study, name, spec, layout) | {
-        "files": layout.figure(study.name, name),
-        "kind": spec["kind"],
-        "x": kind.x_title(style),
-        "y": [part.y_title() for part in kind.parts()],
-        "shown": list(kind.facets()),
-        "metric": kind.metric,
-        "at": spec.get("at", "last"),
-    }
-
-
-def _table(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    spec = study.tables[name]
-    kept: dict[str, Any] = {key: spec[key] for key in ("kind", "joined") if key in spec}
-    return _item(plan, study, name, spec, layout) | {"files": layout.table(study.name, name)} | kept
-
-
-def _item(plan: Plan, study: Study, name: str, spec: Spec, layout: Layout) -> Spec:
-    """What figures and tables have in common; one of sizes has no experiment."""
-    needs_runs = not needs_no_runs(spec)
-    return {
-        "name": name,
+def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
+    """A figure or table with its files and the command that makes it; one of sizes has no
+    experiment."""
+    spec = spec_of(plan, study.name, name)
+    files = layout.figure if name in study.figures else layout.table
+    return spec | {
         "title": spec.get("title", name),
         "caption": spec.get("caption", ""),
-        "experiment": spec["experiment"] if needs_runs else "",
-        "metrics": layout.metrics(study.name, spec["experiment"]) if needs_runs else "",
-        "orders": look(plan, study.name, spec["experiment"])["orders"],
+        "experiment": "" if needs_no_runs(spec) else spec["experiment"],
+        "metrics": "" if needs_no_runs(spec) else layout.metrics(study.name, spec["experiment"]),
+        "files": files(study.name, name),
         "command": command(plan, f"{study.name}_{name}"),
     }

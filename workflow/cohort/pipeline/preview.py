@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cohort.claims.judge import judge
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.figures.draw import draw
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     claims_spec,
@@ -23,17 +21,19 @@ from cohort.pipeline.specs import (
     spec_of,
 )
 from cohort.plan import Plan
-from cohort.report.index import write_index
-from cohort.report.page import write_page
-from cohort.tables.sizes import needs_no_runs
-from cohort.tables.tabulate import tabulate
+from cohort.results.claims.judge import judge
+from cohort.results.figures.draw import draw
+from cohort.results.report.index import write_index
+from cohort.results.report.page import write_page
+from cohort.results.tables.sizes import needs_no_runs
+from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
 
 if TYPE_CHECKING:
-    from cohort.metrics import collect as collecting
+    from cohort.results import collect as collecting
     from cohort.training.job import checkpoint
 else:
-    collecting = lazy("cohort.metrics.collect")
+    collecting = lazy("cohort.results.collect")
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from cohort.core.paths import Layout, experiment_plan_file
-from cohort.metrics.paper import paper_files
 from cohort.plan import Plan
 from cohort.plan.extension import BASELINE as USUAL
+from cohort.results.paper import paper_files
 from cohort.training.procedures import parse_procedure
 
 Spec = dict[str, Any]

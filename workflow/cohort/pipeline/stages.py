@@ -19,7 +19,6 @@ from cohort.cell.planned import Planned, frozen, options_of, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.paths import plan_file
-from cohort.metrics.paper import paper_files
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     Spec,
@@ -30,7 +29,8 @@ from cohort.pipeline.specs import (
 )
 from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.plan.requests import MAX_RUNTIME, Requests
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.paper import paper_files
+from cohort.results.tables.sizes import needs_no_runs
 
 Wildcards = Any
 Files = list[str]
@@ -178,9 +178,10 @@ class Stages:
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
-    def code(self, *packages: str) -> Callable[[Wildcards], str]:
-        """A param that changes with the code of these packages."""
-        return lambda wildcards: self._hashes.setdefault(" ".join(packages), code_hash(*packages))
+    def code(self, *rooms: str) -> Callable[[Wildcards], str]:
+        """A param that changes with the code of records and results, of these rooms of results."""
+        patterns = ["records/**/*", "results/*", *(f"results/{room}/**/*" for room in rooms)]
+        return lambda wildcards: self._hashes.setdefault(" ".join(rooms), code_hash(*patterns))
 
 
 def literal_rst(text: str) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from cohort.core.paths import CLAIMS_TABLE, RESULTS
 from cohort.pipeline.stages import Files, Wildcards, all_drawn, exiting, output_files, records
 from cohort.plan import Plan, all_studies, drawn_names
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.tables.sizes import needs_no_runs
 
 Target = Callable[[Wildcards], Files]
 DRAWN_FILE = re.compile(

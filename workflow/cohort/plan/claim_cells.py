@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from cohort.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.claims.paper import Paper
 from cohort.core.errors import UserError
-from cohort.metrics.at import check_at
-from cohort.metrics.paper import paper_files
 from cohort.plan.axes import Values
 from cohort.plan.located import located
+from cohort.results.at import check_at
+from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
+from cohort.results.claims.paper import Paper
+from cohort.results.paper import paper_files
 
 
 def resolve(
@@ -34,7 +34,7 @@ def resolve(
 def _resolved(
     spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
 ) -> Values:
-    claim = CLAIMS[spec["kind"]](**{key: value for key, value in spec.items() if key != "kind"})
+    claim = CLAIMS[spec["kind"]].from_spec(spec)
     claim.check()
     comparisons = claim.resolved(matrix)
     _check_rounds(comparisons, matrix)

@@ -8,17 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.figures import KINDS, Kind
-from cohort.metrics.at import check_at
-from cohort.metrics.paper import paper_file
-from cohort.metrics.paper_match import match_paper
-from cohort.metrics.summary import label_text
 from cohort.plan.axes import Values
 from cohort.plan.wire_sizes import check_sizes
-from cohort.tables.sizes import needs_no_runs
-from cohort.tables.spec import Table
+from cohort.results.at import check_at
+from cohort.results.figures import KINDS, Kind
+from cohort.results.paper import paper_file
+from cohort.results.series import label_text
+from cohort.results.tables.sizes import needs_no_runs
+from cohort.results.tables.spec import Table
 
-FRAME = ("kind", "experiment", "title", "caption")
 Labels = tuple[str, ...]
 Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
 """The axes of an experiment and its cells."""
@@ -35,8 +33,8 @@ def facets(
     if needs_no_runs(spec):
         check_sizes(spec, study)
         return []
-    fields = {key: value for key, value in spec.items() if key not in FRAME}
-    item: Kind | Table = KINDS[spec["kind"]](**fields) if "kind" in spec else Table(**fields)
+    drawn: type[Kind | Table] = KINDS[spec["kind"]] if "kind" in spec else Table
+    item = drawn.from_spec(spec)
     item.check()
     for label in item.shown():
         if label not in axes:
@@ -139,11 +137,9 @@ def _check_averages(
 
 def _check_rounds(item: Kind | Table, cells: Iterable[Values]) -> None:
     """Reject a round or a range of rounds that the runs do not reach."""
-    ends = [cell["rounds"] for cell in cells if "rounds" in cell]
-    for part in item.measures() if isinstance(item, Table) else [item]:
-        check_at(
-            getattr(part, "at", "last"), min(ends, default=0) or sys.maxsize, "runs shown here"
-        )
+    end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
+    for measure in item.measures():
+        check_at(measure.at, end or sys.maxsize, "runs shown here")
 
 
 def _check_paper(
@@ -157,17 +153,11 @@ def _check_paper(
     file = paper_file(study, spec)
     if file is None:
         return
-    parts: Sequence[Kind | Table] = item.measures() if isinstance(item, Table) else [item]
-    metrics = [part.measured() if isinstance(part, Table) else part.metric for part in parts]
-    matches, *_ = [
-        match_paper(
-            file, spec["paper"], metric, cells, part.shown(), axes, at=str(getattr(part, "at", ""))
-        )
-        for part, metric in zip(parts, metrics, strict=True)
-    ]
+    measures = item.measures()
+    matches, *_ = [measure.matches(file, cells, axes) for measure in measures]
     if not any(match.values for match in matches):
-        at = getattr(item, "at", "")
-        wanted = f"{metrics[0]}, at {at}" if at else metrics[0]
+        metric, at = measures[0].shown_metric, measures[0].at
+        wanted = metric if measures[0].curves else f"{metric}, at {at}"
         raise UserError(
             f"paper is '{spec['paper']}', but no value of it in {file} fits a result "
             f"shown here ({wanted}); compare their labels"

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cohort.claims import Matrix
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE
-from cohort.metrics.names import PANEL, SERIES
 from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_distinct, check_titles, facets
@@ -29,6 +27,8 @@ from cohort.plan.scale import (
 )
 from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.wire_sizes import with_sizes
+from cohort.results.claims import Matrix
+from cohort.results.names import PANEL, SERIES
 
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 """The labels that every cell has; its experiment's axes are the others."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.metrics.names import SERIES
 from cohort.plan.axes import Values
+from cohort.results.names import SERIES
 
 Text = Mapping[str, Any]
 BASELINE = "fedavg"

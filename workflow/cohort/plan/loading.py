@@ -24,10 +24,10 @@ from cohort.plan.extension import inherited, sources
 from cohort.plan.located import located
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
-from cohort.plan.scale import FULL
 from cohort.plan.schema_validation import Validator
 from cohort.plan.study import Row, Study
 from cohort.plan.yaml_files import read_yaml
+from cohort.results.series import FULL
 
 CONFIG = Path("config")
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables

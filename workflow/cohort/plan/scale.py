@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.cell.settings import DEFAULTS, EVALUATION_PLANS
-from cohort.metrics.names import FREE
 from cohort.plan.axes import Values
 from cohort.plan.matching import matches
+from cohort.results.names import FREE
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 
-FULL = "full"
 Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
 

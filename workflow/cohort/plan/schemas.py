@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cohort.cell.settings import Settings
-from cohort.claims import CLAIMS
 from cohort.core.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.figures import KINDS
-from cohort.metrics.names import FREE
 from cohort.models import MODELS
-from cohort.tables.sizes import Sizes
-from cohort.tables.spec import Table
+from cohort.results.claims import CLAIMS
+from cohort.results.figures import KINDS
+from cohort.results.names import FREE
+from cohort.results.tables.sizes import Sizes
+from cohort.results.tables.spec import Table
 from cohort.training.parts import PARTS
 
 Schema = dict[str, Any]

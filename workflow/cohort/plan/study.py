@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cohort.metrics.paper import paper_file
 from cohort.plan.axes import Values
+from cohort.results.paper import paper_file
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.metrics.paper import paper_file, read_paper
 from cohort.models import MODELS
 from cohort.plan.axes import Values
-from cohort.tables.sizes import needs_no_runs
+from cohort.results.paper import paper_file, read_paper
+from cohort.results.tables.sizes import needs_no_runs
 
 
 def with_sizes(spec: Values, cells: Iterable[Values], datasets: Mapping[str, Any]) -> Values:

@@ -1,0 +1,95 @@
+"""Hand-made studies: cells with their values, and the verdict on a claim about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
+from cohort.results.claims.values import measured
+from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.results.files import write_metrics
+from cohort.results.names import Names
+from cohort.results.series import read_metric
+
+NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
+FRAME = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
+Cell = tuple[dict[str, Any], str, Mapping[int, float]]  # labels, status, value by round
+
+
+def claim(kind: str, **fields: Any) -> Claim:
+    """A claim about `main`, unless said otherwise."""
+    return CLAIMS[kind](**(FRAME | fields))
+
+
+def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
+    """Cells as the metrics of an experiment with a hundred classes."""
+    rows = []
+    for place, (labels, status, values) in enumerate(cells):
+        known = {
+            "digest": f"k{place}",
+            "study": "s",
+            "experiment": "e",
+            **labels,
+            "status": status,
+            "client": None,
+        }
+        rows += [
+            known | {"metric": metric, "round": round, "value": value}
+            for round, value in values.items()
+        ]
+        rows += [] if values else [known | {"metric": None, "round": None, "value": float("nan")}]
+        rows += [known | {"metric": "label_count", "label": 99, "value": 1.0}]
+    return pd.DataFrame(rows).astype(
+        {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
+    )
+
+
+def matrix(**experiments: list[Cell]) -> Matrix:
+    """The cells as a study that names them in this order."""
+    found = Matrix()
+    for name, cells in experiments.items():
+        labels = [labels for labels, _, _ in cells]
+        found.add(
+            name,
+            {label: list(dict.fromkeys(one[label] for one in labels)) for label in labels[0]},
+            labels,
+        )
+    return found
+
+
+def verdict(
+    made: Claim,
+    folder: Path,
+    full: list[Cell] | None = None,
+    judge: Callable[..., Verdict] = judge_runs,
+    **experiments: list[Cell],
+) -> Verdict:
+    """What is made of a claim where all of these cells were planned; `full` are those of the
+    experiment `main` at full scale, if it has more there."""
+    planned = experiments | ({"main": full} if full else {})
+    comparisons: list[Comparison] = made.resolved(matrix(**planned))
+    for name, cells in experiments.items():
+        write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
+    points = [point for one in comparisons for point in one.points]
+    values = measured(
+        points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
+    )
+    return judge(made, comparisons, values, NAMES)
+
+
+single = partial(verdict, judge=judge_paper)
+"""The same for single values, as a paper prints them: their means are compared as they are."""
+
+
+def final(value: float, status: str = "done", **labels: Any) -> Cell:
+    """A cell of one evaluation."""
+    return (
+        {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0} | labels,
+        status,
+        {} if value != value else {10: value},
+    )

@@ -1,0 +1,214 @@
+"""A study's page from files written by hand: two partitions, two strategies, two seeds, of which one run is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cohort.core.sealed_json import sealed
+from cohort.results.claims.evidence import Difference, Evidence, Numbers
+from cohort.results.claims.judge import Compared, Judged, Named
+from cohort.results.comparison import Comparison, Result
+from cohort.results.files import write_metrics
+from cohort.results.report.page import write_page
+
+Spec = dict[str, Any]
+LOOK = {
+    "orders": {"strategy": ["fedavg", "fedentopt"], "partition": ["dir-0.1", "iid"]},
+    "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
+}
+PNG = b"\x89PNG not really"
+
+
+def result(values: dict[str, float], diverged: int = 0, **fields: Any) -> Result:
+    """The accuracies of two planned runs."""
+    labels = {name: fields.pop(name) for name in ("partition", "strategy") if name in fields}
+    frame = {"metric": "test_accuracy", "at": "last", "planned": 2, "finished": 2}
+    return Result(labels=labels, values=values, diverged=diverged, **frame | fields)
+
+
+TABLE = [
+    result({"0": 0.5, "1": 0.54}, partition="dir-0.1", strategy="fedavg"),
+    result({"0": 0.6}, 1, partition="dir-0.1", strategy="fedentopt", best=True),
+    result({"0": 0.69, "1": 0.71}, partition="iid", strategy="fedavg", best=True),
+    result({}, partition="iid", strategy="fedentopt", finished=0),
+]
+CURVES = [
+    result({"0": 0.5, "1": 0.54}, strategy="fedavg"),
+    result({"0": 0.6}, strategy="fedentopt"),
+]
+
+
+def comparison(results: list[Result], **fields: Any) -> Comparison:
+    """Results as a table or figure shows them."""
+    frame = {"labels": list(results[0].labels), "scale": "full", "generated": False}
+    return Comparison(results=results, **frame | {"has_paper": False} | fields)
+
+
+def write(file: Path, content: Comparison) -> None:
+    """Write the JSON file of a table or figure."""
+    file.write_text(sealed(content.as_json()))
+
+
+def write_claims(file: Path, *claims: Judged) -> None:
+    """Write the JSON file of claims."""
+    file.write_text(sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}))
+
+
+COMPARED = Compared(
+    "dir-0.1",
+    [
+        Named("FedEntOpt", "main", {"partition": "dir-0.1", "strategy": "fedentopt"}),
+        Named("FedAvg", "main", {"partition": "dir-0.1", "strategy": "fedavg"}),
+    ],
+    {
+        "paper": Evidence([Numbers("61.00"), Numbers("47.00")], verdict="held"),
+        "ours": Evidence(
+            [Numbers("60.00", n=1, planned=2), Numbers("52.00", "2.83", "26.60", "77.40", 2, 2)],
+            verdict="undecided",
+            difference=Difference("+8.00", "-1.00", "+17.00", "above 0 in 1 of 2 seeds"),
+        ),
+    },
+)
+CLAIM = Judged(
+    **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
+    **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
+    **{"n": 3, "planned": 4, "diverged": 0, "values": "", "seeds_to_decide": ""},
+    **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "nine seeds would do"},
+    **{"paper_gap": "", "comparisons": [COMPARED]},
+)
+ACCURACY = {"fedavg": (0.5, 0.54), "fedentopt": (0.6, None)}
+SETTINGS = {
+    "dataset": "digits",
+    "model": "mlp",
+    "J": "J4",
+    "rounds": 10,
+    "selector": {"name": "random"},
+}
+
+
+def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dict[str, Any]:
+    """A cell as `collect` describes it, with ten seconds and two megabytes if its record is there."""
+    labels = {
+        "dataset": "digits",
+        "model": "mlp",
+        "partition": partition,
+        "J": "J4",
+        "strategy": strategy,
+        "seed": seed,
+    }
+    digest = f"k{partition[0]}{strategy[3]}{seed}".ljust(13, "0")
+    known = {"digest": digest, "path": f"results/cells/{digest}.h5", "labels": labels}
+    if not there:
+        return known | {"status": "missing"}
+    facts = {
+        "settings": SETTINGS | {"partition": partition, "strategy": strategy, "seed": seed},
+        **{
+            "started": f"2026-0{seed + 1}-15T10:00:00+00:00",
+            "sessions": 1,
+            "commit": f"abc{seed}",
+            "trainer": "native",
+        },
+        **{"devices": ["Xeon <1>"], "peak_memory_mb": 300.0, "versions": {"torch": "2.9"}},
+        "my": {"my.selection.mine": [f"{seed}" * 64]},
+        **{"seconds": 10.0, "bytes_up": 2e6, "bytes_down": 2e6, "client_steps": 40},
+    }
+    return known | {"status": "done"} | facts
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Spec:
+    """A study with a figure, a figure without runs, a table and a claim, each with its files."""
+    cells = [
+        cell(
+            partition,
+            strategy,
+            seed,
+            there=partition == "dir-0.1" and (strategy, seed) != ("fedentopt", 1),
+        )
+        for partition in ("dir-0.1", "iid")
+        for strategy in ("fedavg", "fedentopt")
+        for seed in (0, 1)
+    ]
+    experiments = {"main": cells[:4], "later": cells[4:]}
+    for name, own in experiments.items():
+        experiment = {"study": "demo", "experiment": name, "cells": own}
+        write_metrics(tmp_path / f"{name}.parquet", metrics(own), experiment)
+    drawn = tmp_path / "drawn"
+    drawn.mkdir()
+    (drawn / "fig1.png").write_bytes(PNG)
+    write(drawn / "tab1.json", comparison(TABLE))
+    write(drawn / "fig1.json", comparison(CURVES))
+    write_claims(drawn / "claims.json", CLAIM)
+    figure = {"kind": "curves", "metric": "test_accuracy"}
+    table = {"metric": "test_accuracy", "rows": ["partition"]}
+    return {
+        **{
+            "name": "demo",
+            "title": "Demo",
+            "description": "What it is.",
+            "source": {},
+            "scale": "full",
+            "notes": [],
+            "my": {},
+        },
+        "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
+        "experiments": {
+            name: {
+                "runs": str(tmp_path / f"{name}.json"),
+                "seconds": {one["digest"]: 3600.0 for one in own},
+            }
+            for name, own in experiments.items()
+        },
+        "figures": [
+            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg", "json")),
+            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg", "json")),
+        ],
+        "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
+        "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],
+        **{"claims_command": "snakemake demo_claims", "command": "snakemake demo"},
+    }
+
+
+def item(folder: Path, name: str, experiment: str, endings: tuple[str, ...]) -> Spec:
+    return {
+        "name": name,
+        "title": f"Title of {name}",
+        "caption": f"Caption of {name}.",
+        "experiment": experiment,
+        "metrics": str(folder / f"{experiment}.parquet"),
+        "look": LOOK,
+        "command": f"snakemake demo_{name}",
+        "files": [str(folder / "drawn" / f"{name}.{ending}") for ending in endings],
+    }
+
+
+def metrics(cells: list[dict[str, Any]]) -> pd.DataFrame:
+    rows = []
+    for one in cells:
+        labels = one["labels"]
+        value = ACCURACY[labels["strategy"]][labels["seed"]] if one["status"] == "done" else None
+        known = {
+            "digest": one["digest"],
+            **labels,
+            "status": one["status"],
+            "metric": "test_accuracy" if value else None,
+        }
+        rows.append(known | {"round": 10, "client": None, "value": value})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Callable[[Spec], str]:
+    """Writes the page of a spec and returns its HTML."""
+
+    def write(spec: Spec) -> str:
+        write_page(spec, [tmp_path / "report/demo.html", tmp_path / "report/demo.json"])
+        return (tmp_path / "report/demo.html").read_text(encoding="utf-8")
+
+    return write

@@ -1,0 +1,360 @@
+"""The page of a study and the index, as HTML."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import cohort.results.report
+from cohort.core.sealed_json import sealed, write_sealed
+from cohort.results.claims.evidence import Evidence
+from cohort.results.claims.judge import Compared
+from cohort.results.files import read_experiment, write_metrics
+from cohort.results.paper import PaperValue
+from cohort.results.report.claims import _counts
+from cohort.results.report.index import write_index
+from cohort.results.report.render import hours
+from tests.results.report.conftest import (
+    CLAIM,
+    COMPARED,
+    PNG,
+    TABLE,
+    Spec,
+    comparison,
+    result,
+    write,
+    write_claims,
+)
+
+Write = Callable[[Spec], str]
+HOSTILE = """</title><script>alert("1")</script> & 'more'"""
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, the text outside of scripts and styles, and that each tag is closed in its order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.opened: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.opened == []
+        self.text = re.sub(r"\s+", " ", self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text += " "
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "img"):
+            self.opened.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.opened.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self.opened and self.opened[-1] in ("script", "style") else data
+
+    def all(self, tag: str, attribute: str) -> list[str]:
+        return [
+            str(attributes[attribute])
+            for name, attributes in self.found
+            if name == tag and attribute in attributes
+        ]
+
+
+def test_the_page_is_self_contained(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    tags = Tags(html)
+    names = {name for name, _ in tags.found}
+    assert not {"link", "iframe", "object", "video"} & names
+    assert tags.all("img", "src") == ["data:image/png;base64," + base64.b64encode(PNG).decode()]
+    assert not re.search(r"https?://|url\(|@import", html) and tags.all("script", "src") == []
+
+
+def test_every_link_leads_somewhere(spec: Spec, page: Write, tmp_path: Path) -> None:
+    tags = Tags(page(spec))
+    ids = [str(attributes["id"]) for _, attributes in tags.found if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    anchors = [url[1:] for url in tags.all("a", "href") if url.startswith("#")]
+    assert set(anchors) <= {*ids, "figures", "tables", "claims", "method", "runs"}
+    assert "../drawn/tab1.csv" in tags.all("a", "href") and "../drawn/fig1.svg" in tags.all(
+        "a", "href"
+    )
+
+
+def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
+    """FedAvg's two seeds on dir-0.1 are one group, under the digest of the first; what has no run has no link."""
+    html = page(spec)
+    assert html.count('<a href="#kda0000000000">52.00</a>') == 2  # in the table, and in the claim
+    assert 'id="kda0000000000"' in html and "kda1000000000" in html
+    row = re.search(r'<th scope="row">iid</th>.*?</tr>', html, re.DOTALL)
+    assert row is not None and "href" not in row[0]
+
+
+def test_claims_come_first_and_the_method_last(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    places = [
+        html.index(f'<section id="{name}">')
+        for name in ("claims", "tables", "figures", "method", "runs")
+    ]
+    assert places == sorted(places)
+
+
+def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None:
+    text = Tags(page(spec)).text
+    assert "paper's numbers: held" in text and "our runs: undecided" in text
+    assert "nine seeds would do" in text
+    assert "dir-0.1 paper 61.00 47.00 ✓ held" in text
+    assert (
+        "ours 60.00 n = 1 of 2 52.00 [26.60, 77.40] n = 2 +8.00 [-1.00, +17.00] above 0 in 1 of 2 seeds"
+        in text
+    )
+
+
+def test_a_verdict_that_only_leans_is_paler(spec: Spec, page: Write) -> None:
+    file = Path(spec["claims"][-1])
+    write_claims(file, replace(CLAIM, measured="leans towards held"))
+    html = page(spec)
+    assert '<span class="chip good leans">' in html and '<span class="chip good">' in html
+    assert "our runs: leans towards held" in Tags(html).text
+
+
+def test_points_with_other_names_in_each_comparison_are_shown_by_place(
+    spec: Spec, page: Write
+) -> None:
+    first, second = COMPARED.points
+    other = replace(COMPARED, points=[replace(first, name="FedProx"), second])
+    write_claims(Path(spec["claims"][-1]), replace(CLAIM, comparisons=[COMPARED, other]))
+    text = Tags(page(spec)).text
+    assert "First Second" in text and "61.00 FedProx" in text
+
+
+def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
+    file = Path(spec["claims"][-1])
+    write_claims(file, replace(CLAIM, measured="not enough runs", n=0, comparisons=[]))
+    text = Tags(page(spec)).text
+    assert (
+        "our runs: " not in text.replace("By our runs: ", "")
+        and "By our runs: – 1 no runs yet" in text
+    )
+
+
+def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None:
+    (alt,) = Tags(page(spec)).all("img", "alt")
+    assert alt == (
+        "Title of fig1. Curves of Test accuracy (%) against Round. Strategy: FedAvg, FedEntOpt. Means: FedAvg 52.00; FedEntOpt 60.00."
+    )
+
+
+def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
+    spec: Spec, page: Write
+) -> None:
+    text = Tags(page(spec)).text
+    assert "1 figure without any run" in text
+    assert "Title of fig2 snakemake demo_fig2 4 runs, about 4 hours of one CPU core to go" in text
+    assert "Caption of fig2" not in text
+
+
+def test_each_item_has_its_command_files_runs_and_cost(spec: Spec, page: Write) -> None:
+    text = Tags(page(spec)).text
+    expected = (
+        "n = 3 of 4 runs (1 missing) 30 seconds of training, about 60 minutes of one CPU core to go"
+    )
+    assert f"snakemake demo_tab1 CSV Markdown LaTeX JSON {expected}" in text
+    assert f"snakemake demo_fig1 PNG PDF SVG JSON {expected}" in text
+
+
+def test_tables_are_laid_out(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    text = Tags(html).text
+    assert "Partition FedAvg FedEntOpt" in text
+    assert (
+        "52.00 ± 2.83 (2) [26.59, 77.41]" in text
+        and "<strong>60.00</strong><sup>†</sup></a>" in html
+    )
+    assert text.count("no result yet") == 0 and 'title="no result yet n = 0 of 2">–</td>' in html
+    assert html.count('scope="col"') > 5 and "<caption" in html
+
+
+def test_without_runs_a_table_shows_the_papers_numbers_only(spec: Spec, page: Write) -> None:
+    printed = PaperValue(
+        "<TableI>", "printed", "shifted", {}, "", "test_accuracy", "", None, 0.535, 0.01
+    )
+    results = [
+        result({}, partition="dir-0.1", strategy="fedavg", finished=0, paper=printed),
+        result({}, partition="dir-0.1", strategy="fedentopt", finished=0),
+    ]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(results, has_paper=True))
+    text = Tags(page(spec)).text.partition("Title of tab1")[2]
+    assert text.startswith(
+        " Title of tab1 Partition Strategy Paper dir-0.1 FedAvg 53.50 ± 1.00 ‡ Caption"
+    )
+    assert "‡ doubtful: shifted." in text and "Rows without any number are left out (1)." in text
+
+
+def test_text_is_escaped(spec: Spec, page: Write) -> None:
+    for entry in (spec, *spec["figures"], *spec["tables"]):
+        entry["title"] = HOSTILE
+        entry["caption"] = entry["description"] = HOSTILE
+    spec["notes"] = [HOSTILE]
+    spec["source"] = {"authors": HOSTILE, "title": HOSTILE}
+    write_claims(Path(spec["claims"][-1]), replace(CLAIM, says=HOSTILE, gap=HOSTILE))
+    results = [result({"0": 0.5}, partition="<i>&", strategy="fedavg")]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(results))
+    html = page(spec)
+    assert (
+        html.count("<script") == 1
+        and "alert(" in html
+        and "<i>" not in html
+        and "&lt;i&gt;&amp;" in html
+    )
+
+
+def test_the_card_counts_and_adds_up(spec: Spec, page: Write, tmp_path: Path) -> None:
+    page(spec)
+    card = json.loads((tmp_path / "report/demo.json").read_text())
+    assert card["runs"] == {"planned": 8, "done": 3, "diverged": 0, "unfinished": 0, "missing": 5}
+    assert (card["spent"], card["to_go"], card["date"]) == (30.0, 5 * 3600.0, "2026-02-15")
+    assert card["commits"] == ["abc0", "abc1"]
+    assert card["verdicts"] == [
+        ["the paper's own numbers", [["held", 1]]],
+        ["our runs", [["undecided", 1]]],
+    ]
+
+
+def test_the_index_has_a_card_for_each_page(spec: Spec, page: Write, tmp_path: Path) -> None:
+    page(spec)
+    for name in ("gone", "other"):
+        (tmp_path / f"report/{name}.json").write_text(
+            (tmp_path / "report/demo.json").read_text().replace('"demo"', f'"{name}"')
+        )
+    (tmp_path / "report/other.html").touch()
+    index = tmp_path / "report/index.html"
+    write_index(index)
+    tags = Tags(index.read_text())
+    assert tags.all("a", "href")[1:] == ["demo.html", "other.html"]
+    assert (
+        "5 missing" in tags.text and "5 hours of one CPU core" in tags.text and "held" in tags.text
+    )
+    before = index.stat().st_mtime_ns
+    write_index(index)
+    assert index.stat().st_mtime_ns == before
+
+
+def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:
+    html = page(spec)
+    shared, group = (
+        re.search(rf"{begin}.*?</dl>", html, re.DOTALL)
+        for begin in ("Settings that all", 'id="kda0')
+    )
+    assert shared is not None and group is not None
+    assert (
+        "selector.name</dt><dd>random" in shared[0]
+        and "rounds" in shared[0]
+        and "rounds" not in group[0]
+    )
+    assert (
+        "Xeon &lt;1&gt; (3 runs)" in html and "abc0" in group[0] and "2026-02-15 10:00" in group[0]
+    )
+
+
+def test_notes_and_warnings(spec: Spec, page: Write) -> None:
+    assert "reproduction of any paper" not in page(spec)
+    assert "no reproduction" in page(spec | {"scale": "smoke"})
+    assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
+    file = Path(spec["experiments"]["main"]["runs"])
+    content = read_experiment(file)
+    content["cells"] = [one | {"generated": True} for one in content["cells"]]
+    write_sealed(file, content)
+    assert "Some runs used generated stand-in data" in page(spec)
+
+
+def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
+    (table,) = spec["tables"]
+    sizes = {"dataset": "7", "model": "lenet5", "classes": 10, "clients": 100, "weights": 62006}
+    sizes |= {"label_bytes": 4000, "model_bytes": 248024, "bytes_ratio": 62.006}
+    papers = {"label_bytes": 4000, "model_bytes": 247000, "bytes_ratio": 61.75}
+    row = sizes | {f"paper_{name}": value for name, value in papers.items()}
+    Path(table["files"][-1]).write_text(sealed({"sizes": [row]}))
+    text = Tags(
+        page(spec | {"tables": [table | {"kind": "sizes", "metrics": "", "experiment": ""}]})
+    ).text
+    assert "7 lenet5 10 100 0.004 0.004 0.247 0.248 61.75 62.01" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "less than a second"),
+        (89, "89 seconds"),
+        (90, "2 minutes"),
+        (5399, "90 minutes"),
+        (5400, "1.5 hours"),
+        (7.21e6, "2,000 hours"),
+    ],
+)
+def test_times_are_told_as_people_do(seconds: float, text: str) -> None:
+    assert hours(seconds) == text
+
+
+def test_every_template_is_installed_with_the_package() -> None:
+    root = Path(cohort.results.report.__file__).parent
+    project = tomllib.loads((root.parents[3] / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["cohort.results.report"]
+    installed = {file for pattern in patterns for file in root.glob(pattern)}
+    others = {
+        file for file in root.rglob("*") if file.is_file() and file.suffix not in (".py", ".pyc")
+    }
+    assert installed == others != set()
+
+
+def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:
+    """A study that nobody has trained: claims by the paper's own numbers, no picture, no row of dashes."""
+    for name, entry in spec["experiments"].items():
+        file = Path(entry["runs"])
+        content = read_experiment(file)
+        content["cells"] = [
+            {key: one[key] for key in ("digest", "path", "labels")} | {"status": "missing"}
+            for one in content["cells"]
+        ]
+        frame = pd.read_parquet(file.with_suffix(".parquet")).assign(
+            status="missing", metric=None, value=None
+        )
+        write_metrics(file.with_suffix(".parquet"), frame, content)
+        assert name in ("main", "later")
+    nothing = [replace(one, values={}, finished=0, diverged=0, best=False) for one in TABLE]
+    write(Path(spec["tables"][0]["files"][-1]), comparison(nothing))
+    tags = Tags(page(spec))
+    assert (
+        tags.all("img", "src") == []
+        and "2 figures without any run" in tags.text
+        and "1 table without any run" in tags.text
+    )
+    assert (
+        "n = 0 of 8 runs (8 missing)" in tags.text
+        and "paper's numbers: held" in tags.text
+        and "61.00" in tags.text
+    )
+
+
+def test_comparisons_without_a_verdict_are_counted():
+    """The paper has values for two of three comparisons; nothing was run."""
+    evidence = [Evidence([], verdict=verdict) for verdict in ("held", "not held", "")]
+    compared = [Compared("", [], {"paper": one, "ours": Evidence([])}) for one in evidence]
+    assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
+
+
+def test_records_of_an_edited_file_are_counted(spec: Spec, page: Callable[[Spec], str]):
+    """Of three finished runs the one of seed 1 had another version of my/selection/mine.py."""
+    assert "made by another" not in page(spec)  # the file is gone
+    current = spec | {"my": {"my.selection.mine": "0" * 64}}
+    assert re.search(r"1 record was made by another \S+/selection/mine\.py: raise", page(current))

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cohort.results.files import write_metrics
+
+NAN = float("nan")
+CELLS = [  # partition, strategy, seed, status, final accuracy
+    ("dir-0.1", "fedavg", 0, "done", 0.50),
+    ("dir-0.1", "fedavg", 1, "done", 0.54),
+    ("dir-0.1", "fedent_opt", 0, "done", 0.60),
+    ("dir-0.1", "fedent_opt", 1, "missing", NAN),
+    ("iid", "fedavg", 0, "done", 0.70),
+    ("iid", "fedavg", 1, "diverged", 0.10),
+    ("iid", "fedent_opt", 0, "unfinished", 0.99),
+    ("iid", "fedent_opt", 1, "missing", NAN),
+    ("roles-5", "fedavg", 0, "diverged", NAN),
+]
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Runs of every status."""
+    columns = ["partition", "strategy", "seed", "status", "value"]
+    cells = pd.DataFrame(CELLS, columns=columns).assign(
+        study="demo", experiment="main", metric="test_accuracy", round=8, client=None, classes=10
+    )
+    cells = cells.assign(
+        digest=[f"k{place}" for place in range(len(cells))],
+        metric=cells["metric"].where(cells["status"] != "missing"),
+    )
+    return cells.astype({"metric": "string", "round": "Int64", "client": "Int64"})
+
+
+@pytest.fixture
+def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
+    """The runs in a file."""
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
+    return tmp_path / "metrics.parquet"
+
+
+@pytest.fixture
+def spec() -> dict[str, Any]:
+    """Strategies across, partitions down."""
+    look = {
+        "orders": {
+            "partition": ["iid", "dir-0.1", "roles-5"],
+            "strategy": ["fedavg", "fedent_opt"],
+        },
+        "styles": {},
+        "titles": {"strategy": {"fedavg": "Fed|Avg & co"}},
+    }
+    return {
+        "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "look": look,
+        "metric": "test_accuracy", "at": "last", "rows": ["partition"], "columns": "strategy",
+    }  # fmt: skip

@@ -1,0 +1,146 @@
+"""Comparisons with a paper, of the nine runs in conftest.py; numbers are worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cohort.results.files import write_metrics
+from cohort.results.tables.spec import Table
+from cohort.results.tables.tabulate import tabulate
+
+PAPER = """\
+item,source,doubtful,partition,strategy,other,metric,at,round,value,sd
+TableI,printed,,iid,fedavg,,test_accuracy,last,,0.4,
+TableI,printed,,iid,fedent_opt,,test_accuracy,last,,0.8,0.002
+TableI,printed,the row is shifted,dir-0.1,fedavg,,test_accuracy,last,,0.535,0.01
+TableI,derived,,dir-0.1,fedent_opt,,test_accuracy,last,,0.61,
+"""
+HEAD = "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
+LINES = [
+    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43 [-341.19, 421.19]† (2) | +0.00 | cannot tell |",
+    "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
+    r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 [26.59, 77.41] (2) | -1.50 | cannot tell |",
+    "| dir-0.1 | fedent_opt | 61.00 | 60.00 (n = 1 of 2) | -1.00 | not enough runs |",
+    r"| roles-5 | Fed\|Avg & co | – | 10.00† (1) | – | no paper value |",
+]
+Spec = dict[str, Any]
+
+
+@pytest.fixture
+def compared(spec: Spec, tmp_path: Path) -> Spec:
+    """The table with a paper's values."""
+    (tmp_path / "paper.csv").write_text(PAPER)
+    return spec | {
+        "paper": "TableI",
+        "margin": 1.5,
+        "paper_values": str(tmp_path / "paper.csv"),
+        "scale": "full",
+    }
+
+
+def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
+    output = metrics.parent / f"table{ending}"
+    tabulate(spec, metrics, [output])
+    return output.read_text(encoding="utf-8")
+
+
+def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
+    lines = written(compared, metrics).splitlines()
+    assert lines[4] == HEAD
+    assert lines[6:11] == LINES
+    assert lines[12] == (
+        "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
+        "†: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. Paper: TableI (printed), TableI (derived). "
+        "Difference: measured minus paper. Agrees: the 90 % interval of the difference lies within 1.5 points; differs: its 95 % interval lies outside. –: no value. ‡ doubtful: the row is shifted."
+    )
+
+
+def test_measures_joined_in_one_row(compared: Spec, frame: pd.DataFrame, metrics: Path) -> None:
+    """FedAvg's runs have no loss, so their number stands once; one of FedEntOpt's is missing."""
+    losses = frame[frame["strategy"] == "fedent_opt"].assign(metric="test_loss")
+    write_metrics(metrics, pd.concat([frame, losses]), {})
+    table = compared | {"also": ["test_loss"], "joined": True}
+    lines = written(table, metrics).splitlines()
+    assert lines[4] == "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
+    assert lines[8] == (
+        r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ / – | 52.00 ± 2.83 [26.59, 77.41] / – (2) | -1.50 / – | cannot tell / – |"
+    )
+    assert lines[9] == (
+        "| dir-0.1 | fedent_opt | 61.00 / – | 60.00 / 0.600 (n = 1 of 2) | -1.00 / – | not enough runs / – |"
+    )
+    assert lines[12].startswith("Test accuracy (%), last evaluation / Test loss, last evaluation: ")
+
+
+def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
+    written(compared, metrics, ".csv")
+    numbers = pd.read_csv(metrics.parent / "table.csv")
+    assert " ".join(numbers.columns) == (
+        "partition strategy metric at mean sd low high n planned finished diverged best paper paper_sd difference difference_low difference_high margin verdict item source doubtful"
+    )
+    assert numbers["paper"].tolist()[:4] == [0.4, 0.8, 0.535, 0.61]
+    assert numbers["difference"].tolist()[2:4] == [pytest.approx(-0.015), pytest.approx(-0.01)]
+    assert numbers["verdict"].tolist() == [
+        "cannot tell",
+        "no result",
+        "cannot tell",
+        "not enough runs",
+        "no paper value",
+    ]
+    assert numbers["source"].tolist()[:4] == ["printed", "printed", "printed", "derived"]
+
+
+def test_a_verdict_is_in_the_unit_that_is_shown(
+    compared: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """FedEntOpt on Dir(0.1) has 60.1 and 59.9 %, one point less than the paper's one run, whose
+    variance of 0.02 adds to the 0.01 of our mean. Student's t with one degree of freedom has 6.31 as
+    its 95 % quantile, so 1 + 6.31 * sqrt(0.03) = 2.09 points are within the 90 % interval."""
+    fedentopt = (frame["strategy"] == "fedent_opt") & (frame["partition"] == "dir-0.1")
+    frame.loc[fedentopt, "value"] = [0.601, 0.599]
+    frame.loc[fedentopt, "status"] = "done"
+    frame.loc[fedentopt, "metric"] = "test_accuracy"
+    metrics = tmp_path / "near.parquet"
+    write_metrics(metrics, frame, {})
+    for margin, word in ((2.1, "agrees"), (2.08, "cannot tell")):
+        assert f"(2) | -1.00 | {word} |" in written(compared | {"margin": margin}, metrics)
+
+
+def test_two_points_is_the_margin_unless_a_table_says_otherwise() -> None:
+    table = Table(metric="test_accuracy", rows=["J"], also=["test_loss"], paper="Fig3")
+    assert [measure.margin for measure in table.measures()] == [2, None]
+
+
+def test_at_a_cheaper_scale_there_is_no_verdict(compared: Spec, metrics: Path) -> None:
+    text = written(compared | {"scale": "smoke"}, metrics)
+    assert "Verdict |" not in text and "-1.50 |\n" in text
+    assert "No verdict: scale smoke is a cheaper version of the paper's runs." in text
+
+
+def test_generated_data_is_never_compared_with_a_paper(
+    compared: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    write_metrics(
+        tmp_path / "some.parquet", frame.assign(generated=[True] + [False] * (len(frame) - 1)), {}
+    )
+    text = written(compared, tmp_path / "some.parquet")
+    assert "Paper" not in text and "53.50" not in text
+    assert "Generated stand-in data: no reproduction of any paper." in text
+    assert "paper" not in written(compared, tmp_path / "some.parquet", ".csv")
+    write_metrics(tmp_path / "none.parquet", frame.assign(generated=False), {})
+    assert LINES[2] in written(compared, tmp_path / "none.parquet")
+
+
+def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
+    text = written(compared, metrics, ".tex")
+    assert (
+        r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & -1.50 & cannot tell \\"
+        in text
+    )
+    assert (
+        r"40.00 $\pm$ 42.43 [-341.19, 421.19]$^\dagger$ (2)" in text
+        and r"\begin{tabular}{llrrrr}" in text
+    )

@@ -1,0 +1,107 @@
+"""One verdict for the same runs on every surface: tables, pages, the command line, README."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cohort.commands.item import _lines
+from cohort.results.claims.judge import judge
+from cohort.results.comparison import Comparison
+from cohort.results.files import write_metrics
+from cohort.results.names import Names
+from cohort.results.report.claims import read_claims
+from cohort.results.report.runs import StudyRuns
+from cohort.results.report.tables import shown_table
+from cohort.results.tables.tabulate import tabulate
+from tests.results.claims.samples import claim, final, frame, matrix
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCURACIES = {
+    "fedavg": (0.40, 0.41, 0.42, 0.41, 0.40),
+    "fedentopt": (0.50, 0.51, 0.53, 0.50, 0.52),
+    "loss": (0.44, 0.38, 0.45, 0.39, 0.43),
+}
+PAPER = """\
+item,source,doubtful,strategy,other,metric,at,round,value,sd,runs
+TableI,printed,,fedavg,,test_accuracy,last,,0.405,0.008,5
+TableI,printed,,fedentopt,,test_accuracy,last,,0.6,0.008,5
+TableI,printed,,loss,,test_accuracy,last,,0.43,0.03,5
+"""
+VERDICTS = {"fedavg": "agrees", "fedentopt": "differs", "loss": "cannot tell"}
+"""Differences of 0.3, -8.8 and -1.2 points, with deviations near 1, 1 and 3 points; margin 2."""
+AGAINST = {"fedentopt": ("held", "better"), "loss": ("undecided", "undecided")}
+"""Whether a strategy is better than FedAvg: as a claim, and on the command line."""
+NAMES = Names(orders={}, titles={})
+RUNS = StudyRuns({}, NAMES)
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A table of three strategies with five seeds each, and the metrics behind it."""
+    monkeypatch.chdir(tmp_path)
+    cells = [
+        final(value, strategy=strategy, seed=seed)
+        for strategy, values in ACCURACIES.items()
+        for seed, value in enumerate(values)
+    ]
+    write_metrics("main.parquet", frame(cells), {})
+    Path("paper.csv").write_text(PAPER)
+    return {
+        "look": {"orders": {"strategy": list(ACCURACIES)}},
+        "experiment": "main",
+        "metric": "test_accuracy",
+        "rows": ["partition"],
+        "paper": "TableI",
+        "paper_values": "paper.csv",
+        "files": ["tab1.json"],
+    }
+
+
+def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
+    tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
+    comparison = Comparison.read("tab1.json")
+    page = shown_table(spec, RUNS)
+    printed = list(_lines(comparison.results, NAMES, "full", against=False))
+    rows = [Path(f"tab1.{ending}").read_text().splitlines() for ending in ("csv", "md", "tex")]
+    for strategy, verdict in VERDICTS.items():
+        (line,) = (line for line in page.lines if line.words[1] == strategy)
+        assert line.cells[-1].entry.value == verdict
+        texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
+        texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))
+        assert all(re.search(rf"\b{verdict}\b", text) for text in texts), texts
+
+
+def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
+    tabulate(spec, "main.parquet", ["tab1.json"])
+    comparison = Comparison.read("tab1.json")
+    printed = list(_lines(comparison.results, NAMES, "full", against=True))
+    for strategy, (verdict, word) in AGAINST.items():
+        better = claim("gain", along="strategy", pairs=[[strategy, "fedavg"]])
+        cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]
+        entry = {
+            **{"says": better.says, "where": "", "experiment": "main", "metric": better.metric},
+            **{"kind": "gain", "along": "strategy", "pairs": [[strategy, "fedavg"]]},
+            **{"rounds": {"main": 1}},
+            "comparisons": [asdict(one) for one in better.resolved(matrix(main=cells))],
+        }
+        claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
+        judge(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
+        (shown,) = read_claims(Path("claims.json"), RUNS).claims
+        assert shown.verdicts == [("our runs", verdict)]
+        assert f",{verdict}," in Path("claims.csv").read_text()
+        assert f" {word} (" in next(row for row in printed if row.startswith(f"  {strategy} "))
+
+
+def test_readme_says_what_the_reproduction_page_says() -> None:
+    readme = re.findall(
+        r"\| UCB, results +\|.*\| (\S[^|]*?) +\|\n", (ROOT / "README.md").read_text()
+    )
+    page = (ROOT / "docs/reproduction/ucb.md").read_text()
+    table = page.partition("**Results**")[2].partition("\n\n**")[0]
+    verdicts = re.findall(r"own samples .*\| (\S[^|]*?) \|\n", table)
+    assert readme == verdicts and len(set(verdicts)) > 1

@@ -1,0 +1,204 @@
+"""The base of every kind of claim: a sentence of a paper as comparisons of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cohort.core.components import Component, parameter
+from cohort.core.errors import UserError
+from cohort.results.at import RANGE, SIMPLE, WORDS, rounds_of
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import BY_ROUND, METRICS, Names, word
+from cohort.results.series import NO_VALUE
+
+Number = float | np.ndarray  # one value, or one per seed
+FIRST = "first "
+BEST_OF = f"{FIRST}best of "  # followed by a label and its value
+TIE = 1e-9  # below what the rounding to nine decimals can tell apart
+NUMBER = re.compile(r"[-+.e0-9]+")
+AT_SCHEMA: dict[str, Any] = {
+    "type": ["integer", "string"],
+    "minimum": 1,
+    "pattern": rf"^({'|'.join(WORDS)}|{RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
+    "description": f"{SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first "
+    "reaches it)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Component):
+    """Base of every kind of claim. It holds if all its comparisons hold."""
+
+    says: str = parameter(help="the sentence of the paper, in short")
+    where: str = parameter(help="where the paper says it")
+    experiment: str = parameter(help="the experiment whose cells it is about")
+    metric: str = parameter(enum=BY_ROUND, help="what is compared")
+    at: int | str = parameter(
+        "last",
+        help=AT_SCHEMA["description"],
+        minimum=AT_SCHEMA["minimum"],
+        pattern=AT_SCHEMA["pattern"],
+    )
+    buckets: int | None = parameter(
+        None,
+        minimum=1,
+        help="judge each part of so many rounds of `at`, a range, on its own: 10 with at 1-100 for "
+        "the means of rounds 1-10, 11-20 and so on",
+    )
+    given: dict[str, Any] | None = parameter(
+        None, help="labels with the value, or the values, that count"
+    )
+    paper: str = parameter("", help="the items of the paper whose values are judged as well")
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def resolved(self, matrix: Matrix) -> list[Comparison]:
+        """The claim's comparisons, each point with its metric, `at` and seeds filled in."""
+        return [
+            self._filled(comparison, at, matrix)
+            for comparison in self.comparisons(matrix)
+            for at in self._ats()
+        ]
+
+    def _filled(self, comparison: Comparison, at: int | str, matrix: Matrix) -> Comparison:
+        points = [
+            replace(
+                point,
+                metric=point.metric or self.metric,
+                at=point.at or at,
+                seeds=matrix.seeds(point),
+            )
+            for point in comparison.points
+        ]
+        name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
+        return replace(comparison, points=points, name=name)
+
+    def _ats(self) -> list[int | str]:
+        """The rounds at which it is judged: those of `at`, or each bucket of them."""
+        if not self.buckets:
+            return [self.at]
+        limits = None if str(self.at).isdigit() else rounds_of(self.at)
+        if limits is None or (limits[1] - limits[0] + 1) % self.buckets:
+            raise UserError(
+                f"at is '{self.at}', but must be a range of rounds that buckets of {self.buckets} "
+                "fill, such as 1-100"
+            )
+        begins = range(limits[0], limits[1] + 1, self.buckets)
+        return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """The comparisons to make; UserError if the study has no such cells."""
+        raise NotImplementedError
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """What a comparison asks of the values of its points, in the unit as shown: in each clause
+        one of the differences must be above 0.
+
+        The values are single ones, or arrays with an entry for each seed.
+        """
+        raise NotImplementedError
+
+    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+        """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
+        clauses = self.clauses(comparison, values)
+        return min((_sign(max(clause)) for clause in clauses), default=1)
+
+    def is_about_every_run(self) -> bool:
+        """Whether each run must bear it out, not the typical seed."""
+        return False
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The numbers of a comparison as text that shows why it holds or not."""
+        raise NotImplementedError
+
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        """Whether a comparison can be judged on these points only, if the others have no value."""
+        return False
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        """The text that opens the evidence, before all comparisons."""
+        return ""
+
+    def number(self, value: float) -> str:
+        """A value as text; a threshold that is not reached is `never`."""
+        if not abs(value) < float("inf"):
+            return "never" if value == float("inf") else NO_VALUE
+        if self.counts_rounds():
+            return f"{round(value, 1):.6g}"
+        return f"{value:.{METRICS[self.metric].digits}f}"
+
+    def placed(self, point: Point, value: float, names: Names) -> str:
+        """A value with the name of its point in parentheses."""
+        words = [called(point, names)]
+        words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
+        is_named = self.buckets or str(point.at) == str(self.at)
+        words += [] if is_named else [str(point.at)]
+        return f"{self.number(value)} ({', '.join(words)})"
+
+    def better(self) -> str:
+        """Which values are better: `high`, `low`, or neither (an empty text)."""
+        return "low" if self.counts_rounds() else METRICS[self.metric].better
+
+    def counts_rounds(self) -> bool:
+        """Whether it compares the rounds that reach a threshold, not values of the metric."""
+        return counts_rounds(self.at)
+
+
+def _sign(value: Number) -> int:
+    return 1 if value > 0 else 0 if value == 0 else -1
+
+
+def above(first: Number, second: Number, margin: float = 0.0) -> Number:
+    """By how much the first value exceeds the second beyond the margin; a tie is 0."""
+    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
+    return np.round(apart - margin, 9)
+
+
+def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
+    """The same where a tie is enough."""
+    return above(first, second, margin) + TIE
+
+
+def counts_rounds(at: int | str) -> bool:
+    """Whether `at` asks for the round that reaches a threshold."""
+    return str(at).startswith(FIRST)
+
+
+def best_of(label: str, value: str) -> str:
+    """The `at` that asks for the round that reaches the best value of another value of a label,
+    with all other labels and the seed the same."""
+    return f"{BEST_OF}{label} {value}"
+
+
+def leader_of(at: int | str) -> tuple[str, str] | None:
+    """The label and the value that such an `at` names; None for any other."""
+    if not str(at).startswith(BEST_OF):
+        return None
+    label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
+    return label, value
+
+
+def called(point: Point, names: Names) -> str:
+    """The name of a point: its distinguishing label values, or its experiment."""
+    return (
+        ", ".join(short(label, point.labels[label], names) for label in point.called)
+        or point.experiment
+    )
+
+
+def short(label: str, value: str, names: Names) -> str:
+    """The short name of a label value: its title if it has one, else `J4e` or `beta 0.3`."""
+    if names.has_title(label, value):
+        return names.value(label, value)
+    return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
+
+
+def relation(first: float, second: float) -> str:
+    """The sign (<, = or >) between two values."""
+    return "=" if first == second else ">" if first > second else "<"

@@ -1,0 +1,172 @@
+"""Decides from the spread over seeds whether a claim holds, and how many seeds would decide it.
+
+A comparison is a list of clauses, all of which must be true; a clause is true if one of its
+contrasts, a difference seed by seed, is above 0. Held is an intersection-union test: each clause is
+tested at 5 %, which its alternatives share. For not held Holm's correction covers all clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy("scipy.special")
+
+HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
+LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
+LEANING = {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
+NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"
+MOST_SEEDS = 1000  # beyond which nobody would go
+DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
+
+Clauses = list[list[Sample]]
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The contrast on which the verdict on a comparison depends, and the one-sided bounds of its
+    mean: held if `low` is above 0, not held if `high` is below."""
+
+    contrast: Sample
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, contrast: Sample, alternatives: int, level: float) -> Deciding:
+        """The bounds of one of so many alternatives, tested at this level for not held."""
+        low, _ = contrast.interval(2 * ALPHA / alternatives)
+        return cls(contrast, low, contrast.interval(2 * level)[1])
+
+
+def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
+    """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
+    if every_run:
+        return [_leaning(_of_every_run(clauses), clauses) for clauses in comparisons]
+    verdicts, levels = [], _levels(comparisons)
+    for clauses in comparisons:
+        tested = zip(clauses, levels, strict=False)
+        if any(_refutation(clause) <= level for clause, level in tested):
+            verdict = NOT_HELD
+        elif all(_confirmation(clause) <= ALPHA for clause in clauses):
+            verdict = HELD
+        else:
+            verdict = TIE if any(map(_is_tie, clauses)) else UNDECIDED
+        verdicts.append(_leaning(verdict, clauses))
+    return verdicts
+
+
+def together(verdicts: Sequence[str]) -> str:
+    """The verdict on a claim: all its comparisons must hold."""
+    worst_first = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD)
+    return next((verdict for verdict in worst_first if verdict in verdicts), HELD)
+
+
+def deciding(comparisons: Sequence[Clauses]) -> list[Deciding | None]:
+    """For each comparison the best contrast of its worst clause; None if it has no clause."""
+    contrasts: list[Deciding | None] = []
+    levels = _levels(comparisons)
+    for clauses in comparisons:
+        best = [
+            Deciding.of(max(clause, key=_strength), len(clause), level)
+            for clause, level in zip(clauses, levels, strict=False)
+        ]
+        contrasts.append(min(best, key=lambda one: _strength(one.contrast), default=None))
+    return contrasts
+
+
+def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
+    """With how many seeds the means and deviations seen so far would decide the claim, as the range
+    from 10 to 90 % of what these seeds leave possible; above MOST_SEEDS if not even that many.
+
+    Means and deviations are drawn from their posterior under the usual uninformative prior.
+    """
+    rng = np.random.default_rng(0)
+    draw = partial(_drawn, rng=rng)
+    needed = sorted(_seeds_needed(_changed(comparisons, draw)) for _ in range(DRAWS))
+    low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
+    return low, high
+
+
+def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
+    """The smallest number of seeds that decides the claim with exactly these means and
+    deviations."""
+    had = max(one.n for clauses in comparisons for clause in clauses for one in clause)
+    least, most = max(had, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
+    while most - least > 1:
+        middle = (least + most) // 2
+        expected = _changed(comparisons, partial(_expected, n=middle))
+        is_open = together(decide(expected)) in (UNDECIDED, TIE)
+        least, most = (middle, most) if is_open else (least, middle)
+    return most
+
+
+def _changed(comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]) -> list[Clauses]:
+    """The comparisons with each contrast changed."""
+    changed = []
+    for clauses in comparisons:
+        changed.append([list(map(change, clause)) for clause in clauses])
+    return changed
+
+
+def _drawn(contrast: Sample, rng: np.random.Generator) -> Sample:
+    """The contrast with a mean and a deviation that are as likely as those seen."""
+    n = contrast.n
+    sd = contrast.sd * float(np.sqrt((n - 1) / rng.chisquare(n - 1)))
+    return replace(contrast, mean=contrast.mean + sd / np.sqrt(n) * float(rng.normal()), sd=sd)
+
+
+def _expected(contrast: Sample, n: int) -> Sample:
+    """The contrast with n seeds, of which as many are above 0 as of a normal distribution."""
+    share = float(special.ndtr(contrast.mean / contrast.sd)) if contrast.sd else contrast.mean > 0
+    above = round(n * share)
+    return replace(contrast, n=n, above=above, below=n - above)
+
+
+def _levels(comparisons: Sequence[Clauses]) -> Iterator[float]:
+    """The level at which each clause is tested for not held."""
+    return iter(holm([_refutation(clause) for clauses in comparisons for clause in clauses]))
+
+
+def _confirmation(clause: Sequence[Sample]) -> float:
+    """The p-value of the hypothesis that no contrast of a clause is above 0."""
+    return min(contrast.p_above() for contrast in clause) * len(clause)
+
+
+def _refutation(clause: Sequence[Sample]) -> float:
+    """The p-value of the hypothesis that some contrast of a clause is not below 0."""
+    return max((-contrast).p_above() for contrast in clause)
+
+
+def _of_every_run(clauses: Clauses) -> str:
+    contrasts = [contrast for clause in clauses for contrast in clause]
+    return HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
+
+
+def _is_tie(clause: Sequence[Sample]) -> bool:
+    """Whether the best contrasts are 0 in every seed, so that no number of seeds decides."""
+    best = max(clause, key=_strength)
+    return best.mean == 0 and best.sd == 0
+
+
+def _leaning(verdict: str, clauses: Clauses) -> str:
+    """The verdict, paler if there are too few seeds for it."""
+    seeds = min((contrast.n for clause in clauses for contrast in clause), default=ENOUGH_SEEDS)
+    return LEANING.get(verdict, verdict) if seeds < ENOUGH_SEEDS else verdict
+
+
+def _strength(contrast: Sample) -> float:
+    """The mean in half-widths of its interval."""
+    half = contrast.half_width()
+    if half:
+        return contrast.mean / half
+    return float("inf") * contrast.mean if contrast.mean else 0.0

@@ -1,0 +1,246 @@
+"""The evidence for a verdict, as text: every comparison with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cohort.results.claims.claim import Claim, called, short
+from cohort.results.claims.decision import (
+    HELD,
+    LEANS_HELD,
+    LEANS_NOT_HELD,
+    MOST_SEEDS,
+    NOT_HELD,
+    TIE,
+    UNDECIDED,
+    Deciding,
+)
+from cohort.results.claims.matrix import Comparison, Point
+from cohort.results.claims.values import Value, last_round
+from cohort.results.intervals import LEAST_SEEDS
+from cohort.results.names import Names
+
+CROSS, OPEN, EQUAL = "✗", "?", "="
+MARKS = {
+    NOT_HELD: f"{CROSS} ",
+    LEANS_NOT_HELD: f"{CROSS} ",
+    UNDECIDED: f"{OPEN} ",
+    TIE: f"{EQUAL} ",
+}
+NAMED = 3  # how many of the points without a value the evidence names
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of a point: a value, or the mean, deviation and interval of several runs."""
+
+    mean: str = ""
+    sd: str = ""
+    low: str = ""
+    high: str = ""
+    n: int = 0
+    planned: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much a comparison exceeds what its claim asks, the bounds of that, and in how many
+    seeds it does; only the last for a claim about every run."""
+
+    mean: str
+    low: str
+    high: str
+    seeds: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
+        return ", ".join([*bounds, self.seeds])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
+    it: those of each point, and `shown`, which puts them in relation. Without a value for each
+    point that it needs, a comparison has neither verdict nor relation."""
+
+    numbers: list[Numbers]
+    opening: str = ""
+    shown: str = ""
+    verdict: str = ""
+    difference: Difference | None = None
+    remarks: str = ""
+
+    def text(self, name: str) -> str:
+        """The numbers in one line, with a mark where the comparison of this name does not hold."""
+        mark, opening = MARKS.get(self.verdict, ""), f"{name}: " if name else ""
+        bracket = f" [{self.difference.text}]" if self.difference else ""
+        return f"{mark}{opening}{self.shown}{bracket}{self.remarks}"
+
+
+def evidence_of(
+    claim: Claim,
+    comparison: Comparison,
+    values: Sequence[Value],
+    names: Names,
+    verdict: str = "",
+    deciding: Deciding | None = None,
+    kept: Comparison | None = None,
+) -> Evidence:
+    """The evidence of a comparison with the values of its points; `kept` is the part of it that can
+    be judged, all or nothing unless said otherwise."""
+    known = dict(zip(map(id, comparison.points), values, strict=True))
+    if kept is None and all(value.known for value in values):
+        kept = comparison
+    shown = [known[id(point)].value for point in kept.points] if kept else []
+    return Evidence(
+        numbers=[_numbers(claim, value) for value in values],
+        opening=claim.opening(kept, names) if kept else "",
+        shown=claim.shown(kept, shown, names) if kept else "",
+        verdict=verdict,
+        difference=_difference(claim, deciding) if deciding else None,
+        remarks=_remarks(comparison, values, names) if kept else "",
+    )
+
+
+def _numbers(claim: Claim, value: Value) -> Numbers:
+    """The runs behind a point, or the paper's value for it."""
+    sample = value.sample
+    if not sample.n:
+        return Numbers(claim.number(value.value) if value.known else "", planned=value.planned)
+    mean = claim.number(value.value)
+    if sample.n == 1:
+        return Numbers(mean, n=1, planned=value.planned)
+    sd, low, high = map(claim.number, (sample.sd, *sample.interval()))
+    return Numbers(mean, sd, low, high, sample.n, value.planned)
+
+
+def _difference(claim: Claim, deciding: Deciding) -> Difference:
+    contrast = deciding.contrast
+    if claim.is_about_every_run():
+        return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
+    mean, low, high = (
+        f"{'+' if value > 0 else ''}{claim.number(value)}"
+        for value in (contrast.mean, deciding.low, deciding.high)
+    )
+    if not contrast.above and not contrast.below:
+        return Difference(mean, low, high, f"tie in all {contrast.n} seeds")
+    return Difference(mean, low, high, f"above 0 in {contrast.above} of {contrast.n} seeds")
+
+
+def in_words(
+    comparisons: Sequence[Comparison],
+    evidence: Sequence[Evidence],
+    gap: str,
+    names: Names,
+) -> str:
+    """The numbers of all comparisons that could be made, how many hold, and what is missing."""
+    made = [one for one in evidence if one.shown]
+    called = [name_of(one, names) if len(comparisons) > 1 else "" for one in comparisons]
+    lines = [one.text(name) for name, one in zip(called, evidence, strict=True) if one.shown]
+    heads = [one.opening for one in made[:1]]
+    if len(made) > 1 and made[0].verdict:
+        hold = sum(one.verdict in (HELD, LEANS_HELD) for one in made)
+        heads.append(f"{hold} of {len(made)} hold")
+    text = "".join(f"{head}: " for head in heads if head) + "; ".join(lines)
+    return "; ".join(part for part in (text, gap) if part)
+
+
+def statistics(
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
+) -> str:
+    """Mean, deviation, interval and number of runs of each point, once."""
+    texts: dict[str, None] = {}
+    for comparison, made in zip(comparisons, evidence, strict=True):
+        for point, numbers in zip(comparison.points, made.numbers, strict=True):
+            spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
+            text = f"{named(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
+            texts |= {text: None} if numbers.n else {}
+    return "; ".join(texts)
+
+
+def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+    """The names of the points without a value, or of the first of them."""
+    found: dict[tuple[str, ...], str] = {}
+    for comparison, mine in each(comparisons, values):
+        found |= {
+            key(point): named(point, comparison, names)
+            for point, value in zip(comparison.points, mine, strict=True)
+            if not value.known
+        }
+    words = list(found.values())
+    more = len(words) - NAMED
+    return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def too_few(seeds: int) -> str:
+    """Why so few seeds give no word."""
+    noun = "seed" if seeds == 1 else "seeds"
+    return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
+
+
+def more_seeds(seeds: tuple[int, int], had: int, seconds: float) -> str:
+    """How many seeds would decide a claim, and how long the fewest further ones would take."""
+    fewest, _ = seeds
+    if fewest > MOST_SEEDS:
+        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
+    more = fewest - had
+    hours = more * seconds / 3600
+    time = f"{hours:.2g} hours" if hours >= 1 else f"{hours * 60:.2g} minutes"
+    cost = f", about {time}" if seconds == seconds else ""
+    return (
+        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
+        f"possible; at least {more} more{cost})"
+    )
+
+
+def seeds_text(seeds: tuple[int, int]) -> str:
+    """A range of numbers of seeds as text."""
+    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
+    return low if low == high else f"{low} to {high}"
+
+
+def each(
+    comparisons: Sequence[Comparison], values: Sequence[Value]
+) -> Iterator[tuple[Comparison, list[Value]]]:
+    """Each comparison with the values of its points."""
+    rest = iter(values)
+    for comparison in comparisons:
+        yield comparison, [next(rest) for _ in comparison.points]
+
+
+def name_of(comparison: Comparison, names: Names) -> str:
+    """What tells a comparison from the others of its claim."""
+    return ", ".join(short(label, value, names) for label, value in comparison.name.items())
+
+
+def named(point: Point, comparison: Comparison, names: Names) -> str:
+    """The name of a point, with that of its comparison."""
+    return ", ".join(filter(None, [called(point, names), name_of(comparison, names)]))
+
+
+def key(point: Point) -> tuple[str, ...]:
+    """What two points that stand for the same cells have in common."""
+    return point.experiment, *point.labels.values()
+
+
+def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
+    """How many runs of each point did not reach the threshold, diverged, or only guess."""
+    remarks = []
+    for point, value in zip(comparison.points, values, strict=True):
+        counts = [
+            (value.censored, "do not reach it"),
+            (value.diverged, "diverged"),
+            (value.at_chance, "at chance level"),
+        ]
+        remarks += [
+            f", {count} of {value.n} runs {what} ({called(point, names)})"
+            for count, what in counts
+            if count and value.n > 1
+        ]
+    if any(value.censored and value.n > 1 for value in values):
+        rounds = last_round(values) + 1
+        remarks.append(f", means restricted to {rounds:.6g} rounds")
+    return "".join(remarks)

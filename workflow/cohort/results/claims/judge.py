@@ -1,0 +1,224 @@
+"""Judges the claims of a study and writes the verdicts as CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cohort.core.files import write_text
+from cohort.core.sealed_json import read_sealed, sealed
+from cohort.core.typed import typed
+from cohort.results.at import scaled
+from cohort.results.claims import CLAIMS
+from cohort.results.claims.claim import Claim, called, short
+from cohort.results.claims.evidence import Evidence, name_of, seeds_text
+from cohort.results.claims.layout import lay_out
+from cohort.results.claims.matrix import Comparison, Point
+from cohort.results.claims.paper import Paper
+from cohort.results.claims.values import from_paper, measured, seconds_per_seed
+from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.results.comparison import FIX
+from cohort.results.names import Names
+from cohort.results.series import read_metric, reads_generated
+from cohort.results.tables.forms import latex, markdown
+
+TITLE = "Claims"
+NO_VERDICT = "no verdict"
+GENERATED_EVIDENCE = "generated stand-in data"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A point of a comparison: its name, and the cells behind it."""
+
+    name: str
+    experiment: str
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison of a claim: what tells it from the others, its points, and the evidence by the
+    paper's values (`paper`) and our runs (`ours`)."""
+
+    name: str
+    points: list[Named]
+    sides: dict[str, Evidence]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
+    evidence for them: as text, and comparison by comparison."""
+
+    claim: str
+    says: str
+    where: str
+    kind: str
+    metric: str
+    at: int | str
+    measured: str
+    measured_evidence: str
+    n: int
+    planned: int
+    diverged: int
+    values: str
+    seeds_to_decide: str
+    paper: str
+    paper_evidence: str
+    doubtful: str
+    gap: str
+    paper_gap: str
+    comparisons: list[Compared]
+
+
+def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
+    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
+    every comparison and its numbers)."""
+    claims = judged(spec)
+    layout = lay_out(claims, spec["scale"])
+    formats = {
+        ".csv": lambda: table_of(claims).to_csv(index=False, lineterminator="\n"),
+        ".md": lambda: markdown(layout, TITLE, ""),
+        ".tex": lambda: latex(layout, TITLE, ""),
+        ".json": lambda: sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}),
+    }
+    for output in outputs:
+        write_text(output, formats[Path(output).suffix]())
+
+
+def judged(spec: Mapping[str, Any]) -> list[Judged]:
+    """Each claim with its verdicts and evidence, by our runs and by the paper's own values."""
+    paper = Paper(spec["study"])
+    names = Names(orders={}, titles=dict(spec.get("titles", {})))
+    judge_one = partial(
+        _judge, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec)
+    )
+    return [judge_one(name, entry) for name, entry in spec["claims"].items()]
+
+
+def table_of(claims: Sequence[Judged]) -> pd.DataFrame:
+    """The claims as a table without the comparisons one by one."""
+    rows = []
+    for claim in claims:
+        row = dataclasses.asdict(claim)
+        rows.append(
+            {key: row[key] for key in row if key not in ("comparisons", "gap", "paper_gap")}
+        )
+    return pd.DataFrame(rows)
+
+
+def read_judged(file: str | Path) -> list[Judged]:
+    """Read the claims that `judge` wrote as JSON. Raise UserError if the file is missing or
+    damaged."""
+    claims: list[Judged] = typed(list[Judged], read_sealed(file, "judged claims", FIX)["claims"])
+    return claims
+
+
+def _judged(spec: Mapping[str, Any]) -> bool:
+    """Whether runs at this scale can support a claim: those of a paper's study at full scale only,
+    those of a study that reproduces no paper at any scale."""
+    return spec["scale"] == "full" or not spec.get("reproduces", True)
+
+
+def _judge(
+    name: str,
+    entry: Mapping[str, Any],
+    *,
+    files: Mapping[str, str],
+    paper: Paper,
+    names: Names,
+    judged: bool,
+) -> Judged:
+    claim = CLAIMS[entry["kind"]].from_spec(entry)
+    ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
+    comparisons = list(map(_comparison, entry["comparisons"]))
+    points = [point for one in comparisons for point in one.points]
+
+    def read(experiment: str, metric: str) -> pd.DataFrame | None:
+        return read_metric(files[experiment], metric) if experiment in files else None
+
+    runs = judge_runs(
+        ours,
+        [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons],
+        measured(points, read),
+        names,
+        judged=judged,
+        seconds=partial(seconds_per_seed, points, read),
+    )
+    papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
+    experiments = dict.fromkeys(point.experiment for point in points)
+    if any(reads_generated(files[one]) for one in experiments if one in files):
+        runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
+        papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
+    evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
+    compared = [
+        _compared(ours, one, names, {"paper": theirs, "ours": mine})
+        for one, mine, theirs in evidence
+    ]
+    return _of_verdicts(name, ours, runs, papers, compared)
+
+
+def _of_verdicts(
+    name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[Compared]
+) -> Judged:
+    doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
+    return Judged(
+        claim=name,
+        says=claim.says,
+        where=claim.where,
+        kind=claim.name,
+        metric=claim.metric,
+        at=claim.at,
+        measured=runs.word,
+        measured_evidence=runs.evidence,
+        n=sum(value.n for value in runs.values),
+        planned=sum(value.planned for value in runs.values),
+        diverged=sum(value.diverged for value in runs.values),
+        values=runs.statistics,
+        seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
+        paper=papers.word,
+        paper_evidence=papers.evidence,
+        doubtful="; ".join(doubts),
+        gap=runs.gap,
+        paper_gap=papers.gap,
+        comparisons=compared,
+    )
+
+
+def _compared(
+    claim: Claim, comparison: Comparison, names: Names, sides: Mapping[str, Evidence | None]
+) -> Compared:
+    return Compared(
+        name_of(comparison, names),
+        [_named(claim, point, names) for point in comparison.points],
+        {side: evidence for side, evidence in sides.items() if evidence},
+    )
+
+
+def _named(claim: Claim, point: Point, names: Names) -> Named:
+    """A point's name, with the value along which the claim compares, and the cells behind it."""
+    along = getattr(claim, "along", "")
+    apart = along in point.labels and along not in point.called
+    compared = f"{short(along, point.labels[along], names)}, " if apart else ""
+    return Named(compared + called(point, names), point.experiment, point.labels)
+
+
+def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
+    """The comparison for runs that train these shares of their rounds, by experiment."""
+    points = [
+        dataclasses.replace(point, at=scaled(point.at, shares[point.experiment]))
+        for point in comparison.points
+    ]
+    return dataclasses.replace(comparison, points=points)
+
+
+def _comparison(entry: Mapping[str, Any]) -> Comparison:
+    return Comparison([Point(**point) for point in entry["points"]], entry["name"], entry["way"])

@@ -1,0 +1,77 @@
+"""Claims that a value of a label is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import Claim, Number, above
+from cohort.results.claims.kinds.spread import several
+from cohort.results.claims.matrix import Comparison, Matrix, Point, text
+from cohort.results.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(Claim):
+    """The best value of `along` is one of `among`, for each combination of the other labels."""
+
+    name: ClassVar[str] = "best"
+
+    along: str = parameter(help="the label")
+    among: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
+    )
+
+    def check(self) -> None:
+        """Raise UserError for a metric of which neither high nor low values are better."""
+        if not self.better():
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better; "
+                "use kind order, which states a direction"
+            )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per combination of the other labels."""
+        sweeps = several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
+        among = matrix.check_values(self.experiment, self.along, self.among, "among")
+        for one in sweeps:
+            compared = [point.labels[self.along] for point in one.points]
+            if not 0 < len(set(compared) & set(among)) < len(compared):
+                raise UserError(
+                    f"among must hold some of the values of {self.along} that are compared, and "
+                    f"not all of them ({', '.join(compared)})"
+                )
+        return sweeps
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """For each other value, one of `among` is better."""
+        sign = -1 if self.better() == "low" else 1
+        among = {text(value) for value in self.among}
+        mine: list[Number] = []
+        others: list[Number] = []
+        for point, value in zip(comparison.points, values, strict=True):
+            (mine if point.labels[self.along] in among else others).append(sign * value)
+        return [_ahead(mine, other) for other in others]
+
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        """Whether the points include one with a value in `among` and one with another value."""
+        mine = {point.labels[self.along] for point in points} & {
+            text(value) for value in self.among
+        }
+        return 0 < len(mine) < len(points)
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """All values, the best first."""
+        order = sorted(
+            range(len(values)), key=lambda place: values[place], reverse=self.better() == "high"
+        )
+        return "; ".join(
+            self.placed(comparison.points[place], values[place], names) for place in order
+        )
+
+
+def _ahead(mine: Sequence[Number], other: Number) -> list[Number]:
+    return [above(one, other) for one in mine]

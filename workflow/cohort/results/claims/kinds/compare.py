@@ -1,0 +1,92 @@
+"""Claims that a quantity is above or below others, also of other experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import AT_SCHEMA, Claim, Number, above, counts_rounds, relation
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import BY_ROUND, METRICS, Names
+
+QUANTITY = {
+    "type": "object",
+    "properties": {
+        "experiment": {"type": "string"},
+        "given": {"type": "object"},
+        "metric": {"type": "string", "enum": BY_ROUND},
+        "at": AT_SCHEMA,
+    },
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(Claim):
+    """The metric of `given` is numerically above or below that of other quantities."""
+
+    name: ClassVar[str] = "compare"
+
+    above: list[dict[str, Any]] | None = parameter(
+        None,
+        items=QUANTITY,
+        minItems=1,
+        help="each with experiment, given, metric, at where they differ",
+    )
+    below: list[dict[str, Any]] | None = parameter(
+        None, items=QUANTITY, minItems=1, help="the same"
+    )
+    margin: float = parameter(
+        0.0,
+        help="by more than this, in the unit as shown; a negative margin allows the "
+        "other side, but by less",
+    )
+
+    def check(self) -> None:
+        """Raise UserError if there is nothing to compare with, or in another unit."""
+        if not self.above and not self.below:
+            raise UserError("it needs above or below, a list of what it is compared with")
+        for entry in [*(self.above or []), *(self.below or [])]:
+            metric, at = entry.get("metric", self.metric), entry.get("at", self.at)
+            if _unit(metric, at) != _unit(self.metric, self.at):
+                raise UserError(
+                    f"{self.metric} (at {self.at}) cannot be compared with {metric} (at {at}), "
+                    "which has another unit"
+                )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """Each point of `given` with each point of every entry of `above` and `below`."""
+        subjects = matrix.points(self.experiment, self.given or {})
+        entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
+        others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]
+        return [
+            Comparison([subject, point], way=way) for subject in subjects for way, point in others
+        ]
+
+    def _other(self, entry: dict[str, Any], matrix: Matrix) -> list[Point]:
+        points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
+        return [
+            replace(point, metric=entry.get("metric", ""), at=entry.get("at", ""))
+            for point in points
+        ]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The first value is above (or below) the second by more than the margin."""
+        more, less = values if comparison.way == "above" else reversed(values)
+        return [[above(more, less, self.margin)]]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """Both values with the sign between them, and the margin."""
+        first, second = (
+            self.placed(point, value, names)
+            for point, value in zip(comparison.points, values, strict=True)
+        )
+        margin = f", asked for more than {self.margin:g} apart" if self.margin else ""
+        return f"{first} {relation(*values)} {second}{margin}"
+
+
+def _unit(metric: str, at: int | str) -> tuple[str, float]:
+    return ("rounds", 1.0) if counts_rounds(at) else (METRICS[metric].unit, METRICS[metric].scale)

@@ -1,0 +1,93 @@
+"""Claims about the difference between two values of a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import Claim, Number, above, relation, short
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import Names
+
+PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain(Claim):
+    """The difference within each pair of values exceeds a margin, or that of each pair of `over`.
+
+    A difference is the metric at the first value minus that at the second. The claim is about each
+    combination of the other labels.
+    """
+
+    name: ClassVar[str] = "gain"
+
+    along: str = parameter(help="the label")
+    pairs: list[list[Any]] = parameter(
+        items=PAIR,
+        minItems=1,
+        help="pairs of its values: the first one's metric minus the second's",
+    )
+    over: list[list[Any]] | None = parameter(
+        None, items=PAIR, minItems=1, help="pairs whose differences are smaller"
+    )
+    margin: float = parameter(
+        0.0,
+        help="by more than this, in the unit as shown; a negative margin allows the "
+        "other side, but by less",
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """The two points of each pair, followed by those of each pair of `over`."""
+        pairs = [
+            matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
+        ]
+        over = [
+            matrix.check_values(self.experiment, self.along, pair, "over")
+            for pair in self.over or []
+        ]
+        wanted = [[*pair, *other] for pair in pairs for other in over or [[]]]
+        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
+        return [
+            replace(sweep, points=self._points(sweep, values))
+            for sweep in sweeps
+            for values in wanted
+        ]
+
+    def _points(self, sweep: Comparison, values: Sequence[str]) -> list[Point]:
+        found = {point.labels[self.along]: point for point in sweep.points}
+        if lacking := [value for value in values if value not in found]:
+            rest = "".join(f" and {label} {value}" for label, value in sweep.name.items())
+            raise UserError(
+                f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; "
+                "say in given which are meant"
+            )
+        return [found[value] for value in values]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The first difference exceeds the second by more than the margin, or the margin."""
+        other = values[2] - values[3] if len(values) > 2 else 0.0
+        return [[above(values[0] - values[1], other, self.margin)]]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The differences with the values that they come from."""
+        words = []
+        for place, difference in enumerate(self._differences(values)[: len(values) // 2]):
+            first, second = values[2 * place : 2 * place + 2]
+            called = " minus ".join(
+                short(self.along, one.labels[self.along], names)
+                for one in comparison.points[2 * place : 2 * place + 2]
+            )
+            words.append(
+                f"{self.number(first)} - {self.number(second)} = "
+                f"{self.number(difference)} ({called})"
+            )
+        margin = f", asked for more than {self.margin:g}" if self.margin else ""
+        return f" {relation(*self._differences(values))} ".join(words) + margin
+
+    def _differences(self, values: Sequence[float]) -> tuple[float, float]:
+        other = values[2] - values[3] if len(values) > 2 else 0.0
+        return round(values[0] - values[1], 9), round(other, 9)

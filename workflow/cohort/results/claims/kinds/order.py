@@ -1,0 +1,66 @@
+"""Claims that a metric falls or rises along a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import Claim, Number, above, called, relation
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Claim):
+    """The metric falls (or rises) from each value of `along` to the next.
+
+    The claim is about each combination of the other labels.
+    """
+
+    name: ClassVar[str] = "order"
+
+    along: str = parameter(help="the label")
+    values: list[Any] = parameter(
+        minItems=2, uniqueItems=True, help="its values, in the order of the claim"
+    )
+    way: Literal["falls", "rises"] = parameter(
+        help="where the metric goes from each value to the next"
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per combination of the other labels, its points in the claim's order."""
+        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
+        values = matrix.check_values(self.experiment, self.along, self.values, "values")
+        ordered = []
+        for sweep in sweeps:
+            found = {point.labels[self.along]: point for point in sweep.points}
+            if lacking := [value for value in values if value not in found]:
+                rest = ", ".join(f"{label} {value}" for label, value in sweep.name.items())
+                raise UserError(
+                    f"{self.experiment} has no cell with {self.along} {lacking[0]}"
+                    + (f" and {rest}" if rest else "")
+                )
+            ordered.append(replace(sweep, points=[found[value] for value in values]))
+        return ordered
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """Each value is below (or above) the one before it."""
+        sign = 1 if self.way == "falls" else -1
+        return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
+
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        """Whether at least two points are left."""
+        return len(points) > 1
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The values in order, with the sign between each two."""
+        signs = [f" {relation(first, second)} " for first, second in pairwise(values)] + [""]
+        return "".join(self.number(value) + sign for value, sign in zip(values, signs, strict=True))
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        """The values of the label."""
+        return ", ".join(called(point, names) for point in comparison.points)

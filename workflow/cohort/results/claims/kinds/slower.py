@@ -1,0 +1,144 @@
+"""Claims about how many rounds others need for what one has already reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.at import rounds_of
+from cohort.results.claims.claim import TIE, Claim, Number, above, best_of
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import METRICS, Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slower(Claim):
+    """What one value of a label has in a range of rounds, others reach so many times as late.
+
+    Others are looked at in later ranges of the same length, up to the end of their runs; one that
+    never gets there is slower too. The rounds compared are the last ones of the ranges. With
+    `at: max` the goal is the leader's best value, seed by seed, and the rounds compared are the
+    first ones that reach it.
+    """
+
+    name: ClassVar[str] = "slower"
+
+    along: str = parameter(help="the label")
+    leader: float | str = parameter(help="its value that sets the goal, in the rounds of `at`")
+    others: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="its values that are compared with that, one by one"
+    )
+    times: float = parameter(
+        1.0, exclusiveMinimum=0, help="how many times as many rounds they need at least"
+    )
+
+    def check(self) -> None:
+        """Raise UserError for an `at` that is neither a range nor `max`, or a metric without a
+        better side."""
+        better = METRICS[self.metric].better
+        if not better:
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better, so that "
+                "nothing can be reached"
+            )
+        if self.buckets:
+            raise UserError("buckets are for other kinds: this one compares ranges itself")
+        if self._by_best() and better == "low":
+            raise UserError(
+                f"at is 'max', which is no goal: low values of {self.metric} are better"
+            )
+        limits = rounds_of(self.at)
+        if not self._by_best() and (limits is None or str(self.at).isdigit()):
+            raise UserError(
+                f"at is '{self.at}', but must be a range of rounds such as 21-30, or max"
+            )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """The leader's point, then one of the other for each of the following ranges; both at the
+        leader's best value with `at: max`."""
+        leader, *others = matrix.check_values(
+            self.experiment, self.along, [self.leader, *self.others], "leader or others"
+        )
+        found = []
+        for sweep in matrix.sweeps(self.experiment, self.given or {}, self.along):
+            points = {point.labels[self.along]: point for point in sweep.points}
+            if leader not in points:
+                raise UserError(f"{self.experiment} has no cell with {self.along} {leader}")
+            for other in (one for one in others if one in points):
+                name = sweep.name | {self.along: other}
+                if self._by_best():
+                    pair = self._at_best(points[leader], points[other])
+                else:
+                    later = self._later(points[other], matrix.rounds(points[other]))
+                    pair = [points[leader], *later]
+                found.append(replace(sweep, points=pair, name=name))
+        return found
+
+    def _by_best(self) -> bool:
+        """Whether the goal is the leader's best value."""
+        return str(self.at) == "max"
+
+    def _at_best(self, leader: Point, other: Point) -> list[Point]:
+        for label, value in leader.labels.items():
+            if label != self.along and value != other.labels[label]:
+                raise UserError(
+                    f"at is 'max', which compares runs that differ in {self.along} only, but "
+                    f"{label} is {value} and {other.labels[label]}"
+                )
+        at = best_of(self.along, leader.labels[self.along])
+        return [replace(leader, at=at), replace(other, at=at)]
+
+    def _later(self, point: Point, rounds: int) -> list[Point]:
+        """The point at the leader's range and at each that follows, up to the last round."""
+        first, last = map(int, str(self.at).split("-"))
+        length = last - first + 1
+        begins = range(first, max(rounds, last) - length + 2, length)
+        return [replace(point, at=f"{begin}-{begin + length - 1}") for begin in begins]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """The other is behind the goal in the leader's own range and in all that end too early, or
+        needs enough rounds for it."""
+        if self._by_best():
+            return [[above(values[1], self.times * values[0])]]
+        sign = -1 if self.better() == "low" else 1
+        goal, *later = zip(comparison.points, values, strict=True)
+        enough = self.times * self._last(goal[0])
+        return [
+            [above(sign * goal[1], sign * value) - TIE]  # who is level has reached it
+            for index, (point, value) in enumerate(later)
+            if index == 0 or self._last(point) < enough
+        ]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The goal, and when the other reaches it."""
+        if self._by_best():
+            return f"best in round {self.number(values[0])}, {_late(values[1], values[0])}"
+        goal, reached = comparison.points[0], self._reached(comparison, values)
+        last = self._last(goal)
+        return f"{self.placed(goal, values[0], names)} by round {last}, {_late(reached, last)}"
+
+    def counts_rounds(self) -> bool:
+        """Whether it compares rounds, not values of the metric."""
+        return self._by_best()
+
+    def _reached(self, comparison: Comparison, values: Sequence[float]) -> float:
+        sign = -1 if self.better() == "low" else 1
+        for point, value in zip(comparison.points[1:], values[1:], strict=True):
+            if sign * value >= sign * values[0]:
+                return self._last(point)
+        return float("inf")
+
+    def _last(self, point: Point) -> int:
+        limits = rounds_of(point.at)
+        assert limits is not None, point.at
+        return limits[1]
+
+
+def _late(reached: float, by: float) -> str:
+    """When the goal is reached, and how many times as late as by the leader."""
+    if reached == float("inf"):
+        return "never reached"
+    return f"reached by round {reached:.4g}, {reached / by:.2g} times as late"

@@ -1,0 +1,92 @@
+"""Claims that the values along a label are close together, or all lie in a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.claims.claim import Claim, Number, above, at_least
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread(Claim):
+    """Along a label the metric varies by at most `within`, by more than `beyond`, or all its values
+    lie in the range `between`, for each combination of the other labels."""
+
+    name: ClassVar[str] = "spread"
+
+    along: str = parameter(help="the label")
+    within: float | None = parameter(
+        None, minimum=0, help="how far they may lie apart, in the unit as shown"
+    )
+    beyond: float | None = parameter(
+        None, minimum=0, help="how far apart at least two of them lie, in the unit as shown"
+    )
+    between: list[float] | None = parameter(
+        None,
+        minItems=2,
+        maxItems=2,
+        help="the lowest and the highest value that the sentence names",
+    )
+
+    def check(self) -> None:
+        """Raise UserError without a range, or for one that runs backwards."""
+        if self.within is None and self.beyond is None and self.between is None:
+            raise UserError(
+                "it needs the range that the sentence names: between (44 to 45 %), or within or "
+                "beyond (how far apart)"
+            )
+        if self.between and self.between[0] >= self.between[1]:
+            raise UserError(f"between is {self.between}, a range that ends before it begins")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per combination of the other labels."""
+        return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """Each two values are close enough, two are far enough apart, and each is in the range."""
+        found: list[list[Number]] = []
+        if self.within is not None:
+            pairs = permutations(values, 2)
+            found += [[at_least(self.within, one - other)] for one, other in pairs]
+        if self.beyond is not None:
+            pairs = permutations(values, 2)
+            found += [[above(one, other, self.beyond) for one, other in pairs]]
+        if self.between:
+            low, high = self.between
+            found += [[at_least(value, low)] for value in values]
+            found += [[at_least(high, value)] for value in values]
+        return found
+
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        """Whether at least two points are left."""
+        return len(points) > 1
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The difference, and the two values between which it is."""
+        low, high = values.index(min(values)), values.index(max(values))
+        ends = " to ".join(
+            self.placed(comparison.points[place], values[place], names) for place in (low, high)
+        )
+        between = self.between or []
+        asked = f", asked for {' to '.join(map(self.number, between))}" if between else ""
+        asked += f", asked for more than {self.beyond:g}" if self.beyond is not None else ""
+        return f"{self.number(values[high] - values[low])} apart, {ends}{asked}"
+
+
+def several(comparisons: list[Comparison], along: str) -> list[Comparison]:
+    """Return the comparisons; UserError if one has fewer than two points."""
+    for comparison in comparisons:
+        if len(comparison.points) < 2:
+            point = comparison.points[0]
+            raise UserError(
+                f"there is nothing to compare with {along} {point.labels[along]} of "
+                f"{point.experiment}; let given leave more"
+            )
+    return comparisons

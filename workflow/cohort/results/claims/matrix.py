@@ -1,0 +1,190 @@
+"""The cells that claims compare: a study's experiments, with the seeds of a cell as one point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cohort.core.errors import UserError, suggest
+from cohort.results.series import NO_VALUE, label_text
+
+Labels = dict[str, str]
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Cells that differ in their seed only; `called` are the labels that name the point.
+
+    `metric` and `at` say what is compared; where empty, the claim's own apply. `seeds` is their
+    number at full scale.
+    """
+
+    experiment: str
+    labels: Labels
+    called: list[str]
+    metric: str = ""
+    at: int | str = ""
+    seeds: int = 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Points to compare; the labels in `name` distinguish it from the claim's other comparisons."""
+
+    points: list[Point]
+    name: Labels = field(default_factory=dict)
+    way: str = ""
+
+
+class Matrix:
+    """The experiments of a study at full scale, with labels as text."""
+
+    def __init__(self) -> None:
+        self._axes: dict[str, dict[str, list[str]]] = {}
+        self._cells: dict[str, list[Labels]] = {}
+        self._rounds: dict[tuple[str, ...], int] = {}
+        self._seeds: Counter[tuple[str, ...]] = Counter()
+
+    def add(
+        self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Add an experiment with its axes and cells."""
+        kept = [axis for axis in axes if axis != "seed"]
+        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in kept}
+        found: dict[tuple[str, ...], Labels] = {}
+        for cell in cells:
+            labels = {axis: text(cell.get(axis)) for axis in kept}
+            key = tuple(labels.values())
+            found[key] = labels
+            self._rounds[experiment, *key] = cell.get("rounds", 0)
+            self._seeds[experiment, *key] += 1
+        self._cells[experiment] = list(found.values())
+
+    def rounds(self, point: Point) -> int:
+        """The number of rounds of a point's cells."""
+        return self._rounds[point.experiment, *point.labels.values()]
+
+    def seeds(self, point: Point) -> int:
+        """The number of a point's cells."""
+        return self._seeds[point.experiment, *point.labels.values()]
+
+    def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
+        """Ordered sweeps over the label `along`, one for each combination of the other labels.
+
+        A label that varies together with it, such as rounds paired with J, is not held fixed.
+        """
+        cells = self._select(experiment, given)
+        if along not in self._axes[experiment]:
+            raise UserError(
+                f"along is '{along}', which is no axis of {experiment}"
+                f"{suggest(along, self._axes[experiment])}"
+            )
+        apart = [
+            label for label in self._varying(experiment, cells) if not _follows(label, along, cells)
+        ]
+        sweeps: dict[tuple[str, ...], list[Labels]] = {}
+        for cell in cells:
+            sweeps.setdefault(tuple(cell[label] for label in apart), []).append(cell)
+        names = _fewest(apart, [cells[0] for cells in sweeps.values()])
+        order = self._axes[experiment][along]
+        comparisons = []
+        for sweep in sweeps.values():
+            ordered = sorted(sweep, key=lambda cell: order.index(cell[along]))
+            points = [Point(experiment, cell, [along]) for cell in ordered]
+            comparisons.append(Comparison(points, {label: sweep[0][label] for label in names}))
+        return comparisons
+
+    def points(self, experiment: str, given: Given) -> list[Point]:
+        """One point per combination of the values in `given`; UserError if they leave a choice."""
+        cells = self._select(experiment, given)
+        seen: dict[tuple[str, ...], Labels] = {}
+        for cell in cells:
+            first = seen.setdefault(tuple(cell[label] for label in given), cell)
+            for label in cell:
+                if cell[label] != first[label]:
+                    raise UserError(
+                        f"given leaves {label} {first[label]} and {cell[label]} of {experiment} "
+                        "together, which differ in more than their seed; say which is meant "
+                        f"(given: {{{label}: ...}})"
+                    )
+        return [Point(experiment, cell, list(given)) for cell in seen.values()]
+
+    def each(self, experiment: str, given: Given) -> list[Point]:
+        """All points with the values in `given`, named by the labels in which they differ."""
+        cells = self._select(experiment, given)
+        names = _fewest(self._varying(experiment, cells), cells)
+        return [Point(experiment, cell, names) for cell in cells]
+
+    def check_values(
+        self, experiment: str, label: str, values: Iterable[Any], where: str
+    ) -> list[str]:
+        """The values as text; UserError naming the key `where` if one is not on the axis."""
+        axis = self._axes[experiment].get(label, [])
+        texts = [text(value) for value in values]
+        for value in texts:
+            if value not in axis:
+                raise UserError(
+                    f"{where} names {label} {value}, which is not on the axis of {experiment}"
+                    f"{suggest(value, axis)}"
+                )
+        return texts
+
+    def _select(self, experiment: str, given: Given) -> list[Labels]:
+        if experiment not in self._cells:
+            raise UserError(
+                f"experiment is '{experiment}', which is not known"
+                f"{suggest(experiment, self._cells)}"
+            )
+        for label in given:
+            if label not in self._axes[experiment]:
+                raise UserError(
+                    f"given names '{label}', which is no axis of {experiment}"
+                    f"{suggest(label, self._axes[experiment])}"
+                )
+        wanted = {
+            label: self.check_values(experiment, label, listed(value), "given")
+            for label, value in given.items()
+        }
+        cells = self._cells[experiment]
+        for label, texts in wanted.items():
+            cells = [cell for cell in cells if cell[label] in texts]
+        if not cells:
+            labels = ", ".join(f"{label} {value}" for label, value in given.items())
+            raise UserError(f"{experiment} has no cell with {labels}")
+        return cells
+
+    def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
+        return [label for label in self._axes[experiment] if _distinct([label], cells) > 1]
+
+
+def text(value: Any) -> str:
+    """A label's value as text, as the metrics have it."""
+    return NO_VALUE if value is None else label_text(value)
+
+
+def listed(value: Any) -> list[Any]:
+    """One value or a list of values as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def _follows(label: str, along: str, cells: list[Labels]) -> bool:
+    """Whether a label has one value per value of another, as rounds paired with J have."""
+    return _distinct([along, label], cells) == _distinct([along], cells)
+
+
+def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
+    """As few of the labels, the first ones, as distinguish the cells like all of them."""
+    kept: list[str] = []
+    for label in labels:
+        if _distinct([*kept, label], cells) > _distinct(kept, cells):
+            kept.append(label)
+    return kept
+
+
+def _distinct(labels: list[str], cells: list[Labels]) -> int:
+    """How many combinations of values these labels have."""
+    values = (map(cell.__getitem__, labels) for cell in cells)
+    return len(set(map(tuple, values)))

@@ -1,0 +1,88 @@
+"""The paper's values for the points of a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cohort.core.errors import UserError, suggest
+from cohort.results.claims.claim import leader_of
+from cohort.results.claims.matrix import Point
+from cohort.results.paper import (
+    PaperValue,
+    Rows,
+    items_with,
+    paper_files,
+    parse_values,
+    read_rows,
+    split_items,
+)
+from cohort.results.paper_match import match_values
+from cohort.results.series import NO_VALUE
+
+
+@dataclass(frozen=True)
+class PaperResult:
+    """The paper's value for a point, or the curve that it follows from; both may be missing."""
+
+    value: PaperValue | None
+    curve: list[PaperValue]
+
+
+class Paper:
+    """The values of a study's paper; each of its files is read once."""
+
+    def __init__(self, study: str):
+        self._files = paper_files(study)
+        self._rows: list[Rows] = [
+            read_rows(file, "") if file.exists() else {} for file in self._files
+        ]
+
+    def results(self, points: Sequence[Point], items: str) -> list[PaperResult]:
+        """The paper's result for each point; UserError if an item is unknown or has two values."""
+        found: dict[int, PaperResult] = {}
+        for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
+            places = [
+                place
+                for place, point in enumerate(points)
+                if (point.metric, str(point.at)) == (metric, at)
+            ]
+            same = [points[place] for place in places]
+            single, curves = self._values(items, metric)
+            # the best values are printed with the rounds in which they were reached
+            printed = "max" if leader_of(at) else at
+            values = self._match([one for one in single if one.at == printed], same, printed)
+            matches = zip(places, values, self._match(curves, same, ""), strict=True)
+            for place, value, curve in matches:
+                found[place] = PaperResult(next(iter(value), None), curve)
+        return [found[place] for place in range(len(points))]
+
+    def _values(self, items: str, metric: str) -> list[list[PaperValue]]:
+        """The values of these items in each file."""
+        known = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
+        for item in split_items(items):
+            if not any(items_with(rows, item) for rows in self._rows):
+                files = " nor ".join(map(str, self._files))
+                raise UserError(
+                    f"paper is '{item}', which neither {files} holds{suggest(item, known)}"
+                )
+        found = []
+        for file, rows in zip(self._files, self._rows, strict=True):
+            here = [item for item in split_items(items) if items_with(rows, item)]
+            found.append(parse_values(rows, file, ",".join(here), metric) if here else [])
+        return found
+
+    def _match(
+        self, values: list[PaperValue], points: Sequence[Point], at: str
+    ) -> list[list[PaperValue]]:
+        labels = list(dict.fromkeys(label for point in points for label in point.labels))
+        cells = [point.labels for point in points]
+        found = {
+            tuple(match.labels.items()): match.values
+            for match in match_values(values, cells, labels, labels, at=at)
+        }
+        return [found[tuple(zip(labels, _texts(cell, labels), strict=True))] for cell in cells]
+
+
+def _texts(cell: Mapping[str, str], labels: Sequence[str]) -> list[str]:
+    return [cell.get(label, NO_VALUE) for label in labels]

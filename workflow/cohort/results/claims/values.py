@@ -1,0 +1,274 @@
+"""The values of a claim's points: measured in our runs, or taken from the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
+from cohort.results.claims.matrix import Point
+from cohort.results.claims.paper import Paper, PaperResult
+from cohort.results.intervals import Sample
+from cohort.results.names import METRICS
+from cohort.results.series import (
+    cells_of,
+    chance_level,
+    finite_rows,
+    label_columns,
+    value_per_cell,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pandas import DataFrame, Series
+
+    from cohort.results.paper import PaperValue
+else:
+    pd = lazy("pandas")
+
+NOTHING, NEVER = float("nan"), float("inf")
+
+
+@dataclass(frozen=True)
+class Value:
+    """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value.
+
+    `planned` counts the runs at full scale; it is 0 if this scale has none of them. `seeds` holds
+    the value of each run, NEVER for one that did not reach a threshold within its `rounds`. Such a
+    run counts as if it had reached it in the round after these, unless no run reached it.
+    `at_chance` counts finished runs whose accuracy is that of a guess.
+    """
+
+    value: float
+    n: int = 0
+    planned: int = 0
+    diverged: int = 0
+    at_chance: int = 0
+    doubtful: str = ""
+    seeds: Mapping[str, float] = field(default_factory=dict)
+    rounds: float = NEVER
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value, and all planned runs are behind it."""
+        return self.value == self.value and self.n == self.planned
+
+    @property
+    def censored(self) -> int:
+        """How many runs did not reach the threshold."""
+        return sum(value == NEVER for value in self.seeds.values())
+
+    @property
+    def sample(self) -> Sample:
+        """Mean and deviation over the runs, restricted to the rounds that all were trained."""
+        return Sample.of([cut_off(value, self.rounds) for value in self.seeds.values()])
+
+
+def cut_off(value: float, rounds: float) -> float:
+    """The value of a run; the round after its last one if it did not reach a threshold."""
+    return rounds + 1 if value == NEVER else value
+
+
+def by_seed(values: Sequence[Value]) -> np.ndarray:
+    """A row for each of these values, with a column for each seed that they all have.
+
+    If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
+    if they had reached it in the round after that.
+    """
+    common = set.intersection(*(set(value.seeds) for value in values))
+    seeds = [seed for seed in values[0].seeds if seed in common]
+    rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
+    found = np.array(rows).reshape(len(values), len(seeds))
+    if (found == NEVER).any():
+        found = np.minimum(found, last_round(values) + 1)
+    return found
+
+
+def last_round(values: Sequence[Value]) -> float:
+    """The last round of the shortest run that did not reach a threshold: as far as is known of all
+    of them."""
+    return min(value.rounds for value in values if value.censored)
+
+
+def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
+    """The values of the seeds that all have, with the means of these rows, which are `by_seed`."""
+    common = set.intersection(*(set(value.seeds) for value in values))
+    shared = []
+    for value, row in zip(values, rows, strict=True):
+        mean = NEVER if value.value == NEVER else round(float(row.mean()), 9)
+        seeds = {seed: run for seed, run in value.seeds.items() if seed in common}
+        shared.append(replace(value, value=mean, seeds=seeds))
+    return shared
+
+
+def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
+    """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
+
+    A diverged run counts with the worst value, an unfinished run not at all.
+    Points whose cells are not planned at this scale, or whose data set is missing, have no value.
+    Seeds that this scale leaves out count as planned: without them the value is not known.
+    """
+    keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
+    found = {
+        (name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in keys
+    }
+    values = []
+    for point in points:
+        labels = tuple(sorted(point.labels.items()))
+        value = found[point.experiment, point.metric, point.at].get(labels, Value(NOTHING))
+        planned = max(value.planned, point.seeds) if value.planned else 0
+        values.append(replace(value, planned=planned))
+    return values
+
+
+def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
+    if metrics is None:
+        return {}
+    cells = value_at(metrics, metric, at)
+    labels = [label for label in label_columns(metrics) if label != "seed"]
+    finished = cells["status"].isin(["done", "diverged"])
+    counted = cells.assign(
+        value=cells["value"].where(finished) * _scale(metric, at),
+        diverged=cells["status"].eq("diverged"),
+    )
+    lasted = counted["digest"].map(metrics.groupby("digest")["round"].max())
+    counted = counted.assign(
+        lasted=lasted.mask(counted["diverged"], metrics["round"].max()),  # it would never get there
+        at_chance=cells["status"].eq("done") & is_at_chance(cells, metrics, metric, at),
+    )
+    return {
+        tuple(sorted(zip(labels, key, strict=True))): _of_runs(group)
+        for key, group in counted.groupby(labels, sort=False)
+    }
+
+
+def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
+    """Whether the accuracy of a cell is at most that of a guess, or above it by less than 5 %."""
+    if counts_rounds(at) or not metric.endswith("accuracy"):
+        return cells["value"].isna() & False
+    return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
+
+
+def _of_runs(cells: DataFrame) -> Value:
+    """The value of cells that differ in their seed only."""
+    known = cells[cells["value"].notna()]
+    names = known["seed"] if "seed" in known else known["digest"]
+    seeds = dict(zip(map(str, names), known["value"].astype(float), strict=True))
+    rounds = float(known["lasted"].min()) if len(known) else NEVER
+    reached = any(value < NEVER for value in seeds.values())
+    cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
+    mean = round(float(np.mean(cut)), 9) if cut else NOTHING
+    diverged, at_chance = int(cells["diverged"].sum()), int(cells["at_chance"].sum())
+    return Value(mean, len(known), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
+
+
+def seconds_per_seed(
+    points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
+) -> float:
+    """How long the runs of one seed of these points took; NaN if the metrics do not say."""
+    cells = {(point.experiment, *point.labels.values()): point for point in points}
+    timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
+    return sum(value.value * value.rounds for value in measured(timed, read))
+
+
+def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
+    """The value of each point in these items of the paper; a curve counts as a run."""
+    if not items:
+        return [Value(NOTHING)] * len(points)
+    results = paper.results(points, items)
+    if not any(leader_of(point.at) for point in points):
+        return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
+    leaders = paper.results(list(map(_leader, points)), items)
+    return list(map(_paper_rounds, results, leaders))
+
+
+def _leader(point: Point) -> Point:
+    """The point whose best value another is to reach."""
+    leader = leader_of(point.at)
+    assert leader, point.at
+    return replace(point, labels=point.labels | dict([leader]))
+
+
+def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
+    """The round of the best value, which is all that a table prints, if it reaches that of the
+    leader."""
+    value, goal = result.value, leader.value
+    if value is None or goal is None or value.round is None:
+        return Value(NOTHING)
+    reached = value.value >= goal.value
+    doubts = dict.fromkeys(one.doubtful for one in (value, goal) if one.doubtful)
+    return Value(float(value.round) if reached else NEVER, 1, 1, doubtful="; ".join(doubts))
+
+
+def _paper_value(point: Point, result: PaperResult) -> Value:
+    used = [result.value] if result.value else result.curve
+    if not used:
+        return Value(NOTHING)
+    value = result.value.value if result.value else _of_curve(point, result.curve)
+    doubts = dict.fromkeys(one.doubtful for one in used if one.doubtful)
+    return Value(round(value * _scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts))
+
+
+def _scale(metric: str, at: int | str) -> float:
+    """The factor from a stored value to the shown one."""
+    return 1.0 if counts_rounds(at) else METRICS[metric].scale
+
+
+def _of_curve(point: Point, curve: list[PaperValue]) -> float:
+    frame = pd.DataFrame(
+        {
+            "digest": "paper",
+            "status": "done",
+            "metric": point.metric,
+            "round": [value.round for value in curve],
+            "value": [value.value for value in curve],
+        }
+    )
+    return float(value_at(frame, point.metric, point.at)["value"].iloc[0])
+
+
+def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
+    """One row per planned cell with its `value` at a threshold, or as `value_per_cell`.
+
+    At a threshold it is the first round that reaches it, and infinity for a run that ended without
+    reaching it or diverged; there is no value where the leader that sets it has none.
+    """
+    if not counts_rounds(at):
+        return value_per_cell(metrics, metric, at)
+    rows, cells = finite_rows(metrics, metric), cells_of(metrics)
+    falls = METRICS[metric].better == "low"
+    thresholds = _thresholds(rows, cells, at)
+    rounds = _first_round(rows, thresholds, falls)
+    has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
+    diverged = cells["status"] == "diverged"
+    ended = (cells["status"] == "done") & has_metric | diverged
+    could = ended & cells["digest"].map(thresholds).notna()
+    values = cells["digest"].map(rounds).astype(float).mask(diverged)
+    return cells.assign(value=values.where(values.notna() | ~could, float("inf")))
+
+
+def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
+    """The threshold of each cell by digest: one number, or the highest value of its leader."""
+    leader = leader_of(at)
+    if leader is None:
+        return pd.Series(float(str(at).removeprefix(FIRST)), index=cells["digest"])
+    best = rows.groupby("digest", observed=True)["value"].max()
+    label, value = leader
+    others = [column for column in label_columns(cells) if column != label]
+    settings = list(cells[others].itertuples(index=False, name=None))
+    goals = {
+        setting: best.get(digest, NOTHING)
+        for setting, digest, own in zip(settings, cells["digest"], cells[label], strict=True)
+        if own == value
+    }
+    return pd.Series([goals.get(one, NOTHING) for one in settings], index=cells["digest"])
+
+
+def _first_round(rows: DataFrame, thresholds: Series, falls: bool) -> Series:
+    goals = rows["digest"].map(thresholds).astype(float)
+    reached = rows["value"] <= goals if falls else rows["value"] >= goals
+    return rows[reached].groupby("digest")["round"].min()

@@ -1,0 +1,183 @@
+"""The verdict on a claim: on our runs, or on the paper's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cohort.results.claims.claim import Claim
+from cohort.results.claims.decision import (
+    HELD,
+    NOT_ENOUGH,
+    NOT_HELD,
+    NOT_JUDGED,
+    TIE,
+    UNDECIDED,
+    Clauses,
+    decide,
+    deciding,
+    seeds_to_decide,
+    together,
+)
+from cohort.results.claims.evidence import (
+    Evidence,
+    each,
+    evidence_of,
+    in_words,
+    key,
+    lacking,
+    more_seeds,
+    statistics,
+    too_few,
+)
+from cohort.results.claims.matrix import Comparison
+from cohort.results.claims.values import NOTHING, Value, by_seed, with_common_seeds
+from cohort.results.intervals import LEAST_SEEDS, Sample
+from cohort.results.names import Names
+
+NO_PAPER = "no value"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict in a word, its evidence as text, and the value of each point, once.
+
+    `statistics` are those of each point as text; `seeds` is the range of how many seeds would
+    decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
+    what is missing for a verdict, or for a clearer one.
+    """
+
+    word: str
+    evidence: str
+    values: list[Value]
+    statistics: str = ""
+    seeds: tuple[int, int] | None = None
+    comparisons: Sequence[Evidence] = ()
+    gap: str = ""
+
+
+def judge_runs(
+    claim: Claim,
+    comparisons: Sequence[Comparison],
+    values: Sequence[Value],
+    names: Names,
+    *,
+    judged: bool = True,
+    seconds: Callable[[], float] = lambda: NOTHING,
+) -> Verdict:
+    """Judge a claim on our runs; there is no word at a scale that is not `judged`, nor before all
+    runs are finished.
+
+    `values` are those of the points of all comparisons, in order; `seconds` is how long the runs of
+    one seed take.
+    """
+    pairs = list(each(comparisons, values))
+    gap = _gap(comparisons, values, names)
+    rows = [by_seed(mine) for _, mine in pairs if all(value.known for value in mine)]
+    fewest = min((row.shape[1] for row in rows), default=0)
+    if not gap and fewest < LEAST_SEEDS:
+        gap = too_few(fewest)
+    needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
+    if judged and not gap:
+        contrasts = [
+            contrasts_of(claim, comparison, row)
+            for comparison, row in zip(comparisons, rows, strict=True)
+        ]
+        pairs = [
+            (comparison, with_common_seeds(mine, row))
+            for (comparison, mine), row in zip(pairs, rows, strict=True)
+        ]
+        made = _decided(claim, pairs, contrasts, names)
+        word = together([evidence.verdict for evidence in made])
+        if word == UNDECIDED:
+            needed = seeds_to_decide(contrasts)
+            gap = more_seeds(needed, fewest, seconds())
+    else:
+        made = [evidence_of(claim, comparison, mine, names) for comparison, mine in pairs]
+    return Verdict(
+        word,
+        in_words(comparisons, made, gap, names),
+        list(_once(comparisons, values).values()),
+        statistics(comparisons, made, names),
+        needed,
+        made,
+        gap,
+    )
+
+
+def _decided(
+    claim: Claim,
+    pairs: Iterable[tuple[Comparison, Sequence[Value]]],
+    contrasts: Sequence[Clauses],
+    names: Names,
+) -> list[Evidence]:
+    """The evidence of each comparison with its verdict."""
+    words = decide(contrasts, every_run=claim.is_about_every_run())
+    return [
+        evidence_of(claim, comparison, values, names, word, clear)
+        for (comparison, values), word, clear in zip(pairs, words, deciding(contrasts), strict=True)
+    ]
+
+
+def judge_paper(
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> Verdict:
+    """Judge a claim on the paper's own values, single ones without an interval, if it has enough of
+    them.
+
+    `values` are those of the points of all comparisons, in order.
+    """
+    made = [_held_up(claim, one, mine, names) for one, mine in each(comparisons, values)]
+    some = any(value.known for value in values)
+    words, missing = [one.verdict for one in made], lacking(comparisons, values, names)
+    gap = f"no value for {missing}" if missing and some else ""
+    word = together(words) if all(words) else NO_PAPER
+    points = list(_once(comparisons, values).values())
+    text = in_words(comparisons, made, gap, names)
+    return Verdict(word, text, points, comparisons=made, gap=gap)
+
+
+def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
+    """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
+    clauses = claim.clauses(comparison, list(rows))
+    return [list(map(Sample.of, clause)) for clause in clauses]
+
+
+def _held_up(
+    claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
+) -> Evidence:
+    """Whether a comparison holds, without the points that have no value if it can do without."""
+    known = [
+        (point, value)
+        for point, value in zip(comparison.points, values, strict=True)
+        if value.known
+    ]
+    points = [point for point, _ in known]
+    if len(known) < len(values) and not claim.has_enough(points):
+        return evidence_of(claim, comparison, values, names)
+    kept = replace(comparison, points=points)
+    side = claim.side(kept, [value.value for _, value in known])
+    verdict = (NOT_HELD, TIE, HELD)[side + 1]
+    return evidence_of(claim, comparison, values, names, verdict, kept=kept)
+
+
+def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+    """Which runs are missing."""
+    points, missing = _once(comparisons, values).values(), lacking(comparisons, values, names)
+    unplanned = sum(not value.planned for value in points)
+    gap = f"lacks runs of {missing}" if missing else ""
+    return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
+
+
+def _once(
+    comparisons: Sequence[Comparison], values: Sequence[Value]
+) -> dict[tuple[str, ...], Value]:
+    """The value of each point, even if several comparisons share it; if they differ, that of fewest
+    runs."""
+    points = [point for comparison in comparisons for point in comparison.points]
+    found: dict[tuple[str, ...], Value] = {}
+    for point, value in zip(points, values, strict=True):
+        found[key(point)] = min(found.get(key(point), value), value, key=lambda one: one.n)
+    return found

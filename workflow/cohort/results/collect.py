@@ -1,0 +1,166 @@
+"""Collects the records of an experiment into one tidy table, the input of figures and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cohort.cell.planned import PLAN_FIX
+from cohort.core import own
+from cohort.core.sealed_json import read_sealed
+from cohort.records.history import History
+from cohort.records.record import CLIENT_ARRAYS, Record, read
+from cohort.results.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
+from cohort.results.files import write_metrics
+
+COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
+"""What a run costs, in all its rounds together."""
+
+EMPTY = pd.DataFrame(
+    {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell's status, its metrics as rows of the table, and what its record says about itself."""
+
+    status: str
+    values: pd.DataFrame
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def collect(
+    plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None
+) -> None:
+    """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
+    status of each cell with the settings, provenance and cost that its record states.
+
+    It has a row per cell, metric and round, client or class; label counts have a row per client
+    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
+    several panels is there once for each, under its digest with a number: the digest tells runs
+    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
+    """
+    experiment = read_sealed(plan, "a plan file", PLAN_FIX)
+    parts, runs, seen = [], [], Counter[str]()
+    for cell in experiment["cells"]:
+        seen[cell["digest"]] += 1
+        again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
+        result = (result_of or from_record)(cell["path"])
+        labels = {
+            "study": experiment["study"],
+            "experiment": experiment["experiment"],
+            "digest": cell["digest"] + again,
+            **cell["labels"],
+        }
+        runs.append(cell | {"status": result.status} | result.facts)
+        rows = result.values if len(result.values) else EMPTY
+        known = {
+            "status": result.status,
+            "generated": cell.get("generated", False),
+            "share": cell.get("share", 1.0),
+        }
+        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
+    table = pd.concat(parts, ignore_index=True).astype(
+        {
+            "metric": "string",
+            "round": "Int64",
+            "client": "Int64",
+            "label": "Int64",
+            "value": "float64",
+        }
+    )
+    write_metrics(output, table, {**experiment, "cells": runs})
+
+
+def from_record(path: str | Path) -> Result:
+    """Read the metrics of a finished cell from its record."""
+    record = read(path)
+    counts = record.clients["label_counts"]
+    steps, profiled = of_profile(record.history, len(counts))
+    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
+    arrays |= of_clients(record.history, counts)
+    by_client = [
+        _rows(name, "client", range(len(counts)), values) for name, values in arrays.items()
+    ]
+    by_step = [
+        _rows(name, "round", range(1, len(values) + 1), values) for name, values in steps.items()
+    ]
+    by_class = [
+        _rows(name, "label", range(counts.shape[1]), values)
+        for name, values in of_classes(record.classes).items()
+    ]
+    facts = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
+    by_run = [
+        _rows(name, "round", [len(record.history.cohorts)], [value])
+        for name, value in facts.items()
+    ]
+    parts = [
+        by_round(record.history),
+        *by_run,
+        *by_step,
+        *by_client,
+        *by_class,
+        _label_counts(counts),
+    ]
+    rows = pd.concat(parts, ignore_index=True)
+    return Result(record.header["status"], rows, facts_of(record))
+
+
+def facts_of(record: Record) -> dict[str, Any]:
+    """What a record says about itself: its settings, where and when it was made, what it cost."""
+    header, cost = record.header, record.history.cost
+    made = header["provenance"]
+    totals = {name: _total(cost.get(name, ())) for name in COSTS}
+    return {
+        "settings": header["settings"],
+        "started": made["sessions"][-1].get("started", ""),
+        "sessions": len(made["sessions"]),
+        **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
+        "versions": made["versions"],
+        "my": own.versions_in(made),
+        **totals,
+    }
+
+
+def _total(pairs: Iterable[tuple[int, float]]) -> float:
+    """The sum over the rounds."""
+    return sum(value for _, value in pairs)
+
+
+def by_round(history: History) -> pd.DataFrame:
+    """The rows of all metrics and costs that are recorded by round."""
+    series = history.metrics | history.cost | of_rounds(history)
+    parts = [
+        _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
+
+
+def _label_counts(counts: np.ndarray) -> pd.DataFrame:
+    """The counts above 0, and the last one always: it states how many clients and classes exist."""
+    kept = counts > 0
+    kept[-1, -1] = True
+    clients, labels = np.nonzero(kept)
+    return pd.DataFrame(
+        {
+            "metric": "label_count",
+            "round": pd.NA,
+            "client": clients,
+            "label": labels,
+            "value": counts[kept],
+        }
+    )
+
+
+def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
+    empty = dict.fromkeys(("round", "client", "label"), pd.NA)
+    return pd.DataFrame(
+        {"metric": metric} | empty | {position: list(places), "value": list(values)}
+    )

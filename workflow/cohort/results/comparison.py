@@ -1,0 +1,299 @@
+"""What the runs behind a figure or table say, worked out once: every result with its runs, the
+paper's value, and the difference from FedAvg.
+
+The comparison is written as JSON beside the drawing. Tables, pages and the command line only render
+it, so that they agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.sealed_json import read_sealed
+from cohort.core.typed import typed
+from cohort.results.agreement import Agreement, Printed, agreement
+from cohort.results.at import described
+from cohort.results.best import Key, Runs, inseparable
+from cohort.results.intervals import Sample, paired
+from cohort.results.measure import CLIENT, Measure
+from cohort.results.names import METRICS, Names
+from cohort.results.paper import PaperValue
+from cohort.results.series import (
+    FULL,
+    is_generated,
+    label_columns,
+    read_metric,
+    value_per_cell,
+    values_by_client,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+BASELINE = "fedavg"
+NOT_ENOUGH, ONE_RUN = "not enough runs", "one run"
+NO_RESULT, NO_PAPER = "no result", "no paper value"
+FIX = "delete it and run snakemake again, which works it out anew"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The runs that share their labels, the paper's value for them, and what both say together.
+
+    `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
+    worst value, an unfinished one not at all. Of the `finished` runs, those without a value will
+    never have one. `best` marks what cannot be separated from the best, `verdict` says whether the
+    paper agrees, or why that cannot be told, and `against` compares with FedAvg seed by seed.
+    """
+
+    labels: dict[str, str]
+    metric: str
+    at: str
+    values: Runs
+    planned: int
+    finished: int
+    diverged: int
+    best: bool = False
+    paper: PaperValue | None = None
+    margin: float | None = None
+    agreement: Agreement | None = None
+    verdict: str = ""
+    against: Sample | None = None
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Mean and deviation of the runs."""
+        return Sample.of(list(self.values.values()))
+
+    @property
+    def difference(self) -> float:
+        """Our mean less the paper's value; NaN if either is missing."""
+        return self.sample.mean - (self.paper.value if self.paper else float("nan"))
+
+    @property
+    def measure(self) -> str:
+        """The metric with its unit, and where it was taken."""
+        metric = METRICS[self.metric]
+        return metric.label if metric.by == "client" else f"{metric.label}, {described(self.at)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All results of a figure or table, in the order in which they are shown."""
+
+    labels: list[str]
+    results: list[Result]
+    scale: str
+    generated: bool
+    has_paper: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Its content as plain data, for a JSON file with a checksum."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def read(cls, file: str | Path) -> Comparison:
+        """Read it from a JSON file. Raise UserError if that is missing or damaged."""
+        comparison: Comparison = typed(cls, read_sealed(file, "a comparison", FIX))
+        return comparison
+
+    def by_measure(self) -> dict[str, list[Result]]:
+        """The results of each measure, under its title."""
+        groups: dict[str, list[Result]] = {}
+        for result in self.results:
+            groups.setdefault(result.measure, []).append(result)
+        return groups
+
+
+def compare(
+    measures: Sequence[Measure],
+    spec: Mapping[str, Any],
+    metrics_file: str | Path,
+    *,
+    top: int | None = None,
+) -> Comparison:
+    """Compare the runs of a metrics file by each measure of a figure or table.
+
+    With `top`, only so many clients remain: those with the highest value of the first measure.
+    """
+    labels, names = list(measures[0].labels), Names.of(spec["look"])
+    results: list[Result] = []
+    for measure in measures:
+        metrics = read_metric(metrics_file, measure.metric)
+        generated = is_generated(metrics)
+        results += _measured(measure, metrics, spec, with_paper=not generated)
+    return Comparison(
+        labels=labels,
+        results=_highest(results, top) if top else _ordered(results, labels, names),
+        scale=spec.get("scale", FULL),
+        generated=generated,
+        has_paper=bool(measures[0].paper) and not generated,
+    )
+
+
+def _measured(
+    measure: Measure, metrics: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
+) -> list[Result]:
+    """The results of one measure."""
+    cells = _cells(measure, metrics)
+    results = list(_results(measure, cells))
+    if measure.paper and with_paper:
+        papers = _papers(measure, spec, cells)
+        is_judged = measure.margin is not None and spec.get("scale", FULL) == FULL
+        margin = measure.margin if is_judged else None
+        results = [_with_paper(one, papers[key_of(one)], margin) for one in results]
+    results = _with_contrasts(results)
+    runs = {key_of(result): result.values for result in results}
+    best = inseparable(runs, measure.labels, METRICS[measure.shown_metric].better)
+    return [replace(result, best=key_of(result) in best) for result in results]
+
+
+def key_of(result: Result) -> Key:
+    """The values of a result's labels."""
+    return tuple(result.labels.values())
+
+
+def _cells(measure: Measure, metrics: DataFrame) -> DataFrame:
+    """One row per run, or per client, with its value if the run has ended."""
+    if CLIENT in measure.labels:
+        cells = values_by_client(metrics, measure.metric)
+    else:
+        cells = value_per_cell(metrics, measure.metric, measure.at)
+    finished = cells["status"].isin(["done", "diverged"])
+    cells = cells.assign(
+        value=cells["value"].where(finished),
+        finished=finished,
+        diverged=cells["status"] == "diverged",
+    )
+    return subtracted(cells, measure.minus) if measure.minus else cells
+
+
+def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
+    """Subtract from each cell the value of its partner; keep the cells that have one.
+
+    `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
+    partner has the same seed and all other labels in common.
+    """
+    ((label, bases),) = minus.items()
+    others = [name for name in label_columns(cells) if name != label]
+    ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
+    partners = cells.rename(columns=ends)[[label, *others, *ends.values()]]
+    chosen = cells[cells[label].isin(list(bases))]
+    joined = chosen.assign(partner=chosen[label].map(bases)).merge(
+        partners.rename(columns={label: "partner"}),
+        on=["partner", *others],
+        how="left",
+        validate="many_to_one",
+    )
+    diverged = joined["diverged"] | joined["base_diverged"].eq(True)
+    finished = joined["finished"] & joined["base_finished"].eq(True)
+    value = joined["value"] - joined["base"]
+    return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
+
+
+def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
+    """A result for each combination of the labels."""
+    labels = list(measure.labels)
+    groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
+    others = [name for name in label_columns(cells) if name not in labels]
+    mixed = [name for name in others if name == "seed" or _differs(name, groups)]
+    for key, group in groups:
+        known = group[group["value"].notna()]
+        runs = map(" ".join, known[mixed].itertuples(index=False, name=None))
+        yield Result(
+            labels=dict(zip(labels, map(str, key), strict=True)),
+            metric=measure.shown_metric,
+            at=str(measure.at),
+            values=dict(zip(runs, known["value"].astype(float), strict=True)),
+            planned=len(group),
+            finished=int(group["finished"].sum()),
+            diverged=int(group["diverged"].sum()),
+        )
+
+
+def _differs(label: str, groups: Iterable[tuple[Any, DataFrame]]) -> bool:
+    """Whether runs of one group differ in a label."""
+    return any(group[label].nunique() > 1 for _, group in groups)
+
+
+def _papers(
+    measure: Measure, spec: Mapping[str, Any], cells: DataFrame
+) -> dict[Key, PaperValue | None]:
+    """The paper's value for each combination of the labels; of a curve, its last point."""
+    matches = measure.matches(spec["paper_values"], cells.to_dict("records"), label_columns(cells))
+    return {
+        tuple(match.labels.values()): match.values[-1] if match.values else None
+        for match in matches
+    }
+
+
+def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
+    """The result beside the paper's value; there is a verdict if there is a margin."""
+    result = replace(result, paper=paper, margin=margin)
+    if margin is None:
+        return result
+    if paper is None or not result.values:
+        return replace(result, verdict=NO_RESULT if paper else NO_PAPER)
+    agreed = agreement(
+        list(result.values.values()),
+        Printed(paper.value, paper.sd, paper.runs or 1),
+        margin / METRICS[result.metric].scale,
+    )
+    is_whole = len(result.values) == result.planned
+    verdict = (agreed.word or ONE_RUN) if is_whole else NOT_ENOUGH
+    return replace(result, agreement=agreed, verdict=verdict)
+
+
+def _with_contrasts(results: Sequence[Result]) -> list[Result]:
+    """The results, each compared with FedAvg's in the same place if there is one."""
+    bases = {
+        _place(result): result.values
+        for result in results
+        if result.labels.get("strategy") == BASELINE
+    }
+    compared = []
+    for result in results:
+        base = bases.get(_place(result), {}) if "strategy" in result.labels else {}
+        contrast = paired(result.values, base)
+        is_other = result.labels.get("strategy") != BASELINE
+        compared.append(replace(result, against=contrast if is_other and contrast.n else None))
+    return compared
+
+
+def _place(result: Result) -> Key:
+    """The labels of a result that are no part of its strategy, as `selector.alpha` is."""
+    return tuple(
+        value for label, value in result.labels.items() if label != "strategy" and "." not in label
+    )
+
+
+def _highest(results: Sequence[Result], count: int) -> list[Result]:
+    """The results of the clients with the highest values of the first measure, the highest first,
+    in each combination of the other labels."""
+    first = (result for result in results if result.metric == results[0].metric)
+    counts: Counter[Key] = Counter()
+    best = []
+    for result in sorted(first, key=lambda result: -result.sample.mean):
+        others = tuple(value for label, value in result.labels.items() if label != CLIENT)
+        counts[others] += 1
+        best += [key_of(result)] if counts[others] <= count else []
+    order = {key: position for position, key in enumerate(best)}
+    chosen = [result for result in results if key_of(result) in order]
+    return sorted(chosen, key=lambda result: order[key_of(result)])
+
+
+def _ordered(results: Sequence[Result], labels: Sequence[str], names: Names) -> list[Result]:
+    """The results in the study's order of each label; those of the same labels stay in theirs."""
+    ranks: dict[str, dict[str, int]] = {}
+    for label in labels:
+        values = names.ordered(label, (result.labels[label] for result in results))
+        ranks[label] = {value: rank for rank, value in enumerate(values)}
+    return sorted(
+        results, key=lambda result: [ranks[name][value] for name, value in result.labels.items()]
+    )

@@ -1,0 +1,160 @@
+"""The differences between two sets of records: the same cells, trained twice or in two versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cohort.cell.settings import DEFAULTS
+from cohort.core.components import Component, build
+from cohort.core.paths import CELL_FOLDERS
+from cohort.records.record import Record
+from cohort.results.intervals import Sample, holm, welch
+from cohort.training.parts import PARTS
+
+LEAST_PAIRS = 3  # fewer give no word
+FEW = "not enough runs"
+
+Cell = tuple[str, int]
+"""The settings of a cell as JSON, without the seed, and the seed."""
+
+
+@dataclass
+class Difference:
+    """A metric of one cell in both sets, over the seeds that both have, or else over all seeds.
+
+    `sample` holds the differences seed by seed; None where no seed is common, and the means of
+    independent runs are compared. A p-value up to `level` is significant.
+    """
+
+    name: str
+    first: dict[int, float]
+    second: dict[int, float]
+    sample: Sample | None
+    p_value: float
+    level: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The second set's mean less the first's."""
+        return float(np.mean(list(self.second.values())) - np.mean(list(self.first.values())))
+
+    @property
+    def word(self) -> str:
+        """Whether the difference is significant, among all that were tested."""
+        runs = [self.sample.n] if self.sample else [len(self.first), len(self.second)]
+        if min(runs) < LEAST_PAIRS:
+            return FEW
+        return "significant" if self.p_value <= self.level else "not significant"
+
+
+def cell_of(record: Record) -> Cell:
+    """Which cell a record is of: its settings, completed by the defaults of those that are younger
+    than the record. Two versions of a cell differ in their digests, but not in this."""
+    settings = completed(record.header["settings"])
+    seed = settings.pop("seed")
+    return json.dumps(settings, sort_keys=True), seed
+
+
+def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in a record, with the defaults of those that are younger than it."""
+    parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
+    return DEFAULTS | dict(settings) | parts
+
+
+def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"name": spec["name"]} | dataclasses.asdict(build(components, spec))
+    except (KeyError, TypeError):  # of a component, or with a parameter, that there is no more
+        return spec
+
+
+def is_same(first: Record, second: Record) -> bool:
+    """Whether two runs of a cell agree to the last bit: weights, cohorts, metrics."""
+    return (
+        first.header["weights_sha256"] == second.header["weights_sha256"]
+        and dict(first.history.metrics) == dict(second.history.metrics)
+        and list(map(list, first.history.cohorts)) == list(map(list, second.history.cohorts))
+    )
+
+
+def differences(
+    first: Mapping[Cell, Record], second: Mapping[Cell, Record], metric: str
+) -> list[Difference]:
+    """The differences in the last value of a metric, of settings for which some seed differs or
+    none is common. Runs that diverged are left out. Holm's procedure takes all tests together."""
+    found, others = [], _grouped(second)
+    for settings, ours in _grouped(first).items():
+        theirs = others.get(settings, {})
+        common = [seed for seed in ours if seed in theirs]
+        if not common or any(not is_same(ours[seed], theirs[seed]) for seed in common):
+            sides = _values(ours, metric), _values(theirs, metric)
+            found += _tested(settings, *sides, is_paired=bool(common))
+    enough = [one for one in found if one.word != FEW]
+    levels = holm([one.p_value for one in enough])
+    for one, level in zip(enough, levels, strict=True):
+        one.level = level
+    names = _names([one.name for one in found])
+    for one in found:
+        one.name = names[one.name]
+    return found
+
+
+def _grouped(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
+    """The records by settings and seed."""
+    found: dict[str, dict[int, Record]] = {}
+    for (settings, seed), record in records.items():
+        found.setdefault(settings, {})[seed] = record
+    return found
+
+
+def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
+    """The last value of each run that did not diverge and has the metric."""
+    values = {seed: record.history.last(metric) for seed, record in records.items()}
+    return {
+        seed: value
+        for seed, value in values.items()
+        if np.isfinite(value) and records[seed].header["status"] == "done"
+    }
+
+
+def _tested(
+    settings: str, first: dict[int, float], second: dict[int, float], *, is_paired: bool
+) -> list[Difference]:
+    """The difference between the values of two sides; none where a side has no value."""
+    if is_paired:
+        first = {seed: value for seed, value in first.items() if seed in second}
+        second = {seed: second[seed] for seed in first}
+    if not first or not second:
+        return []
+    ours, theirs = Sample.of(list(first.values())), Sample.of(list(second.values()))
+    sample = Sample.of([second[seed] - first[seed] for seed in first]) if is_paired else None
+    p_value = sample.p_value() if sample else welch(ours, theirs)
+    return [Difference(settings, first, second, sample, p_value)]
+
+
+def _names(settings: Iterable[str]) -> dict[str, str]:
+    """A name for the settings of each cell: its folder, and what sets apart those that share it."""
+    parsed: dict[str, dict[str, Any]] = {text: json.loads(text) for text in settings}
+    shared: dict[str, list[str]] = {}
+    for text, one in parsed.items():
+        folder = "/".join(map(one.__getitem__, CELL_FOLDERS))
+        shared.setdefault(folder, []).append(text)
+    names = {}
+    for folder, texts in shared.items():
+        usual = parsed[texts[0]]
+        group = [parsed[text] for text in texts]
+        varying = [key for key in usual if _differ(key, group)]
+        for text in texts:
+            shown = (f"{key}={parsed[text][key]}" for key in varying)
+            names[text] = " ".join([folder, *shown])
+    return names
+
+
+def _differ(key: str, settings: Iterable[Mapping[str, Any]]) -> bool:
+    return len({str(one[key]) for one in settings}) > 1

@@ -1,0 +1,60 @@
+"""The alternative text of a figure: in words what is seen in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cohort.results.comparison import Comparison, Result
+from cohort.results.figures import KINDS
+from cohort.results.figures.style import Style
+from cohort.results.names import METRICS, listed
+
+MOST_VALUES = 12  # that the text names one by one
+
+
+def alternative(spec: Mapping[str, Any], comparison: Comparison) -> str:
+    """A figure's title, axes, panels and hues, and the values at the end."""
+    kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
+    x, labels = kind.x_title(style), kind.facets()
+    axes = f"{kind.picture} of {listed([part.y_title() for part in kind.parts()])}"
+    sets = [_values(label, style) for label in labels if len(style.orders.get(label, [])) > 1]
+    shown = [result for result in comparison.results if result.metric == kind.metric]
+    parts = [axes + (f" against {x}" if x else ""), *sets, *_means(shown, labels, style)]
+    return ". ".join([str(spec["title"]).rstrip("."), *parts]) + "."
+
+
+def _values(label: str, style: Style) -> str:
+    values = [style.value(label, value) for value in style.orders[label]]
+    return f"{style.title(label)}: {', '.join(values)}"
+
+
+def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> list[str]:
+    """The mean of each curve or bar; if there are many, the lowest and highest of each hue."""
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for result in results:
+        key = tuple(result.labels[label] for label in labels if label in result.labels)
+        groups.setdefault(key, []).extend(result.values.values())
+    metric = METRICS[results[0].metric] if results else None
+    means = {
+        key: sum(values) / len(values) * metric.scale
+        for key, values in groups.items()
+        if metric and values
+    }
+    if not means or not metric:
+        return []
+    if len(means) <= MOST_VALUES:
+        texts = [
+            f"{', '.join(map(style.value, labels, key))} {mean:.{metric.digits}f}"
+            for key, mean in means.items()
+        ]
+        return [f"Means: {'; '.join(texts)}"]
+    hues: dict[str, list[float]] = {}
+    for key, mean in means.items():
+        hues.setdefault(key[-1], []).append(mean)
+    texts = [
+        f"{style.value(labels[-1], hue)} {min(found):.{metric.digits}f} to "
+        f"{max(found):.{metric.digits}f}"
+        for hue, found in hues.items()
+    ]
+    return [f"Means: {'; '.join(texts)}"]

@@ -1,0 +1,104 @@
+"""Draws one figure; the same numbers always give the same bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from cohort.core.files import replacing
+from cohort.core.sealed_json import write_sealed
+from cohort.results.comparison import Comparison, compare
+from cohort.results.figures import KINDS
+from cohort.results.figures.kind import Kind
+from cohort.results.figures.sheet import Part, sheet
+from cohort.results.figures.style import Style, apply_theme
+from cohort.results.paper_match import PaperMatch
+from cohort.results.series import (
+    FULL,
+    GENERATED,
+    cells_of,
+    is_generated,
+    label_columns,
+    read_metric,
+)
+
+NO_DATES: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+}
+
+
+def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
+    """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf, .svg, or
+    .json for the comparison of its runs."""
+    with mpl.rc_context():
+        apply_theme()
+        figure = make_figure(spec, metrics_file)
+        for output in outputs:
+            if Path(output).suffix == ".json":
+                write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
+                continue
+            metadata = NO_DATES[Path(output).suffix] | {"Title": spec.get("title", "")}
+            with replacing(output) as temporary:
+                figure.savefig(temporary, metadata=metadata)
+
+
+def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
+    """Draw the figure of `spec` with matplotlib's current settings."""
+    kind = kind_of(spec)
+    style = Style.of(spec["look"])
+    parts = [Part(part, read_metric(metrics_file, *part.metrics())) for part in kind.parts()]
+    if is_generated(parts[0].metrics):
+        return sheet(parts, style, [GENERATED])
+    parts = [
+        dataclasses.replace(part, paper=_matches(part.kind, spec, part.metrics)) for part in parts
+    ]
+    return sheet(parts, style, _remarks(spec, [match for part in parts for match in part.paper]))
+
+
+def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """The comparison of the runs that a figure shows."""
+    return compare(kind_of(spec).measures(), spec, metrics_file)
+
+
+def kind_of(spec: Mapping[str, Any]) -> Kind:
+    """The kind of figure that a spec describes."""
+    return KINDS[spec["kind"]].from_spec(spec)
+
+
+def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
+    """The paper's values to draw; at a cheaper scale only up to our last round.
+
+    Our short curves would be lost on an axis as long as the paper's.
+    """
+    if not spec.get("paper"):
+        return []
+    measure = kind.measures()[0]
+    cells = cells_of(metrics).to_dict("records")
+    matches = measure.matches(spec["paper_values"], cells, label_columns(metrics))
+    rounds = metrics["round"].dropna()
+    if not measure.curves or spec.get("scale", FULL) == FULL or not len(rounds):
+        return matches
+    last = rounds.max()
+    return [_until(match, last) for match in matches]
+
+
+def _until(match: PaperMatch, last: int) -> PaperMatch:
+    return PaperMatch(match.labels, [one for one in match.values if (one.round or 0) <= last])
+
+
+def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str]:
+    scale = spec.get("scale", FULL)
+    remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
+    values = [value for match in matches for value in match.values]
+    doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
+    if doubts:
+        remarks.append(f"some of the paper's values are doubtful: {'; '.join(doubts)}")
+    return remarks

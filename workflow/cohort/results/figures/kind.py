@@ -1,0 +1,188 @@
+"""The base of every kind of figure: what a study can set, and how one panel is drawn.
+
+`sheet.py` lays out the panels, the legend and the note; a kind measures and draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from cohort.core.components import Component, parameter
+from cohort.results.figures.style import HEIGHT, TALLEST
+from cohort.results.measure import CLIENT, Measure
+from cohort.results.names import BY_ROUND, METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+    from cohort.results.paper_match import PaperMatch
+
+
+FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Component):
+    """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
+
+    # What the figure consists of, for its alternative text.
+    picture: ClassVar[str]
+    # Whether the panels share one y axis: all of them, or those of a row.
+    shared_y: ClassVar[bool | Literal["row"]] = True
+    # The height of a panel: a share of its width, and at most so many inches.
+    height: ClassVar[tuple[float, float]] = (HEIGHT, TALLEST)
+
+    metric: str
+    hue: str = parameter("strategy", help="the label whose values have colors of their own")
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": BY_ROUND},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's, or below",
+    )
+    columns: str | None = parameter(None, help="the label whose values are panels side by side")
+    rows: str | None = parameter(None, help="the label whose values are panels one below the other")
+    limits: list[float] | None = parameter(
+        None,
+        items={"type": "number"},
+        minItems=2,
+        maxItems=2,
+        help="lowest and highest value of the y axis, in its unit",
+    )
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def parts(self) -> list[Kind]:
+        """One figure per metric, drawn side by side; `limits` apply to the first only."""
+        return [self, *map(self.of_metric, self.also or ())]
+
+    def of_metric(self, metric: str) -> Kind:
+        """The figure of a further metric."""
+        return dataclasses.replace(self, metric=metric, also=None, limits=None)
+
+    def panels(self) -> tuple[str, ...]:
+        """The labels whose values make the panels."""
+        return tuple(dict.fromkeys(label for label in (self.rows, self.columns) if label))
+
+    def facets(self) -> tuple[str, ...]:
+        """The labels whose values make the panels and the colors."""
+        return tuple(dict.fromkeys((*self.panels(), self.hue)))
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the figure distinguishes runs."""
+        return self.facets()
+
+    def ignores(self, label: str) -> bool:
+        """Whether runs that differ only in this label may be drawn as one."""
+        return label in self.averaged()
+
+    def averaged(self) -> Sequence[str]:
+        """The labels, besides the seed, over which the study asks to average."""
+        return ()
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The label values that its fields mention, by label, so that planning can check them."""
+        return {}
+
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric to read for one part of the figure."""
+        return (self.metric,)
+
+    def measures(self) -> list[Measure]:
+        """What its runs are compared by: its metrics by round, or else their accuracy."""
+        at = getattr(self, "at", "")
+        metrics = [part.metric for part in self.parts() if METRICS[part.metric].by == "round"]
+        labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
+        return [
+            Measure(
+                metric=metric,
+                at=at or "last",
+                labels=tuple(labels),
+                paper=getattr(self, "paper", ""),
+                curves=not at,
+                margin=Measure.default_margin(metric),
+            )
+            for metric in metrics or [FALLBACK]
+        ]
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The rows to draw: digest, labels, status and the value in the unit of the y axis."""
+        raise NotImplementedError
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        """Draw the measured rows of one panel; `cells` are all planned cells of the figure."""
+        raise NotImplementedError
+
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
+
+    def x_title(self, style: Style) -> str:
+        """The title of the x axis."""
+        raise NotImplementedError
+
+    def y_title(self) -> str:
+        """The title of the y axis, with its unit."""
+        return METRICS[self.metric].label
+
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        """The legend's handle for a value of the hue."""
+        raise NotImplementedError
+
+    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
+        """The values of the hue as the legend lists them: in the study's order."""
+        return hues
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        """What the note must explain about the measured rows (diverged or unfinished runs, ...)."""
+        raise NotImplementedError
+
+    def mark(self) -> str:
+        """The note's word for what shows one mean: `curve`, `bar`, `point`, ..."""
+        raise NotImplementedError
+
+    def has_legend(self) -> bool:
+        """Whether the hues need a legend."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Kind):
+    """Base of the kinds that average over seeds, and over further labels if the study says so."""
+
+    pooled: list[str] | None = parameter(
+        None,
+        items={"type": "string"},
+        minItems=1,
+        help="labels to average over besides the seed, as a paper did that mixed such runs",
+    )
+    reference: float | None = parameter(
+        None, help="where to draw a thin dashed horizontal line, in the unit of the axis"
+    )
+    reference_label: str = parameter("", help="what the legend calls that line")
+
+    def of_metric(self, metric: str) -> Kind:
+        return dataclasses.replace(self, metric=metric, also=None, limits=None, reference=None)
+
+    def averaged(self) -> Sequence[str]:
+        return self.pooled or ()
+
+    def draw_reference(self, axes: Axes) -> None:
+        """Draw the reference line, if the study sets one."""
+        if self.reference is not None:
+            axes.axhline(
+                self.reference,
+                color="#333333",
+                linestyle=(0, (4, 2)),
+                linewidth=0.8,
+                label=self.reference_label,
+            )

@@ -1,0 +1,258 @@
+"""Curves over rounds: the mean over seeds as a line, their standard deviation as a band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+from cohort.results.figures.kind import Averaging
+from cohort.results.figures.style import (
+    BAND,
+    CROSS,
+    DASHES,
+    NOMINAL,
+    PAPER_GRAY,
+    PAPER_LINE,
+    STATISTICS,
+    STOPPED,
+    legend_line,
+    number_places,
+    one_deviation,
+    paper_name,
+)
+from cohort.results.names import BY_ROUND, BY_STEP, METRICS
+from cohort.results.series import finite_rows, shares_of
+
+if TYPE_CHECKING:
+    import seaborn
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+    from cohort.results.paper_match import PaperMatch
+else:
+    seaborn = lazy("seaborn")
+
+ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
+CROSSES: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "x",
+    "markersize": 5,
+    "markeredgewidth": 1.3,
+}
+PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
+FEW_POINTS = 12  # a curve of at most so many points shows each of them
+MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
+FEW_CURVES = 6  # whose legend is in the study's order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Averaging):
+    """Learning curves over rounds.
+
+    Diverged and unfinished runs are drawn up to their last round. After it the mean is one of
+    fewer runs, and its line is dotted.
+    """
+
+    name: ClassVar[str] = "curves"
+    picture: ClassVar[str] = "Curves"
+
+    metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
+    also: list[str] | None = parameter(
+        None,
+        items={"enum": [*BY_ROUND, *BY_STEP]},
+        minItems=1,
+        uniqueItems=True,
+        help="further metrics, whose panels are to the right of the first one's",
+    )
+    x: Literal["round", "step"] = parameter(
+        "round",
+        help="along the x axis: rounds, or the steps of a client's local work in profiled runs",
+    )
+    smoothing: int = parameter(
+        1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD
+    )
+    buckets: int = parameter(
+        1,
+        minimum=1,
+        help="show the mean of so many rounds at the last of them, round 10 for rounds 1 to 10; "
+        "at a cheaper scale a bucket shrinks with the run",
+    )
+    band: Literal["sd", "none"] = parameter(
+        "sd", help="standard deviation over the seeds, or no band"
+    )
+    until: int | None = parameter(None, minimum=1, help="the last round shown; by default all")
+    dashed: list[str] | None = parameter(
+        None,
+        items={"type": "string"},
+        minItems=1,
+        help="the values of the hue whose curves are dashed",
+    )
+    paper: str = parameter(
+        "",
+        help="the figure of the paper whose curves are drawn too, as "
+        "resources/paper_values/{study}_curves.csv calls it, or {study}.csv where there is none",
+    )
+
+    def check(self) -> None:
+        if self.smoothing > 1 and self.buckets > 1:
+            raise UserError("smoothing and buckets cannot be combined; leave one of them out")
+        for metric in (self.metric, *(self.also or ())):
+            if METRICS[metric].by != self.x:
+                allowed = BY_STEP if self.x == "step" else BY_ROUND
+                raise UserError(
+                    f"curves over x: {self.x} cannot show {metric}; choose among "
+                    f"{', '.join(allowed)}"
+                )
+        if self.x == "step" and self.buckets > 1:
+            raise UserError("buckets are of rounds; leave them out for x: step")
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        return {self.hue: self.dashed or ()}
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        rows = finite_rows(metrics, self.metric)
+        values = rows["value"] * METRICS[self.metric].scale
+        if self.smoothing > 1:
+            window = values.groupby(rows["digest"]).rolling(
+                self.smoothing, center=True, min_periods=1
+            )
+            values = window.mean().droplevel(0)
+        rows = rows.assign(value=values, round=rows["round"].astype(int))
+        if self.buckets > 1:
+            rows = in_buckets(rows, self.buckets)
+        return thinned(rows[rows["round"] <= self.until] if self.until else rows)
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
+        for hue in hues:
+            runs = panel[panel[self.hue] == hue]
+            if len(runs):
+                self._draw_curve(axes, runs, colors[hue], self._dash(hue, style))
+        self.draw_reference(axes)
+        axes.margins(x=0.02)
+        number_places(axes, "x", int(panel["round"].max()) + 1)
+        _start_at_zero(axes)
+
+    def _draw_curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
+        """Draw one hue: in its own dashes as far as all runs go, then dotted."""
+        counts = runs.groupby("round")["digest"].nunique()
+        complete = counts.index[counts == runs["digest"].nunique()]
+        end = complete.max() if len(complete) else counts.index.min()
+        parts = [(runs[runs["round"] <= end], dash)]
+        if counts.index.max() > end:
+            parts.append((runs[runs["round"] >= end], STOPPED))
+        for part, linestyle in parts:
+            # Aggregated here: seaborn does it point by point, 5 s for 12 curves of 400 rounds.
+            values = part.groupby("round")["value"].agg(STATISTICS)
+            seaborn.lineplot(
+                values,
+                x=values.index,
+                y="mean",
+                estimator=None,
+                color=color,
+                linestyle=linestyle,
+                marker="o" if len(counts) <= FEW_POINTS else None,
+                markersize=2.5,
+                markeredgecolor=color,
+                ax=axes,
+            )
+            if self.band == "sd":
+                low, high = one_deviation(values, METRICS[self.metric].unit)
+                axes.fill_between(values.index, low, high, color=color, **BAND)
+        # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
+        stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
+        means = runs.groupby("round")["value"].mean()
+        axes.plot(stops, means.loc[stops], color=color, **CROSSES)
+
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        scale = METRICS[self.metric].scale
+        for match in matches:
+            color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
+            points = [
+                (value.round or 0, value.value * scale)
+                for value in match.values
+                if not self.until or (value.round or 0) <= self.until
+            ]
+            look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
+            axes.plot(*zip(*_every(points), strict=True), color=color, **look)
+            label = paper_name(match.values[0].source)
+            axes.plot([], [], color=PAPER_GRAY, label=label, **look)
+        _start_at_zero(axes)
+
+    def x_title(self, style: Style) -> str:
+        return "Local step" if self.x == "step" else style.round_name
+
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(color=color, linestyle=self._dash(value, style))
+
+    def _dash(self, hue: str, style: Style) -> Any:
+        if self.dashed:
+            return DASHES[1] if hue in self.dashed else DASHES[0]
+        return style.dash(self.hue, hue)
+
+    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
+        """The study's order for numbers and for a few names; of many names, the one whose curve
+        ends highest comes first."""
+        if len(hues) <= FEW_CURVES or self.hue not in NOMINAL:
+            return hues
+        ends = measured["round"] == measured.groupby("digest")["round"].transform("max")
+        final = measured[ends].groupby(self.hue)["value"].mean()
+        return sorted(hues, key=lambda hue: -final.get(hue, -np.inf))
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        statuses = set(measured["status"])
+        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
+        unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
+        dotted = ["dotted: fewer runs"] if statuses & {"diverged", "unfinished"} else []
+        every = measured["every"].max() if len(measured) else 1
+        points = "steps" if self.x == "step" else "evaluations"
+        thin = [f"one of {every} {points} is drawn"] if every > 1 else []
+        return [*unfinished, *crosses, *dotted, *thin]
+
+    def mark(self) -> str:
+        return "curve"
+
+
+def in_buckets(rows: DataFrame, size: int) -> DataFrame:
+    """The mean of each run's values in rounds 1 to `size`, and so on, at the last round of each
+    bucket. A bucket that a run ended within is left out."""
+    sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
+    ends = -(-rows["round"] // sizes) * sizes
+    whole = ends <= rows.groupby("digest")["round"].transform("max")
+    means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
+    found = rows.assign(round=ends, value=means)[whole]
+    return found.drop_duplicates(["digest", "round"])
+
+
+def thinned(rows: DataFrame) -> DataFrame:
+    """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
+    so on, counted from the last, and those in which a run ends. The column `every` says how many.
+    """
+    rounds = np.sort(rows["round"].unique())
+    every = max(1, math.ceil(len(rounds) / MOST_POINTS))
+    ends = rows.groupby("digest")["round"].max()
+    kept = rows["round"].isin([*rounds[::-1][::every], *ends])
+    return rows[kept].assign(every=every)
+
+
+def _every(points: list[Any]) -> list[Any]:
+    """A curve's points thinned out, its last one included."""
+    return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
+
+
+def _start_at_zero(axes: Axes) -> None:
+    """Start the x axis at round 0; call it again after drawing more, which rescales the axis."""
+    axes.set_xlim(left=0, auto=None)

@@ -1,0 +1,165 @@
+"""One value per run over a label's values: the mean over seeds as a line, their SD as a band."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.components import parameter
+from cohort.core.lazy import lazy
+from cohort.results.at import AT_HELP, AT_SCHEMA
+from cohort.results.figures.kind import Averaging
+from cohort.results.figures.style import (
+    BAND,
+    CROSS,
+    LETTER,
+    PAPER_GRAY,
+    SIDES,
+    deviation_bar,
+    legend_line,
+    name_places,
+    panel_width,
+    paper_name,
+)
+from cohort.results.names import BY_ROUND, METRICS
+from cohort.results.series import value_per_cell
+
+if TYPE_CHECKING:
+    import seaborn
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+    from cohort.results.paper_match import PaperMatch
+else:
+    seaborn = lazy("seaborn")
+
+PAPER_POINT: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "D",
+    "markersize": 4,
+    "markerfacecolor": "none",
+    "markeredgewidth": 0.8,
+}
+
+MARKS: dict[str, dict[str, Any]] = {
+    "unfinished": {"markerfacecolor": "white"},
+    "diverged": {"marker": "x"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(Averaging):
+    """A line per hue over the values of a label, which lie at their numbers, or one after another
+    if any is not a number or their names would overlap.
+
+    A missing value is skipped: the line connects its neighbors.
+    """
+
+    name: ClassVar[str] = "lines"
+    picture: ClassVar[str] = "Lines"
+
+    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    x: str = parameter(help="the label along the x axis")
+    log: bool = parameter(False, help="whether the y axis is logarithmic")
+    paper: str = parameter(
+        "",
+        help="the item of the paper whose values are drawn as diamonds, as "
+        "resources/paper_values/{study}.csv calls it",
+    )
+
+    def shown(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.facets(), self.x]))
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
+        return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
+        places = self._places(axes, cells, style)
+        for hue in hues:
+            runs = panel[panel[self.hue] == hue]
+            if len(runs):
+                line = {
+                    "color": colors[hue],
+                    "linestyle": style.dash(self.hue, hue),
+                    "marker": style.marker(self.hue, hue),
+                    "markeredgecolor": colors[hue],
+                }
+                self._draw_line(axes, runs.assign(place=runs[self.x].map(places)), line)
+        self.draw_reference(axes)
+        if self.log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+        names = [style.value(self.x, x) for x in places]
+        if list(places.values()) == list(range(len(places))):
+            name_places(axes, names)
+        else:
+            axes.set_xticks(list(places.values()), names)
+
+    def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
+        seaborn.lineplot(
+            runs,
+            x="place",
+            y="value",
+            errorbar=deviation_bar(METRICS[self.metric].unit),
+            err_kws=BAND,
+            markersize=2.5,
+            ax=axes,
+            **line,
+        )
+        # seaborn has one marker per line, so marks of incomplete runs are drawn by matplotlib.
+        means = runs.groupby("place")["value"].mean()
+        for status, mark in MARKS.items():
+            marked = means[means.index.isin(runs.loc[runs["status"] == status, "place"])]
+            axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
+
+    def _places(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
+        """The position of each value of the label along the x axis."""
+        values = style.ordered(self.x, cells[self.x])
+        try:
+            values = sorted(values, key=float)
+        except ValueError:
+            return {value: float(place) for place, value in enumerate(values)}
+        inches = (panel_width(axes) - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
+        for left, right in itertools.pairwise(values):
+            letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
+            if (float(right) - float(left)) * inches < letters * LETTER:
+                return {value: float(place) for place, value in enumerate(values)}
+        return {value: float(value) for value in values}
+
+    def draw_paper(
+        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
+    ) -> None:
+        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        places = self._places(axes, cells, style)
+        for match in matches:
+            x, color = places[match.labels[self.x]], colors[match.labels[self.hue]]
+            value = match.values[0].value * METRICS[self.metric].scale
+            axes.plot(x, value, color=color, **PAPER_POINT)
+            label = paper_name(match.values[0].source)
+            axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_POINT)
+
+    def x_title(self, style: Style) -> str:
+        return style.title(self.x)
+
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(
+            color=color,
+            linestyle=style.dash(self.hue, value),
+            marker=style.marker(self.hue, value),
+            markersize=2.5,
+        )
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        statuses = set(measured["status"])
+        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
+        return [*crosses, *(["white: with unfinished runs"] if "unfinished" in statuses else [])]
+
+    def mark(self) -> str:
+        return "point"

@@ -1,0 +1,165 @@
+"""The shards of a partition: how many samples of each class each client holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log10
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from cohort.cell.settings import SHARD_KEYS
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+from cohort.results.figures.kind import Kind
+from cohort.results.figures.style import (
+    COLORS,
+    ENDS,
+    SIDES,
+    number_places,
+    panel_height,
+    panel_width,
+)
+from cohort.results.series import finite_rows
+
+if TYPE_CHECKING:
+    import matplotlib.colors as mpl_colors
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+else:
+    mpl_colors = lazy("matplotlib.colors")
+
+POINTS = 72.0  # in an inch
+NARROWEST = 6.0  # points per client or class; where there is less room, colors are drawn
+SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
+SHADES = ("#dbe9f6", COLORS[0], "#00213d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shards(Kind):
+    """Clients along the x axis, classes up the y axis, samples as the area of a bubble, which even
+    for one sample is large enough to be seen.
+
+    Where bubbles would be too small to read, a heat map shows the samples as colors. Of several
+    seeds the first one with a record is drawn; cells with the same shards, such as those of other
+    strategies, count as one. All panels have one scale of samples. The panels of a row share their
+    y axis, so use `rows: dataset` for data sets with different numbers of classes.
+    """
+
+    name: ClassVar[str] = "shards"
+    picture: ClassVar[str] = "A grid of colored fields"
+    shared_y: ClassVar[bool | Literal["row"]] = "row"
+    height: ClassVar[tuple[float, float]] = (0.8, 2.7)
+
+    metric: str = parameter("label_count", enum=["label_count"], help="what is drawn")
+
+    def check(self) -> None:
+        if self.also:
+            raise UserError(
+                f"shards have no rounds, so they cannot show {self.also[0]} too; leave out also"
+            )
+        if self.hue != "strategy":
+            raise UserError(
+                f"shards have no hue; leave out hue: {self.hue}, or make it panels (columns, rows)"
+            )
+
+    def facets(self) -> tuple[str, ...]:
+        return self.panels()
+
+    def shown(self) -> tuple[str, ...]:
+        return self.facets() or ("seed",)
+
+    def ignores(self, label: str) -> bool:
+        return label not in SHARD_KEYS
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        rows = finite_rows(metrics, self.metric)
+        runs = rows.drop_duplicates("digest")
+        runs = runs.assign(number=runs["seed"].astype(int)).sort_values(["number", "digest"])
+        first = runs.drop_duplicates(list(self.facets())) if self.facets() else runs.head(1)
+        rows = rows[rows["digest"].isin(first["digest"])].astype({"client": int, "label": int})
+        return rows.assign(
+            **{f"most_{name}": rows[name].max() for name in ("value", "client", "label")}
+        )
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        first = panel.iloc[0]
+        most, clients, classes = (
+            first["most_value"],
+            first["most_client"] + 1,
+            first["most_label"] + 1,
+        )
+        room = min(
+            (panel_width(axes) - SIDES) * POINTS / clients,
+            (panel_height(axes) - ENDS) * POINTS / classes,
+        )
+        if room < NARROWEST:
+            self._draw_heatmap(axes, panel, most)
+        else:
+            self._draw_bubbles(axes, panel, min(room, LARGEST) ** 2, most)
+        top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
+        axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
+        number_places(axes, "x", clients)
+        number_places(axes, "y", classes)
+
+    def _draw_bubbles(self, axes: Axes, panel: DataFrame, largest: float, most: float) -> None:
+        """Draw bubbles whose area is proportional to the samples, `largest` for `most` samples."""
+        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 0}
+        held = panel[panel["value"] > 0]
+        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
+        axes.scatter(held["client"], held["label"], areas, **style)
+        for value in legend_values(most):
+            axes.scatter([], [], largest * value / most, label=_samples(value), **style)
+
+    def _draw_heatmap(self, axes: Axes, panel: DataFrame, most: float) -> None:
+        clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
+        counts = np.zeros((labels.max() + 1, clients.max() + 1))
+        counts[labels, clients] = panel["value"]
+        colors, scale = _colors(most)
+        # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
+        # bubbles may share these axes.
+        edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
+        axes.pcolormesh(
+            *edges, np.ma.masked_equal(counts, 0), cmap=colors, norm=scale, rasterized=True
+        )
+        axes.grid(visible=False)
+        for value in legend_values(most):
+            axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=_samples(value))
+
+    def x_title(self, style: Style) -> str:
+        return "Client"
+
+    def y_title(self) -> str:
+        return "Class"
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        return ["each panel shows its first seed"]
+
+    def mark(self) -> str:
+        return "panel"
+
+    def has_legend(self) -> bool:
+        return False
+
+
+def legend_values(maximum: float) -> list[int]:
+    """Round numbers for the legend: about the maximum, a quarter and a sixteenth of it."""
+    values = [maximum / part for part in (16, 4, 1) if maximum >= part]
+    powers = [10 ** floor(log10(value)) for value in values]
+    return sorted(
+        {int(value // power * power) for value, power in zip(values, powers, strict=True)}
+    )
+
+
+def _samples(value: int) -> str:
+    return f"{value:,} sample{'' if value == 1 else 's'}"
+
+
+def _colors(most: float) -> tuple[Colormap, Normalize]:
+    """A square-root color scale, on which small counts differ visibly from none."""
+    colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
+    return colors, mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)

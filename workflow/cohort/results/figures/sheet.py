@@ -1,0 +1,271 @@
+"""Lays out a figure: a grid of panels, one legend above them, and a note on the runs below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from textwrap import fill
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from cohort.results.figures import style as sizes
+from cohort.results.figures.kind import Kind
+from cohort.results.figures.style import LABEL_SIZE, LETTER, NOTE, Style, panel_height, panel_width
+from cohort.results.names import listed, word
+from cohort.results.paper_match import PaperMatch
+from cohort.results.series import cells_of, runs_behind
+
+NO_RUNS = "no runs yet"
+Grid = dict[tuple[int, int], Axes]
+"""The panels of one part of a figure, by row and column."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One metric of a figure: how to draw it, its metrics, and the paper's values for it."""
+
+    kind: Kind
+    metrics: DataFrame
+    paper: Sequence[PaperMatch] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The place of one panel in the grid, and the label values that its runs share."""
+
+    row: int
+    column: int
+    values: dict[str, str]
+
+    def select(self, frame: DataFrame) -> DataFrame:
+        """The rows that belong to the panel."""
+        for label, value in self.values.items():
+            frame = frame[frame[label] == value]
+        return frame
+
+    def matches(self, everything: Iterable[PaperMatch]) -> list[PaperMatch]:
+        """The matches that belong to the panel and have values."""
+        wanted = self.values.items()
+        return [match for match in everything if match.values and wanted <= match.labels.items()]
+
+
+def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
+    """Draw a whole figure, its parts side by side; `remarks` are added to the note."""
+    kind, cells = parts[0].kind, cells_of(parts[0].metrics)
+    panels = arrange(kind, _in_begun_panels(kind, cells), style)
+    measured = [part.kind.measure(part.metrics) for part in parts]
+    same_x = len({part.kind.x_title(style) for part in parts}) == 1
+    figure, grids = _make_grids(panels, len(parts), kind, share_x=same_x)
+    for part, rows, grid in zip(parts, measured, grids, strict=True):
+        first = next(iter(grid.values()))
+        titles = _titles(panels, style, panel_width(first))
+        for panel, title in zip(panels, titles, strict=True):
+            axes = grid[panel.row, panel.column]
+            _draw_panel(part, axes, panel, rows, cells, style)
+            axes.set_title(title)
+        if not len(rows):
+            first.set(xticks=[], yticks=[])  # the panels share their axes
+    _name_axes([part.kind for part in parts], figure, grids, style)
+    fewer = len(panels) < len(arrange(kind, cells, style))
+    left_out = ["rows and columns without runs are left out"] if fewer else []
+    text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
+    width = int(figure.get_figwidth() / LETTER / 0.85)
+    figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
+    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
+    figure.set_figheight(figure.get_figheight() + legend_height)
+    return figure
+
+
+def _in_begun_panels(kind: Kind, cells: DataFrame) -> DataFrame:
+    """The cells in rows and columns of panels that have runs; all if there are none."""
+    begun = cells[cells["status"] != "missing"]
+    if begun.empty:
+        return cells
+    for label in filter(None, (kind.rows, kind.columns)):
+        cells = cells[cells[label].isin(begun[label])]
+    return cells
+
+
+def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
+    """Place the panels by the values of `rows` and `columns`, except those without planned cells;
+    columns alone wrap to a grid."""
+    rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
+    columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
+    if rows and columns and kind.rows and kind.columns:
+        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
+        return [
+            Panel(y, x, {kind.rows: row, kind.columns: column})
+            for y, row in enumerate(rows)
+            for x, column in enumerate(columns)
+            if (row, column) in planned
+        ]
+    if kind.rows and rows:
+        return [Panel(y, 0, {kind.rows: row}) for y, row in enumerate(rows)]
+    if kind.columns and columns:
+        width = ceil(len(columns) / ceil(len(columns) / sizes.MOST_COLUMNS))
+        return [
+            Panel(*divmod(place, width), {kind.columns: column})
+            for place, column in enumerate(columns)
+        ]
+    return [Panel(0, 0, {})]
+
+
+def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
+    """State how many runs the figure shows and explain the marks of incomplete ones."""
+    runs = runs_behind(cells)
+    parts = [runs.phrase if runs.planned else NO_RUNS]
+    if runs.done == runs.planned and len(measured):
+        seeds = measured.groupby(list(kind.shown()))["digest"].nunique()
+        fewest, most = seeds.min(), seeds.max()
+        count = str(most) if fewest == most else f"{fewest} to {most}"
+        noun = "run" if kind.averaged() else "seed"
+        parts = [f"n = {count} {noun}{'' if most == 1 else 's'} per {kind.mark()}"]
+    if kind.averaged():
+        labels = listed([word(label) for label in kind.averaged()])
+        parts.append(f"runs that differ in {labels} are averaged")
+    return "; ".join([*parts, *kind.remarks(measured)])
+
+
+def _make_grids(
+    panels: list[Panel], parts: int, kind: Kind, *, share_x: bool
+) -> tuple[Figure, list[Grid]]:
+    """An empty figure with the panels of each part, side by side, or one below the other if several
+    columns would make them too narrow.
+
+    All panels share their x axis, or else those of a column; those of a part share their y axis.
+    """
+    rows = 1 + max(panel.row for panel in panels)
+    columns = 1 + max(panel.column for panel in panels)
+    stacked = rows == 1 < columns and columns * parts > sizes.MOST_COLUMNS
+    down, across = (rows * parts, columns) if stacked else (rows, columns * parts)
+    width = min(sizes.WIDEST, max(sizes.NARROWEST, sizes.PAGE_WIDTH / across))
+    share, tallest = kind.height
+    height = min(tallest, max(sizes.SHORTEST, width * share))
+    size = (width * across, height * down + sizes.FRAME)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    places = figure.subplots(
+        down,
+        across,
+        sharex="all" if share_x else "col",
+        sharey=kind.shared_y if parts == 1 else False,
+        squeeze=False,
+    )
+    for axes in places.flat:
+        axes.locator_params(axis="both", min_n_ticks=sizes.FEWEST_TICKS)
+    grids: list[Grid] = [{} for _ in range(parts)]
+    for part, grid in enumerate(grids):
+        for panel in panels:
+            below, beside = (part * rows, 0) if stacked else (0, part * columns)
+            axes = places[below + panel.row][beside + panel.column]
+            grid[panel.row, panel.column] = axes
+    used = [axes for grid in grids for axes in grid.values()]
+    for axes in places.flat:
+        if axes not in used:
+            axes.remove()
+    for grid in grids if parts > 1 else []:
+        first, *others = grid.values()
+        for axes in others:
+            axes.sharey(first)
+    return figure, grids
+
+
+def _draw_panel(
+    part: Part, axes: Axes, panel: Panel, measured: DataFrame, cells: DataFrame, style: Style
+) -> None:
+    rows = panel.select(measured)
+    if len(rows):
+        part.kind.draw(axes, rows, cells, style)
+        if matches := panel.matches(part.paper):
+            part.kind.draw_paper(axes, matches, cells, style)
+        axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
+    else:
+        reason = _why_empty(panel.select(cells))
+        axes.annotate(
+            reason,
+            (0.5, 0.5),
+            xycoords="axes fraction",
+            ha="center",
+            va="center",
+            color=NOTE["color"],
+        )
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+    if part.kind.limits:
+        axes.set_ylim(*part.kind.limits)
+
+
+def _why_empty(planned: DataFrame) -> str:
+    statuses = set(planned["status"])
+    if statuses <= {"missing"}:
+        return NO_RUNS
+    return "diverged" if statuses == {"diverged"} else "no values yet"
+
+
+def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
+    parts = []
+    for panel in panels:
+        labels = reversed(panel.values.items())
+        parts.append([style.phrase(label, value) for label, value in labels])
+    one_line = [", ".join(words) for words in parts]
+    fits = max(map(len, one_line)) * LETTER < 0.92 * width
+    return one_line if fits else [",\n".join(words) for words in parts]
+
+
+def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
+    """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
+    rows = dict.fromkeys(row for row, _ in grids[0])
+    together = len(rows) > 1 and len(kinds) == 1
+    if together:
+        figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
+    for kind, grid in zip(kinds, grids, strict=True):
+        for (row, column), axes in grid.items():
+            is_first = column == min(other for at, other in grid if at == row)
+            axes.tick_params(axis="y", labelleft=is_first)
+            if is_first and not together:
+                room = int((panel_height(axes) - sizes.ENDS / 2) / LETTER)
+                axes.set_ylabel(fill(kind.y_title(), room), visible=True)
+            is_last = (row + 1, column) not in grid
+            axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
+            if is_last:
+                axes.set_xlabel(kind.x_title(style), visible=True)
+
+
+def _entries(
+    kind: Kind, grids: list[Grid], measured: DataFrame, cells: DataFrame, style: Style
+) -> dict[str, Artist]:
+    """The legend's handles by their text: the hues, then everything labeled in a panel."""
+    entries: dict[str, Artist] = {}
+    if kind.has_legend():
+        hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
+        colors = style.colors(kind.hue, hues)
+        for hue in kind.legend_order(hues, measured):
+            suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
+            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
+    for axes in (axes for grid in grids for axes in grid.values()):
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    return entries
+
+
+def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
+    """Put a legend above the panels in as few rows as fit, and return its height in inches."""
+    for columns in range(len(entries), 0, -1):
+        even = ceil(len(entries) / ceil(len(entries) / columns))
+        legend = figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside upper center",
+            ncols=even,
+            handlelength=2.8,
+        )
+        box = legend.get_window_extent()
+        if columns == 1 or box.width < figure.bbox.width * 0.98:
+            return float(box.height / figure.dpi)
+        legend.remove()
+    return 0.0

@@ -1,0 +1,222 @@
+"""The style of every figure: seaborn's theme with our sizes, fonts and colors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+from cohort.results.names import FREE, Names, text_orders
+
+if TYPE_CHECKING:
+    import matplotlib as mpl
+    import matplotlib.colors as mpl_colors
+    import matplotlib.lines as mpl_lines
+    import seaborn
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from pandas import Series
+else:
+    mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
+    mpl_colors, mpl_lines = lazy("matplotlib.colors"), lazy("matplotlib.lines")
+
+PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
+NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
+HEIGHT = 0.68  # of a panel's width
+SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
+SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
+FRAME = 0.5  # inches for the titles of the x axis and the note
+LETTER = 0.056  # inches: the mean width of a letter of 8 points
+MOST_COLUMNS = 4  # of a grid that may wrap
+FEWEST_TICKS = 3  # of an axis
+
+FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
+LABEL_SIZE = 8
+RC: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": LABEL_SIZE,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "savefig.dpi": 200,
+    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
+    "svg.hashsalt": "cohort",  # otherwise the ids inside an SVG are random
+    "pdf.fonttype": 42,  # embeds the fonts, as journals require
+}
+"""What differs from seaborn's theme `ticks` in the context `paper`."""
+
+NOTE = {"fontsize": 6.5, "color": "#555555"}
+BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
+STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
+PALE = 0.5  # the share of white in the color of unfinished runs
+
+# Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
+# line on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
+MARKERS = ("o", "s", "^", "v", "P")
+STOPPED = (0, (1, 1.2))
+# Labels whose values are names: they get distinct colors, all other labels shades in order.
+NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
+PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
+PAPER_GRAY = "#666666"
+UNKNOWN = "#999999"
+CROSS = "\N{MULTIPLICATION SIGN}"
+
+
+def apply_theme() -> None:
+    """Set matplotlib's global settings to those of our figures, whatever they were before."""
+    mpl.rcdefaults()
+    seaborn.set_theme(context="paper", style="ticks", palette=COLORS, font=FONT, rc=RC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style(Names):
+    """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
+
+    `palette_index` gives each strategy its place in the palette. Place 0 is FedAvg's: its color
+    is no other strategy's, with any dash.
+    """
+
+    palette_index: dict[str, int]
+    round_name: str = "Round"
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Style:
+        """The style described by the `look` of a resolved figure."""
+        return cls(
+            orders=text_orders(look),
+            titles=dict(look.get("titles", {})),
+            palette_index=dict(look.get("styles", {})),
+            round_name=look.get("round", "Round"),
+        )
+
+    def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
+        """A color for each value: distinct colors for names, shades of viridis in order else."""
+        if hue in NOMINAL:
+            places = self._places(hue)
+            return {
+                value: COLORS[_lap_and_color(places[value])[1]] if value in places else UNKNOWN
+                for value in values
+            }
+        scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
+        shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
+        return {value: shades[value] for value in values}
+
+    def dash(self, hue: str, value: str) -> Any:
+        """The line style: solid for all, or one after another if there are more names than colors,
+        so that curves differ by more than a repeated color."""
+        places = self._places(hue)
+        many = len(places) > len(COLORS)
+        place = places.get(value, 0) if many else self._lap(hue, value)
+        return DASHES[place % len(DASHES)]
+
+    def marker(self, hue: str, value: str) -> str:
+        """The marker of a line: round until the colors repeat."""
+        return MARKERS[self._lap(hue, value) % len(MARKERS)]
+
+    def hatch(self, hue: str, value: str) -> str:
+        """The hatch of a bar: none until the colors repeat."""
+        return HATCHES[self._lap(hue, value) % len(HATCHES)]
+
+    def _lap(self, hue: str, value: str) -> int:
+        return _lap_and_color(self._places(hue).get(value, 0))[0]
+
+    def _places(self, hue: str) -> dict[str, int]:
+        if hue == "strategy":
+            return self.palette_index
+        values = self.orders.get(hue, []) if hue in NOMINAL else []
+        return {value: place for place, value in enumerate(values)}
+
+
+def _lap_and_color(place: int) -> tuple[int, int]:
+    """How often the colors have repeated at a place of the palette, and which one it has. The first
+    color, at place 0, does not repeat."""
+    if place == 0:
+        return 0, 0
+    lap, color = divmod(place - 1, len(COLORS) - 1)
+    return lap, 1 + color
+
+
+def pale(color: Any) -> Any:
+    """The color mixed with white, for unfinished runs."""
+    return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
+
+
+def one_deviation(points: Any, unit: str) -> tuple[Any, Any]:
+    """One standard deviation to either side of a mean, but not below 0 or above 100 % where no
+    value lies there. `points` are the `STATISTICS` of one point, or a table of several points'."""
+    mean, sd, least, most = (points[name] for name in STATISTICS)
+    low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
+    is_share = (unit == "%") & (most <= 100)
+    return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
+
+
+def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
+    """The error bar of `one_deviation`, as seaborn asks for it."""
+
+    def limits(values: Series[float]) -> tuple[float, float]:
+        low, high = one_deviation(values.agg(STATISTICS), unit)
+        return float(low), float(high)
+
+    return limits
+
+
+def legend_line(**properties: Any) -> Line2D:
+    """A line without points, as a legend's handle."""
+    return mpl_lines.Line2D([], [], **properties)
+
+
+def paper_name(source: str) -> str:
+    """What the legend calls a paper's values, by their source."""
+    return "paper" if source == "printed" else f"paper ({source})"
+
+
+def panel_width(axes: Axes) -> float:
+    """The width in inches of the grid cell that holds these axes, margins included."""
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None and grid is not None
+    return float(figure.bbox.width / figure.dpi / grid.ncols)
+
+
+def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
+    """Put the ticks of an axis at whole numbers, of which it has this many."""
+    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(FEWEST_TICKS, count))
+
+
+def name_places(axes: Axes, names: list[str]) -> None:
+    """Name the places 0, 1, 2, ... of the x axis, on several lines or slanted where there is little
+    room."""
+    room = int((panel_width(axes) - SIDES) / len(names) / LETTER) - 1
+    wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
+    if max(len(line) for name in wrapped for line in name.splitlines()) > room:
+        slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(names)), names, **slanted)
+    else:
+        axes.set_xticks(range(len(names)), wrapped)
+
+
+def panel_height(axes: Axes) -> float:
+    """The height in inches of the grid cell that holds these axes, before there is a legend."""
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None and grid is not None
+    return float((figure.bbox.height / figure.dpi - FRAME) / grid.nrows)

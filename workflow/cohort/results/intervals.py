@@ -1,0 +1,127 @@
+"""Intervals of means by Student's t, exact sign tests, and Holm's correction for several of them.
+
+Planning imports this module, so scipy is lazy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy("scipy.special")
+
+ALPHA = 0.05
+LEAST_SEEDS = 3  # fewer say nothing
+ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The mean and the standard deviation (with n - 1) of n values, one per run or per pair, and
+    how many of them are above and below 0."""
+
+    n: int
+    mean: float
+    sd: float
+    above: int = 0
+    below: int = 0
+
+    @classmethod
+    def of(cls, values: Sequence[float] | np.ndarray | float) -> Sample:
+        """Of some values, or of one, whose standard deviation is not known."""
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        n = len(array)
+        mean = float(array.mean()) if n else math.nan
+        sd = float(array.std(ddof=1)) if n > 1 else math.nan
+        sd = 0.0 if n > 1 and np.ptp(array) == 0 else sd
+        return cls(n, mean, sd, int((array > 0).sum()), int((array < 0).sum()))
+
+    def __neg__(self) -> Sample:
+        return Sample(self.n, -self.mean, self.sd, self.below, self.above)
+
+    def scaled(self, factor: float) -> Sample:
+        """The sample in another unit, so many times smaller."""
+        return replace(self, mean=self.mean * factor, sd=self.sd * factor)
+
+    def half_width(self, level: float = ALPHA) -> float:
+        """How far the interval of confidence 1 - `level` reaches to each side of the mean."""
+        if self.n < 2:
+            return math.inf
+        return float(special.stdtrit(self.n - 1, 1 - level / 2)) * self.sd / math.sqrt(self.n)
+
+    def interval(self, level: float = ALPHA) -> tuple[float, float]:
+        """The interval of confidence 1 - `level` for the mean."""
+        half = self.half_width(level)
+        return self.mean - half, self.mean + half
+
+    def word(self, better: Literal["high", "low", ""]) -> str:
+        """Whether a difference is `better` or `worse` than none, leans so, or is `undecided`."""
+        if self.n < LEAST_SEEDS:
+            return "not enough runs"
+        ahead = self if better == "high" else -self
+        side = "better" if ahead.p_above() <= ALPHA else "worse"
+        if not better or min(ahead.p_above(), (-ahead).p_above()) > ALPHA:
+            return "undecided"
+        return side if self.n >= ENOUGH_SEEDS else f"leans {side}"
+
+    def p_value(self) -> float:
+        """The two-sided p-value of the hypothesis that the mean is 0."""
+        return min(1.0, 2 * min(self._t_test(), (-self)._t_test()))
+
+    def p_above(self) -> float:
+        """The one-sided p-value of the hypothesis that the typical value is not above 0: the larger
+        of those of the t-test and, from ENOUGH_SEEDS values on, of the exact sign test."""
+        return self._t_test() if self.n < ENOUGH_SEEDS else max(self._t_test(), self._sign_test())
+
+    def _t_test(self) -> float:
+        if self.n < 2 or self.mean == 0:
+            return 1.0
+        if self.sd == 0:
+            return float(self.mean < 0)
+        return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
+
+    def _sign_test(self) -> float:
+        """The probability of so many values above 0, if half of all are; a tie is not above."""
+        return float(special.bdtrc(self.above - 1, self.n, 0.5))
+
+
+def paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
+    """The differences ours - theirs, over the seeds that both have."""
+    return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
+
+
+def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
+    """The level at which Holm's procedure tests each hypothesis, so that all decisions together
+    are wrong with a probability of at most `alpha`.
+
+    A hypothesis is rejected if its p-value is at most its level: an interval of confidence
+    1 - level around its mean then lies on one side of 0.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    levels, last = [alpha] * len(p_values), 0.0  # the level of the first that is not rejected
+    for rank, place in enumerate(order):
+        levels[place] = last or alpha / (len(p_values) - rank)
+        if not last and p_values[place] > levels[place]:
+            last = levels[place]
+    return levels
+
+
+def welch(first: Sample, second: Sample) -> float:
+    """The two-sided p-value of the hypothesis that two independent samples have one mean."""
+    if min(first.n, second.n) < 2 or first.mean == second.mean:
+        return 1.0
+    one, other = first.sd**2 / first.n, second.sd**2 / second.n
+    if one + other == 0:
+        return 0.0
+    freedom = (one + other) ** 2 / (one**2 / (first.n - 1) + other**2 / (second.n - 1))
+    t = abs(first.mean - second.mean) / math.sqrt(one + other)
+    return 2 * float(special.stdtr(freedom, -t))

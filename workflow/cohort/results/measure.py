@@ -1,0 +1,52 @@
+"""What the runs of a figure or table are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cohort.results.names import GAIN, METRICS
+from cohort.results.paper_match import Cell, PaperMatch, match_paper
+
+CLIENT = "client"
+"""The label of results that are clients' and not runs'."""
+POINTS = 2.0  # how far apart from the paper's an accuracy may be and still agree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What is compared: the value of a metric `at` a place of each run, by the labels that tell
+    results apart.
+
+    `paper` names the items of the paper that hold its values: single ones, or the last points of
+    `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
+    label to those whose results are subtracted.
+    """
+
+    metric: str
+    at: int | str
+    labels: tuple[str, ...]
+    paper: str = ""
+    curves: bool = False
+    margin: float | None = None
+    minus: Mapping[str, Mapping[str, str]] | None = None
+
+    @classmethod
+    def default_margin(cls, metric: str) -> float | None:
+        """How far from the paper's value agrees, unless a study says otherwise: two points."""
+        unit = METRICS[metric].unit if metric in METRICS else ""
+        return POINTS if unit in ("%", "points") else None
+
+    @property
+    def shown_metric(self) -> str:
+        """The metric of the results: the gain in `metric` if others are subtracted."""
+        return self.metric + GAIN if self.minus else self.metric
+
+    def matches(
+        self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
+    ) -> list[PaperMatch]:
+        """The paper's values in a file for each combination of the labels: one, or those of a
+        curve. `labels` are all that the cells have."""
+        at = "" if self.curves else str(self.at)
+        return match_paper(file, self.paper, self.shown_metric, cells, self.labels, labels, at=at)

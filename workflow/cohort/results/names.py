@@ -1,0 +1,171 @@
+"""What figures, tables and reports call things: metrics with their units, labels, values."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cohort.core.metric import Metric
+from cohort.results.series import label_text
+from cohort.selection import SELECTORS
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.participation import PARTICIPATIONS
+from cohort.training.procedures import PROCEDURES
+from cohort.training.servers import SERVERS
+
+RECORDED = {
+    "train_loss": Metric("Training loss", better="low"),
+    "update_norm": Metric("Mean norm of an update"),
+    "cohort_entropy": Metric("Cohort label entropy", "bits"),
+    "updates_used": Metric("Updates that count", digits=0),
+    "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low"),
+    "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
+    "client_steps": Metric("Local steps per round", digits=1, better="low"),
+    "selection_samples": Metric("Samples evaluated to select", digits=1, better="low"),
+    "bytes_between": Metric("Sent between clients per round", "MB", 1e-6, better="low"),
+    "seconds": Metric("Time per round", "s", better="low"),
+    "seconds_training": Metric("Training time per round", "s", better="low"),
+    "client_seconds_training": Metric("Training time per round and client", "s", better="low"),
+    "client_seconds_to_best": Metric(
+        "Training time of a client to the best round", "s", better="low"
+    ),
+    "tasks_saved": Metric("Tasks saved", "%", 100, digits=1, better="high"),
+    "seconds_selecting": Metric("Time to select per round", "s", better="low"),
+    "seconds_scoring": Metric(
+        "Processor time to choose clients per round", "ms", 1000, digits=3, better="low"
+    ),
+    "seconds_transfers": Metric("Time of the model's transfers per round", "s", better="low"),
+    "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
+    "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
+    "test_accuracy_swing": Metric(
+        "Change between rounds, SD",
+        "points",
+        100,
+        digits=2,
+        better="low",
+    ),
+    "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
+    "best_round": Metric("Round of the highest test accuracy", digits=0, better="low"),
+    "selection_gini": Metric("Gini coefficient of selections", better="low"),
+    "selection_entropy": Metric("Normalized entropy of selections", better="high"),
+    "longest_gap": Metric("Longest wait of a client", "rounds", digits=0, better="low"),
+    "never_selected": Metric("Clients never chosen", digits=0, better="low"),
+    "least_selected": Metric("Fewest rounds of a client", digits=0),
+    "most_selected": Metric("Most rounds of a client", digits=0),
+    "selected_sd": Metric("Standard deviation of rounds of a client", digits=2),
+    "target_entropy": Metric("Entropy of the test labels", "nats"),
+    "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
+    "size": Metric("Samples held", by="client"),
+    "selected": Metric("Rounds in the cohort", digits=0, by="client"),
+    "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client"),
+    "loss": Metric("Client loss", by="client"),
+    "classes_held": Metric("Classes held", digits=0, by="client"),
+    "label_entropy": Metric("Entropy of a client's labels", "bits", by="client"),
+    "probe_norm": Metric("Mean norm of a client's probes", by="client"),
+    "class_accuracy": Metric("Class accuracy", "%", 100, digits=2, by="class"),
+    "label_count": Metric("Samples of a class", by="label"),
+    "test_accuracy_gain": Metric(
+        "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
+    ),
+}
+"""What every run records, and what follows from records. Components declare the rest."""
+
+
+def _declared() -> dict[str, Metric]:
+    """The metrics that components declare."""
+    catalogs: tuple[Mapping[str, Any], ...] = (
+        EVALUATORS,
+        PROCEDURES,
+        SELECTORS,
+        SERVERS,
+        PARTICIPATIONS,
+    )
+    found: dict[str, Metric] = {}
+    for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
+        for name, metric in component.metrics.items():
+            if found.setdefault(name, metric) != metric or name in RECORDED:
+                raise ValueError(f"{component.__name__} declares the metric {name} anew")
+    return found
+
+
+METRICS = _declared() | RECORDED
+GAIN = "_gain"  # ends the name of a difference of two results
+BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
+BY_STEP = [name for name, metric in METRICS.items() if metric.by == "step"]
+BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
+BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
+
+SERIES, PANEL = FREE = ("series", "panel")
+"""Labels that a study invents: they name curves and panels and are no settings."""
+LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
+SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """How a study orders the values of each label, and what it calls them."""
+
+    orders: dict[str, list[str]]
+    titles: dict[str, dict[str, str]]
+
+    @classmethod
+    def of(cls, look: Mapping[str, Any]) -> Names:
+        """The names in the `look` of a resolved figure or table."""
+        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
+
+    def ordered(self, label: str, values: Iterable[str]) -> list[str]:
+        """The distinct values in the study's order. Values that it does not list come last, in
+        ascending order."""
+        listed = {value: place for place, value in enumerate(self.orders.get(label, []))}
+        return sorted(
+            set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value))
+        )
+
+    def title(self, label: str) -> str:
+        """What a label is called: `selector.buffer` is `Buffer`."""
+        last = word(label)
+        return LABELS.get(label, last[:1].upper() + last[1:])
+
+    def value(self, label: str, value: str) -> str:
+        """The name of a value beside its label: `FedEntOpt`, `16 local steps`, `0.5`."""
+        if self.has_title(label, value):
+            return self.titles[label][value]
+        work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
+        if work:
+            unit, plural = "epoch" if work[2] else "step", "" if work[1] == "1" else "s"
+            return f"{work[1]} local {unit}{plural}"
+        return value
+
+    def phrase(self, label: str, value: str) -> str:
+        """The name of a value on its own: `FedEntOpt`, `J = 16 local steps`, `buffer = 0.5`."""
+        if label in SPEAK_FOR_THEMSELVES or self.has_title(label, value):
+            return self.value(label, value)
+        return f"{word(label)} = {self.value(label, value)}"
+
+    def has_title(self, label: str, value: str) -> bool:
+        """Whether a value has a title."""
+        return value in self.titles.get(label, {})
+
+
+def word(label: str) -> str:
+    """A label within a sentence: `selector.buffer` is `buffer`."""
+    return label.rpartition(".")[2].replace("_", " ")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
+
+
+def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The orders of a `look`, with every value as the text that it has in the metrics."""
+    orders = look.get("orders", {})
+    return {label: list(map(label_text, values)) for label, values in orders.items()}
+
+
+def _by_number(text: str) -> list[Any]:
+    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)]

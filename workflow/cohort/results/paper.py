@@ -1,0 +1,151 @@
+"""Reads papers' values from `resources/paper_values`, whose README explains the columns."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.core import own
+from cohort.core.errors import UserError, explained, suggest
+
+FOLDER = Path("resources/paper_values")
+# From the most to the least trusted: the first one counts where several have a value.
+SOURCES = ("printed", "authors' log", "derived", "approximate")
+FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
+RUNS = "runs"  # how many runs a value is the mean of, a column that a file may have
+Labels = Mapping[str, str]
+Rows = dict[int, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """One value of a paper; `labels` are the settings that the paper states for it."""
+
+    item: str
+    source: str
+    doubtful: str
+    labels: dict[str, str]
+    other: str
+    metric: str
+    at: str
+    round: int | None
+    value: float
+    sd: float | None
+    runs: int | None = None
+
+    def fits(self, labels: Labels) -> bool:
+        """Whether these labels contradict none of the value's own."""
+        return all(labels.get(name, value) == value for name, value in self.labels.items())
+
+
+def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
+    """The file of the paper's values that a figure or table names, if it names any. Without a file
+    of curves, a figure of curves shows the single values that have a round."""
+    if not spec.get("paper"):
+        return None
+    single, curves = paper_files(study)
+    return curves if spec.get("kind") == "curves" and curves.exists() else single
+
+
+def paper_files(study: str) -> tuple[Path, Path]:
+    """The files of a paper's single values and of its curves; either may be missing."""
+    mine = own.folder() / FOLDER.name
+    folder = mine if list(mine.glob(f"{study}*.csv")) else FOLDER
+    return folder / f"{study}.csv", folder / f"{study}_curves.csv"
+
+
+def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
+    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`)."""
+    return parse_values(read_rows(file, item), file, item, metric)
+
+
+def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValue]:
+    """Parse the rows of one metric of an item of the paper, or of several (`Fig1, Fig2`).
+
+    Other rows stay unparsed, since planning needs a few out of thousands.
+    """
+    wanted = set()
+    for one in split_items(item):
+        found = items_with(rows, one)
+        if not found:
+            known = dict.fromkeys(row["item"] for row in rows.values())
+            raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, known)}")
+        wanted |= found
+    return [
+        _value(row, f"{file}, line {line}")
+        for line, row in rows.items()
+        if row["item"] in wanted and row["metric"] == metric
+    ]
+
+
+def split_items(item: str) -> list[str]:
+    """The items that a key `paper` names, separated by commas."""
+    return [part.strip() for part in item.split(",")]
+
+
+def items_with(rows: Rows, item: str) -> set[str]:
+    """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
+    names = {row["item"] for row in rows.values()}
+    return {name for name in names if item in (name, *_parts(name))}
+
+
+def read_rows(file: str | Path, item: str) -> Rows:
+    """Read the rows of a file by line number; `item` is only for the error message."""
+    try:
+        with explained(file), open(file, encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
+            if missing:
+                raise UserError(f"{file}: lacks the column '{missing[0]}'")
+            return dict(enumerate(reader, start=2))
+    except FileNotFoundError:
+        raise UserError(
+            f"paper is '{item}', but there is no {file} with the paper's values; add it, "
+            "or leave paper out"
+        ) from None
+
+
+def _value(row: Mapping[str, str], where: str) -> PaperValue:
+    if None in row or None in row.values():
+        raise UserError(
+            f"{where}: has {'more' if None in row else 'fewer'} columns than the header"
+        )
+    if row["source"] not in SOURCES:
+        raise UserError(
+            f"{where}: source is '{row['source']}', which is not known"
+            f"{suggest(row['source'], SOURCES)}"
+        )
+    return PaperValue(
+        **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
+        labels={name: text for name, text in row.items() if text and name not in (*FIXED, RUNS)},
+        round=int(_number(row, "round", where)) if row["round"] else None,
+        value=_number(row, "value", where),
+        sd=_number(row, "sd", where) if row["sd"] else None,
+        runs=int(_number(row, RUNS, where)) if row.get(RUNS) else None,
+    )
+
+
+def _number(row: Mapping[str, str], column: str, where: str) -> float:
+    try:
+        number = float(row[column])
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {column} is '{row[column]}', but must be a number")
+    return number
+
+
+def _parts(item: str) -> list[str]:
+    """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
+    listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
+    if listed:
+        return [listed[1] + number for number in listed[2].split("/")]
+    span = re.fullmatch(r"([A-Za-z]+)([0-9]+)-([0-9]+)", item)
+    return (
+        [f"{span[1]}{number}" for number in range(int(span[2]), int(span[3]) + 1)] if span else []
+    )

@@ -1,0 +1,115 @@
+"""Matches a paper's values with our results by their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.core.errors import UserError
+from cohort.results.paper import FOLDER, SOURCES, Labels, PaperValue, read_paper
+from cohort.results.series import NO_VALUE, label_text
+
+Cell = Mapping[Any, Any]
+
+
+@dataclass(frozen=True)
+class PaperMatch:
+    """A result, identified by its labels, and the paper's values for it."""
+
+    labels: dict[str, str]
+    values: list[PaperValue]
+
+
+def match_paper(
+    file: str | Path,
+    item: str,
+    metric: str,
+    cells: Iterable[Cell],
+    shown: Iterable[str],
+    labels: Iterable[str],
+    *,
+    at: str = "",
+) -> list[PaperMatch]:
+    """Read an item of the paper and match its values as `match_values` does."""
+    return match_values(read_paper(file, item, metric), cells, shown, labels, at=at)
+
+
+def match_values(
+    values: list[PaperValue],
+    cells: Iterable[Cell],
+    shown: Iterable[str],
+    labels: Iterable[str],
+    *,
+    at: str = "",
+) -> list[PaperMatch]:
+    """Group the cells by the labels `shown` and find the values that belong to each group.
+
+    A group gets one value where `at` is given, otherwise a curve. A value fits a group if no label
+    that all of the group's cells share contradicts it, shown or not: an experiment with one model
+    does not match the values of other models. UserError where two values fit.
+    """
+    shown, labels = tuple(shown), tuple(labels)
+    if at:
+        values = [value for value in values if value.at in ("", at)]
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
+    matches = []
+    for key, group in groups.items():
+        shared = _shared(group, labels)
+        fitting = _best_source([value for value in values if value.fits(shared)])
+        candidates = [[value] for value in fitting] if at else _curves(fitting)
+        named = dict(zip(shown, key, strict=True))
+        matches.append(PaperMatch(named, _only(candidates, named)))
+    return matches
+
+
+def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
+    """The labels that have one and the same value in all cells of a group."""
+    shared = {}
+    for name in labels:
+        text, *others = {_text(cell.get(name)) for cell in group}
+        if not others and text != NO_VALUE:
+            shared[name] = text
+    return shared
+
+
+def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
+    curves: dict[Any, list[PaperValue]] = {}
+    for value in values:
+        if value.round is not None:
+            key = (value.item, tuple(value.labels.items()), value.other)
+            curves.setdefault(key, []).append(value)
+    return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
+
+
+def _only(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
+    """The single candidate, or nothing; UserError if there are several."""
+    if len(candidates) > 1:
+        place = ", ".join(f"{name} {value}" for name, value in named.items())
+        first, second = (_described(values[0], named) for values in candidates[:2])
+        raise UserError(
+            f"paper has two values for {place}: {first} and {second}; name one item, keep them "
+            f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
+            "them apart"
+        )
+    return candidates[0] if candidates else []
+
+
+def _described(value: PaperValue, known: Labels) -> str:
+    words = [value.item]
+    words += [f"{name} {text}" for name, text in value.labels.items() if name not in known]
+    words += [value.other] if value.other else []
+    return f"{value.value:g} ({'; '.join(words)})"
+
+
+def _best_source(values: list[PaperValue]) -> list[PaperValue]:
+    """The values of the most trusted source among them."""
+    best = min((SOURCES.index(value.source) for value in values), default=0)
+    return [value for value in values if value.source == SOURCES[best]]
+
+
+def _text(value: Any) -> str:
+    return NO_VALUE if value is None else label_text(value)

@@ -1,0 +1,102 @@
+"""A release on disk: a folder of Parquet tables with a manifest of their checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+from cohort.core.errors import UserError
+from cohort.core.files import replacing, sha256, write_text
+from cohort.core.sealed_json import read_sealed, sealed
+from cohort.records.record import Record, check
+from cohort.results.release.tables import TABLES, records_of, tables_of
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LICENSE = "CC-BY-4.0"
+CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
+DICTIONARIES = ("digest", "group", "metric")
+"""The columns whose values repeat."""
+
+
+def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
+    """Write these runs as a release: the same bytes for the same runs and version of pyarrow."""
+    tables = tables_of(records)
+    files = {}
+    for table_name, table in tables.items():
+        file = folder / f"{table_name}.parquet"
+        encodings = {"value": "BYTE_STREAM_SPLIT"} if "value" in table.column_names else None
+        with replacing(file) as temporary:
+            parquet.write_table(
+                table,
+                temporary,
+                compression="zstd",
+                compression_level=19,
+                use_dictionary=[key for key in DICTIONARIES if key in table.column_names],
+                column_encoding=encodings,
+            )
+        files[file.name] = {"rows": len(table), "sha256": sha256(file)}
+    manifest = {
+        "format": FORMAT,
+        "name": name,
+        "runs": len(tables["runs"]),
+        "license": LICENSE,
+        "cite": CITE,
+        "files": files,
+    }
+    write_text(folder / MANIFEST, sealed(manifest, indent=1))
+    for stale in set(folder.glob("*.parquet")) - {folder / name for name in files}:
+        stale.unlink()
+
+
+def read_release(folder: Path) -> list[Record]:
+    """The runs of a release. Raise UserError unless its checksums fit and every run is valid."""
+    manifest = read_manifest(folder)
+    for name, facts in manifest["files"].items():
+        file = folder / name
+        if not file.is_file():
+            raise UserError(f"{file} is missing; {_again(folder)}")
+        if sha256(file) != facts["sha256"]:
+            raise UserError(f"{file} has another SHA-256 than {MANIFEST} says; {_again(folder)}")
+    try:
+        tables = {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
+        records = list(records_of(tables))
+        for record in records:
+            check(record)
+    except Exception as error:  # tables from outside may raise anything
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}") from None
+    return records
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a release, whose checksum, format and file names are checked."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
+    manifest = read_sealed(file, "the manifest of a release", _again(folder))
+    format = manifest.get("format")
+    if isinstance(format, int) and format > FORMAT:
+        raise UserError(
+            f"{file} has format {format}, and this version of Cohort reads {FORMAT}; update Cohort"
+        )
+    if format != FORMAT or not _are_tables(manifest.get("files")):
+        raise UserError(f"{file} is not the manifest of a release; {_again(folder)}")
+    return manifest
+
+
+def _are_tables(files: Any) -> bool:
+    """Whether these are the files of a release, each with a checksum."""
+    allowed = {f"{name}.parquet" for name in TABLES}
+    return (
+        isinstance(files, Mapping)
+        and {"runs.parquet"} <= files.keys() <= allowed
+        and all(isinstance(facts, Mapping) and "sha256" in facts for facts in files.values())
+    )
+
+
+def _again(folder: Path) -> str:
+    return f"nothing of {folder} was used; get it again"

@@ -1,0 +1,89 @@
+"""Restore the runs of a release as records of planned cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned
+from cohort.core.errors import UserError
+from cohort.core.files import sha256
+from cohort.records.record import Record, read, write
+from cohort.results.differences import is_same
+from cohort.results.release.folder import MANIFEST, read_release
+
+
+@dataclass
+class Outcome:
+    """What became of the runs of a release, by digest: those that were restored, those that have a
+    record here already, the same or another, and those that no study plans."""
+
+    restored: list[str] = field(default_factory=list)
+    present: list[str] = field(default_factory=list)
+    different: dict[str, tuple[Record, Record]] = field(default_factory=dict)
+    unplanned: list[str] = field(default_factory=list)
+
+
+def restore(folder: Path, address: str, cells: Mapping[str, Planned]) -> Outcome:
+    """Write a record for each run of a release that is planned and has none. Records name `address`
+    as their source.
+
+    Nothing is written unless all runs are valid and have the settings of their digests. A record
+    that exists stays; one that was restored itself names this release too.
+    """
+    records = read_release(folder)
+    for record in records:
+        planned = cells.get(record.header["digest"])
+        if planned is not None and (names := sorted(_conflicts(record, planned))):
+            raise UserError(
+                f"{address}: the settings of run {planned.digest} do not give this digest "
+                f"({', '.join(names)}); nothing was restored"
+            )
+    outcome = Outcome()
+    release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
+    for record in records:
+        digest = record.header["digest"]
+        source = release | _made(record)
+        if digest not in cells:
+            outcome.unplanned.append(digest)
+        elif Path(path := cells[digest].path).exists():
+            here = read(path)
+            if is_same(here, record):
+                outcome.present.append(digest)
+            else:
+                outcome.different[digest] = here, record
+            if source not in here.header.get("restored", [source]):
+                write(path, _with_source(here, source))
+        else:
+            write(path, _with_source(record, source))
+            outcome.restored.append(digest)
+    return outcome
+
+
+def _conflicts(record: Record, planned: Planned) -> Iterator[str]:
+    """The settings and science versions that a run states and its planned cell has not. A setting
+    that is younger than the run is not among them: its default does not change a digest."""
+    stated = record.header["settings"] | record.header["science"]
+    expected: dict[str, Any] = planned.settings | planned.science
+    for name, value in stated.items():
+        other = expected.get(name)
+        if isinstance(value, dict) and isinstance(other, dict):
+            other = {key: other[key] for key in value if key in other}
+        if value != other:
+            yield name
+
+
+def _made(record: Record) -> dict[str, Any]:
+    """Where and with what a run was trained, and the hash of its weights."""
+    provenance = record.header["provenance"]
+    return {
+        "weights_sha256": record.header["weights_sha256"],
+        **{name: provenance[name] for name in ("commit", "trainer", "devices", "versions")},
+    }
+
+
+def _with_source(record: Record, source: Mapping[str, Any]) -> Record:
+    sources = [*record.header.get("restored", []), dict(source)]
+    return replace(record, header=record.header | {"restored": sources})

@@ -1,0 +1,211 @@
+"""What the page shows of a study's claims: the verdicts, and the numbers behind them as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cohort.results.claims.decision import (
+    HELD,
+    LEANS_HELD,
+    LEANS_NOT_HELD,
+    NOT_ENOUGH,
+    NOT_HELD,
+    NOT_JUDGED,
+    TIE,
+    UNDECIDED,
+)
+from cohort.results.claims.evidence import Difference, Evidence, Numbers
+from cohort.results.claims.judge import Compared, Judged, read_judged
+from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
+from cohort.results.claims.verdict import NO_PAPER
+from cohort.results.report.render import together
+from cohort.results.report.runs import StudyRuns
+
+NO_RUNS = "no runs yet"
+EVIDENCE, VALUE = ["Evidence"], ["Value"]
+SIDES = {"paper": "paper's numbers", "ours": "our runs"}
+PLACES = ("First", "Second", "Third", "Fourth")
+ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
+MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
+MOST_ROWS = 3  # more comparisons are folded away
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point in the table of a claim: its numbers, its name where its column does not say it, and
+    the anchor of its runs."""
+
+    numbers: Numbers
+    name: str = ""
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One side of a comparison: the paper's numbers or ours, and the verdict on them."""
+
+    whose: str
+    cells: list[Cell]
+    difference: Difference | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim with its verdicts, and a table with rows for each comparison."""
+
+    judged: Judged
+    verdicts: list[tuple[str, str]]
+    columns: list[str]
+    comparisons: list[tuple[str, list[Row]]]
+    counts: list[str]
+    notes: list[str]
+    labels: dict[str, list[str]]
+
+    @property
+    def outlook(self) -> str:
+        """What would decide it."""
+        return self.judged.gap if self.judged.measured == UNDECIDED else ""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its comparisons are folded away at first."""
+        return len(self.comparisons) > MOST_ROWS
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any number is known."""
+        return any(rows for _, rows in self.comparisons)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its comparisons have names that tell them apart."""
+        return any(name for name, _ in self.comparisons)
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether any of its comparisons has an interval."""
+        return any(row.difference for _, rows in self.comparisons for row in rows)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """All claims of a study, how many have each verdict, and how verdicts come about."""
+
+    claims: list[Claim]
+    totals: list[tuple[str, list[tuple[str, int]]]]
+    notes: list[str]
+
+
+def read_claims(file: Path, runs: StudyRuns) -> Claims:
+    """The claims in the JSON file that `judge` writes."""
+    judged = read_judged(file)
+    has_paper = any(claim.paper != NO_PAPER for claim in judged)
+    totals = [("our runs", _counted(list(map(_measured, judged))))]
+    if has_paper:
+        papers = [claim.paper for claim in judged]
+        totals.insert(0, ("the paper's own numbers", _counted(papers)))
+    claims = [_claim(claim, runs, has_paper) for claim in judged]
+    return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
+
+
+def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
+    """How many claims have each verdict: held first, then not held and the unclear ones."""
+    counts = Counter(verdicts)
+    known = [verdict for verdict in ORDER if verdict in counts]
+    return [(verdict, counts[verdict]) for verdict in [*known, *sorted(set(counts) - set(known))]]
+
+
+def _measured(claim: Judged) -> str:
+    """The verdict by our runs, or that there are none."""
+    return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
+
+
+def _claim(claim: Judged, runs: StudyRuns, has_paper: bool) -> Claim:
+    verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
+    if (verdict := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+        verdicts.append((SIDES["ours"], verdict))
+    columns = _columns(claim.comparisons)
+    return Claim(
+        judged=claim,
+        verdicts=verdicts,
+        columns=columns,
+        comparisons=[
+            (_setting(one, columns), list(_rows(one, columns, runs))) for one in claim.comparisons
+        ],
+        counts=_counts(claim.comparisons),
+        notes=_notes(claim),
+        labels=together(point.labels for one in claim.comparisons for point in one.points),
+    )
+
+
+def _counts(comparisons: Sequence[Compared]) -> list[str]:
+    """How many comparisons hold: by the paper's numbers, and in our runs."""
+    counts = []
+    for side, whose in SIDES.items():
+        evidence = [one.sides[side] for one in comparisons if side in one.sides]
+        verdicts = [made.verdict for made in evidence if made.verdict]
+        if verdicts:
+            unjudged = len(comparisons) - len(verdicts)
+            rest = f", {unjudged} without a verdict" if unjudged else ""
+            hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
+            counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
+    return counts
+
+
+def _notes(claim: Judged) -> list[str]:
+    is_said = claim.measured == UNDECIDED  # above the numbers
+    notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
+    notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
+    if claim.diverged:
+        notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
+    return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
+
+
+def _names(comparison: Compared) -> list[str]:
+    return [point.name for point in comparison.points]
+
+
+def _columns(comparisons: Sequence[Compared]) -> list[str]:
+    """The names of the points if all comparisons share them, else their places in a comparison, or
+    one column of evidence if there are too many."""
+    names = list(map(_names, comparisons))
+    longest = max(names, key=len, default=[])
+    if len(longest) > MOST_COLUMNS:
+        return EVIDENCE
+    if all(set(one) <= set(longest) and len(set(one)) == len(one) for one in names):
+        return longest
+    return VALUE if len(longest) == 1 else [*PLACES, *map(str, range(5, 99))][: len(longest)]
+
+
+def _setting(comparison: Compared, columns: Sequence[str]) -> str:
+    """What tells a comparison from the others; if it has one point only, that point."""
+    own = _names(comparison) if columns == VALUE else []
+    return ", ".join([*([comparison.name] if comparison.name else []), *own])
+
+
+def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
+    """The paper's row and ours, each if it has any number."""
+    for side, evidence in comparison.sides.items():
+        cells = _cells(comparison, evidence, columns, runs)
+        if any(cell.numbers.mean for cell in cells):
+            yield Row(side, cells, evidence.difference, evidence.verdict)
+
+
+def _cells(
+    comparison: Compared, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
+) -> list[Cell]:
+    if columns == EVIDENCE:
+        return [Cell(Numbers(evidence.shown))]
+    by_place = columns[0] in PLACES
+    cells = []
+    for point, numbers in zip(comparison.points, evidence.numbers, strict=True):
+        anchor = runs.anchor(point.experiment, point.labels) if numbers.n else ""
+        cells.append(Cell(numbers, point.name if by_place else "", anchor))
+    if by_place or columns == VALUE:
+        return cells
+    by_name = dict(zip(_names(comparison), cells, strict=True))
+    return [by_name.get(name, Cell(Numbers())) for name in columns]

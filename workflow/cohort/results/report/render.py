@@ -1,0 +1,91 @@
+"""Renders the report's templates, and writes what several of them show: filters, times, links."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
+"""The labels by which a page can be filtered, with their titles."""
+FORMATS = {
+    ".png": "PNG",
+    ".pdf": "PDF",
+    ".svg": "SVG",
+    ".csv": "CSV",
+    ".md": "Markdown",
+    ".tex": "LaTeX",
+    ".json": "JSON",
+}
+MARKS = {
+    **{"held": "✓", "not held": "✗", "undecided": "?", "tie": "="},
+    **{"leans towards held": "✓", "leans towards not held": "✗"},
+}
+CLASSES = {
+    **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
+    **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
+}
+
+
+def render(template: str, **content: Any) -> str:
+    """The HTML of a template."""
+    environment = Environment(
+        loader=PackageLoader("cohort.results.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
+    environment.filters |= {"hours": hours, "attributes": attributes}
+    return environment.get_template(template).render(**content)
+
+
+def hours(seconds: float) -> str:
+    """A time as people say it: 40 seconds, 3 minutes, 1.5 hours, 2,040 hours."""
+    if 0 < seconds < 1:
+        return "less than a second"
+    if seconds < 90:
+        return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'}"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    value = seconds / 3600
+    return f"{float(f'{value:.3g}'):,.0f} hours" if value >= 100 else f"{value:.2g} hours"
+
+
+def attributes(labels: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """The HTML attributes by which the page's filter finds what has these label values."""
+    found = {name: " ".join(labels[name]) for name in FILTERS if labels.get(name)}
+    return {f"data-{name.lower()}": values for name, values in found.items()}
+
+
+def together(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """All values that several sets of labels have of each label, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for labels in many:
+        for name, value in labels.items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
+    """The relative URL of each file, and the name of its format."""
+    return [
+        (quote(Path(os.path.relpath(file, folder)).as_posix()), FORMATS[Path(file).suffix])
+        for file in files
+    ]
+
+
+def data_url(picture: Path) -> str:
+    """A PNG as a data URL."""
+    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
+
+
+def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
+    """The file with this suffix."""
+    return next(Path(file) for file in files if Path(file).suffix == suffix)

@@ -1,0 +1,154 @@
+"""What a study's runs say about themselves: how many there are, what they cost, how they were made.
+
+Runs that differ in their seed only are a group, which the numbers on the page lead to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cohort.results.files import read_experiment
+from cohort.results.names import Names
+from cohort.results.series import NO_VALUE, STATUSES, Runs, label_text
+
+PLACE = ("dataset", "model", "partition", "J", "strategy")
+"""The settings that name a cell, as in the path of its record."""
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of some runs exist, the seconds that they took, and those estimated for the rest."""
+
+    runs: Runs
+    spent: float
+    to_go: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """Finished runs that differ in their seed only; `rest` are the settings that tell the group
+    from others of its name, `own` all that not every run of the study has."""
+
+    anchor: str
+    name: str
+    labels: dict[str, list[str]]
+    rest: dict[str, str]
+    own: dict[str, str]
+    runs: list[Cell]
+    seconds: float
+
+
+class StudyRuns:
+    """The runs of a study's experiments, each once."""
+
+    def __init__(self, experiments: Mapping[str, Mapping[str, Any]], names: Names):
+        self._names = names
+        self.experiments: dict[str, list[Cell]] = {}
+        self.cells: dict[str, Cell] = {}
+        self._estimates: dict[str, float] = {}
+        for name, spec in experiments.items():
+            found = read_experiment(spec["runs"])["cells"]
+            self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in found]
+            self.cells |= {cell["digest"]: cell for cell in found}
+            self._estimates |= spec["seconds"]
+        self._anchors: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
+
+    def coverage(self, *experiments: str) -> Coverage:
+        """How far these experiments are; all of them if none is named."""
+        names = experiments or tuple(self.experiments)
+        cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
+        counts = Counter(cell["status"] for cell in cells.values())
+        runs = Runs(len(cells), *(counts[status] for status in STATUSES))
+        waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
+        spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
+        return Coverage(runs, spent, sum(self._estimates.get(digest, 0.0) for digest in waiting))
+
+    def finished(self) -> list[Cell]:
+        """The runs that have a record."""
+        return [cell for cell in self.cells.values() if "settings" in cell]
+
+    def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
+        """The anchor of the group with these label values; empty if none of its runs is there."""
+        cells = self.experiments.get(experiment, [])
+        known = tuple(name for name in labels if cells and name in cells[0]["labels"])
+        if (experiment, *known) not in self._anchors:
+            found: dict[tuple[str, ...], str] = {}
+            for cell in cells:
+                key = tuple(cell["labels"].get(name, NO_VALUE) for name in known)
+                if cell["digest"] in self._group_of:
+                    found.setdefault(key, self._group_of[cell["digest"]])
+            self._anchors[experiment, *known] = found
+        return self._anchors[experiment, *known].get(tuple(labels[name] for name in known), "")
+
+    @cached_property
+    def common(self) -> dict[str, str]:
+        """The settings that all finished runs have, as text."""
+        return _common([cell["settings"] for cell in self.finished()])
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups of finished runs, in the order of the study."""
+        together: dict[str, list[Cell]] = {}
+        for cell in self.finished():
+            settings = {key: value for key, value in cell["settings"].items() if key != "seed"}
+            together.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
+        by_place: dict[tuple[str, ...], list[list[Cell]]] = {}
+        for cells in together.values():
+            place = tuple(str(cells[0]["settings"][key]) for key in PLACE)
+            by_place.setdefault(place, []).append(cells)
+        groups = []
+        for same in by_place.values():
+            shared = _common([cells[0]["settings"] for cells in same])
+            groups += [self._group(cells, shared) for cells in same]
+        return groups
+
+    @cached_property
+    def _group_of(self) -> dict[str, str]:
+        return {run["digest"]: group.anchor for group in self.groups for run in group.runs}
+
+    def _group(self, cells: list[Cell], shared: Mapping[str, str]) -> Group:
+        runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
+        settings = texts(runs[0]["settings"])
+        labels = {key: [settings[key]] for key in PLACE}
+        words = [self._names.value(key, settings[key]) for key in PLACE]
+        return Group(
+            anchor=runs[0]["digest"],
+            name=" · ".join(words),
+            labels=labels,
+            rest=_other(settings, {**shared, **labels}),
+            own=_other(settings, {**self.common, **labels}),
+            runs=runs,
+            seconds=sum(run["seconds"] for run in runs),
+        )
+
+
+def texts(labels: Mapping[str, Any]) -> dict[str, str]:
+    """Labels or settings as text, with nested ones as `selector.buffer`."""
+    found: dict[str, str] = {}
+    for name, value in labels.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{key}": text for key, text in texts(value).items()}
+        else:
+            found[name] = NO_VALUE if value is None else label_text(value)
+    return found
+
+
+def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The settings that have one and the same value in all of these."""
+    found = [texts(one) for one in many]
+    first = found[0] if found else {}
+    return {key: value for key, value in first.items() if _is_shared(key, value, found)}
+
+
+def _is_shared(key: str, value: str, many: Iterable[Mapping[str, str]]) -> bool:
+    return all(one.get(key) == value for one in many)
+
+
+def _other(settings: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key not in known and key != "seed"}

@@ -1,0 +1,96 @@
+"""What the page shows of a table: the laid-out numbers, each with a link to its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cohort.results.comparison import NO_PAPER, NO_RESULT, Comparison
+from cohort.results.names import Names
+from cohort.results.report.render import together, with_suffix
+from cohort.results.report.runs import StudyRuns
+from cohort.results.series import NO_VALUE
+from cohort.results.tables.layout import NO_RESULT_YET, Entry, Layout
+from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
+from cohort.results.tables.tabulate import lay_out_table
+
+EMPTY = ("", NO_VALUE, NO_RESULT_YET, NO_RESULT, NO_PAPER)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table's entry, with the anchor of its runs."""
+
+    entry: Entry
+    anchor: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no result."""
+        return _is_empty(self.entry)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A table's row: its words, its cells, and the label values that all of them share."""
+
+    words: list[str]
+    cells: list[Cell]
+    labels: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: heads of its words and columns (with the label values that a column stands for)."""
+
+    heads: list[str]
+    columns: list[tuple[str, dict[str, list[str]]]]
+    lines: list[Line]
+    notes: list[str]
+    labels: dict[str, list[str]]
+
+
+def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
+    """The table of an item, from the JSON file that `tabulate` writes."""
+    file = with_suffix(item["files"], ".json")
+    if needs_no_runs(item):
+        layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
+    else:
+        layout = lay_out_table(item, Comparison.read(file))
+    return table_of(layout, item["experiment"], runs)
+
+
+def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
+    """A laid-out table with links; columns and rows without any number are left out."""
+    by_column = list(zip(*(entries for _, entries in layout.lines), strict=True))
+    kept = [place for place, entries in enumerate(by_column) if _has_number(entries)]
+    lines = []
+    for words, entries in layout.lines:
+        if _has_number(entries):
+            cells = [_cell(entries[place], experiment, runs) for place in kept]
+            lines.append(Line(words, cells, _shared(entries)))
+    left_out = len(layout.lines) - len(lines)
+    notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
+    columns = [(layout.columns[place], _shared(by_column[place])) for place in kept]
+    labels = together(entry.labels for entries in by_column for entry in entries)
+    return Table(layout.heads, columns, lines, [*notes, *layout.notes], labels)
+
+
+def _is_empty(entry: Entry) -> bool:
+    return all(piece.value in EMPTY for piece in entry.pieces)
+
+
+def _has_number(entries: Sequence[Entry]) -> bool:
+    return not all(map(_is_empty, entries))
+
+
+def _cell(entry: Entry, experiment: str, runs: StudyRuns) -> Cell:
+    found = entry.labels and not _is_empty(entry)
+    return Cell(entry, runs.anchor(experiment, entry.labels) if found else "")
+
+
+def _shared(entries: Sequence[Entry]) -> dict[str, list[str]]:
+    """The label values that all entries with labels have in common."""
+    found = together(entry.labels for entry in entries if entry.labels)
+    return {name: values for name, values in found.items() if len(values) == 1}

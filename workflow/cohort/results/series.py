@@ -1,0 +1,215 @@
+"""What figures, tables and the report need of an experiment's metrics.
+
+The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
+metric for each planned cell that has no result. Planning imports this module, so pandas is lazy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.lazy import lazy
+from cohort.results.at import ENDED_EARLY, rounds_of
+from cohort.results.files import read_metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    from pandas import DataFrame, Series
+else:
+    pd = lazy("pandas")
+
+FIXED = (
+    "digest",
+    "study",
+    "experiment",
+    "status",
+    "finished",
+    "diverged",
+    "generated",
+    "share",
+    "classes",
+    "metric",
+    "round",
+    "client",
+    "label",
+    "value",
+)
+STATUSES = ("done", "diverged", "unfinished", "missing")
+FULL = "full"  # the scale at which runs are as long as the paper's
+NO_VALUE = "\N{EN DASH}"
+LARGEST = ("loss", "swing", "best_round", "to_best")
+"""The ends of the metrics of which a diverged run counts with the largest value."""
+
+GENERATED = "generated stand-in data: no reproduction of any paper"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How many runs are planned, and how many of them have each status."""
+
+    planned: int
+    done: int
+    diverged: int
+    unfinished: int
+    missing: int
+
+    @property
+    def phrase(self) -> str:
+        """`36 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
+        noun = "run" if self.planned == 1 else "runs"
+        if self.done == self.planned:
+            return f"{self.planned} {noun}"
+        rest = ", ".join(
+            f"{count} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
+        )
+        return f"n = {self.done} of {self.planned} {noun} ({rest})"
+
+
+def runs_behind(metrics: DataFrame) -> Runs:
+    """Count the runs in metrics by status, each once; needs the columns digest and status only."""
+    runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
+    counts = metrics[~runs.duplicated()]["status"].value_counts()
+    return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
+
+
+def read_metric(file: str | Path, *metrics: str) -> DataFrame:
+    """Read the rows of these metrics, in a fixed order and with labels as text.
+
+    A cell that has none of them keeps one other row, so that it still counts as planned. The column
+    `classes` says how many classes a cell's data have, as its label counts do.
+    """
+    everything = read_metrics(file)
+    wanted = everything["metric"].isin(metrics)
+    lacking = (
+        ~everything["digest"].isin(everything.loc[wanted, "digest"])
+        & ~everything["digest"].duplicated()
+    )
+    frame = everything[wanted | lacking].sort_values(
+        ["digest", "metric", "round", "client"], ignore_index=True
+    )
+    if "label" in everything:
+        counts = everything[everything["metric"] == "label_count"]
+        classes = counts.groupby("digest", observed=True)["label"].max() + 1
+        frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
+    return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
+
+
+def read_runs(file: str | Path) -> Runs:
+    """Count the runs in a metrics file by status."""
+    return runs_behind(read_metrics(file, "digest", "status"))
+
+
+def is_generated(metrics: DataFrame) -> bool:
+    """Whether any run used generated stand-in data instead of the real data set."""
+    return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
+
+
+def reads_generated(file: str | Path) -> bool:
+    """Whether a metrics file has any run on generated stand-in data."""
+    return is_generated(read_metrics(file, "generated"))
+
+
+def label_columns(metrics: DataFrame) -> list[str]:
+    """The columns that distinguish an experiment's cells: dataset, J, strategy, seed, and so on."""
+    return [column for column in metrics.columns if column not in FIXED]
+
+
+def cells_of(metrics: DataFrame) -> DataFrame:
+    """One row per planned cell: its digest, labels and status."""
+    return metrics.drop_duplicates("digest")[
+        ["digest", *label_columns(metrics), "status"]
+    ].reset_index(drop=True)
+
+
+def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
+    """The rows of a metric with finite values; a diverged run may end with others."""
+    value = metrics["value"]
+    return metrics[(metrics["metric"] == metric) & (value.abs() < float("inf"))]
+
+
+def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
+    """One row per planned cell with its `value`, NaN if the cell has none.
+
+    `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
+    `max`, `min` and `mean` are over all evaluations. A round is the last evaluation up to it, a
+    range of rounds their mean; both scale with the run, and a run that ended early has no value.
+    Only finite values count. A diverged run thus has the value from before it diverged, and an
+    unfinished run its value so far: check `status`.
+    """
+    rows = finite_rows(metrics, metric)
+    if rounds_of(at):
+        values = _in_rounds(rows, at)
+    elif at in ("max", "min", "mean"):
+        values = rows.groupby("digest")["value"].agg(str(at))
+    else:
+        end = rows.groupby("digest")["round"].transform("max")
+        recent = rows[rows["round"] > end - (1 if at == "last" else 10)]
+        values = recent.groupby("digest")["value"].mean()
+    cells = cells_of(metrics)
+    cells = cells.assign(value=cells["digest"].map(values).astype(float))
+    worst = _worst_value(cells, metrics, metric)
+    return cells.assign(value=cells["value"].mask(cells["status"] == "diverged", worst))
+
+
+def chance_level(metrics: DataFrame) -> Series:
+    """The accuracy of a guess among its classes by digest; NaN where their number is not known."""
+    cells = metrics.drop_duplicates("digest").set_index("digest")
+    return 1 / cells["classes"] if "classes" in cells else pd.Series(float("nan"), cells.index)
+
+
+def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
+    """What a diverged cell counts with: chance level for an accuracy, the largest value on its data
+    set for a loss. What does not depend on the model counts as measured."""
+    if metric.endswith("accuracy") and metric != "majority_accuracy":
+        return cells["digest"].map(chance_level(metrics)).astype(float)
+    if not metric.endswith(LARGEST):
+        return cells["value"]
+    datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
+    return cells.groupby(datasets)["value"].transform("max")
+
+
+def _in_rounds(rows: DataFrame, at: int | str) -> Series:
+    """The value of each run at a round, or its mean over a range of rounds."""
+    shares = shares_of(rows)
+    limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
+    first = shares.map({share: both[0] for share, both in limits.items()})
+    last = shares.map({share: both[1] for share, both in limits.items()})
+    reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
+    inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
+    if isinstance(at, int) or at.isdigit():
+        return inside.sort_values("round").groupby("digest")["value"].last()
+    return inside.groupby("digest")["value"].mean()
+
+
+def shares_of(metrics: DataFrame) -> Series:
+    """For each row, the share of its run's full rounds that the scale trains; 1 if not said."""
+    if "share" not in metrics:
+        return pd.Series(1.0, index=metrics.index)
+    return metrics["share"].fillna(1.0)
+
+
+def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
+    """One row per client with its `value`, and its number as the label `client`: those of the runs
+    with the lowest seed, because the clients of other seeds are others."""
+    rows = finite_rows(metrics, metric)
+    rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
+    labels = label_columns(metrics)
+    return rows[["digest", *labels, "status", "value"]].assign(
+        client=rows["client"].astype(int).astype(str)
+    )
+
+
+def label_text(value: Any) -> str:
+    """A label's value as text, the same for 1, 1.0 and "1"."""
+    if isinstance(value, float):
+        return NO_VALUE if value != value else f"{value:g}"
+    return str(value)
+
+
+def _as_text(column: Series) -> list[str]:
+    codes, values = column.astype(object).factorize()
+    texts = [*map(label_text, values), NO_VALUE]  # the code of a missing value is -1
+    return [texts[code] for code in codes]

@@ -1,0 +1,142 @@
+"""What a study can set for a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cohort.core.components import Component, parameter
+from cohort.core.errors import UserError, suggest
+from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
+from cohort.results.measure import CLIENT, Measure
+from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Component):
+    """Mean and standard deviation over seeds, by the labels of the rows and one of the columns.
+
+    With `client` among the rows it shows metrics of clients, those of the first seed only: the
+    client called 7 is another one for another seed.
+    """
+
+    name: ClassVar[str] = "table"
+
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    also: list[str] | None = parameter(
+        None,
+        items={"type": "string"},
+        help="further measures: a metric, or a metric and an at; columns if no paper is named",
+    )
+    rows: list[str] = parameter(
+        items={"type": "string"},
+        minItems=1,
+        uniqueItems=True,
+        help="the labels whose combinations are the rows; client for metrics of clients",
+    )
+    top: int | None = parameter(
+        None, minimum=1, help="only so many clients: those with the highest first metric"
+    )
+    columns: str = parameter("strategy", help="the label whose values are the columns")
+    paper: str = parameter(
+        "",
+        help="the table or figure of the paper to compare with, as "
+        "resources/paper_values/{study}.csv calls it",
+    )
+    margin: float | None = parameter(
+        None,
+        minimum=0,
+        help="the largest difference from the paper that still agrees, in the unit as shown (by "
+        "default 2 points for accuracies, and no verdict on anything else)",
+    )
+    minus: dict[str, Any] | None = parameter(
+        None,
+        minProperties=1,
+        maxProperties=1,
+        additionalProperties={
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"type": "string"},
+        },
+        help="a label, and for some of its values the one whose results are subtracted, seed by "
+        "seed: {strategy: {loss: fedavg}}",
+    )
+    joined: bool = parameter(
+        False,
+        help="all measures, or without also all values of columns, in one row, separated by "
+        "slashes, as papers print pairs",
+    )
+
+    def facets(self) -> tuple[str, ...]:
+        """The labels of the rows and of the columns."""
+        return tuple(dict.fromkeys([*self.rows, self.columns]))
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the table distinguishes runs; it averages over seeds only."""
+        return tuple(label for label in self.facets() if label != CLIENT)
+
+    def is_by_client(self) -> bool:
+        """Whether it shows metrics of clients."""
+        return CLIENT in self.rows
+
+    def named(self) -> dict[str, list[str]]:
+        """The label values that `minus` mentions, by label, so that planning can check them."""
+        return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
+
+    def measures(self) -> list[Measure]:
+        """What its results are compared by; the margin applies to measures of `metric` only."""
+        further = [text.partition(" ")[::2] for text in self.also or []]
+        pairs = [(self.metric, self.at), *((metric, at or self.at) for metric, at in further)]
+        return [self._measure(metric, at) for metric, at in pairs]
+
+    def _measure(self, metric: str, at: int | str) -> Measure:
+        has_margin = self.margin is not None and metric == self.metric
+        return Measure(
+            metric=metric,
+            at=at,
+            labels=self.facets(),
+            paper=self.paper,
+            margin=self.margin if has_margin else Measure.default_margin(metric),
+            minus=self.minus,
+        )
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+        pairs = [(measure.metric, measure.at) for measure in self.measures()]
+        if len(set(pairs)) < len(pairs):
+            raise UserError("also names a measure twice")
+        known = BY_CLIENT if self.is_by_client() else BY_ROUND
+        if self.metric not in known:
+            wanted = "with" if self.metric in BY_CLIENT else "without"
+            raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
+        if self.is_by_client() and (self.paper or self.minus):
+            raise UserError("a table by client can have neither paper nor minus")
+        if self.top and not self.is_by_client():
+            raise UserError(f"top is for a table by {CLIENT}; leave it out")
+        for measure in self.measures():
+            self._check_measure(measure, known)
+        if unknown := set(self.minus or {}) - set(self.facets()):
+            raise UserError(
+                f"minus names '{unknown.pop()}', which is neither in rows nor columns "
+                f"({', '.join(self.facets())})"
+            )
+        if self.joined and not self.paper:
+            raise UserError(
+                "joined needs paper: without one the values of columns lie side by side"
+            )
+        if self.margin is not None and not self.paper:
+            raise UserError("margin needs paper, the item whose values it is held against")
+
+    @staticmethod
+    def _check_measure(measure: Measure, known: Sequence[str]) -> None:
+        metric, at = measure.metric, measure.at
+        if metric not in known:
+            raise UserError(
+                f"also names the metric '{metric}', which is not known{suggest(metric, known)}"
+            )
+        if at not in WORDS and not rounds_of(at):
+            raise UserError(f"also names '{at}', which is no at{suggest(str(at), WORDS)}")
+        if measure.shown_metric not in METRICS:
+            raise UserError(f"minus cannot subtract {metric}, of which no gain is known")

@@ -1,0 +1,110 @@
+"""Writes one table as JSON, CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cohort.core.files import write_text
+from cohort.core.sealed_json import sealed
+from cohort.results.comparison import Comparison, Result, compare
+from cohort.results.names import Names
+from cohort.results.tables.forms import latex, markdown
+from cohort.results.tables.layout import Layout, lay_out
+from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
+from cohort.results.tables.spec import Table
+
+
+def tabulate(
+    spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
+) -> None:
+    """Write the table of `spec` to each output; its suffix (.json, .csv, .md, .tex) sets the
+    format.
+
+    JSON holds the whole comparison, CSV its unrounded numbers. Tables of sizes do not read
+    `metrics_file`, and their JSON holds the sizes.
+    """
+    if needs_no_runs(spec):
+        numbers = weigh(spec)
+        content, layout = (
+            {"sizes": numbers.to_dict("records")},
+            lay_out_sizes(numbers, _names(spec)),
+        )
+    else:
+        comparison = compare_table(spec, metrics_file)
+        content, numbers = comparison.as_json(), numbers_of(comparison)
+        layout = lay_out_table(spec, comparison)
+    title, caption = spec.get("title", ""), spec.get("caption", "")
+    formats = {
+        ".json": lambda: sealed(content),
+        ".csv": lambda: numbers.to_csv(index=False, lineterminator="\n", float_format="%.10g"),
+        ".md": lambda: markdown(layout, title, caption),
+        ".tex": lambda: latex(layout, title, caption),
+    }
+    for output in outputs:
+        write_text(output, formats[Path(output).suffix]())
+
+
+def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """The comparison that a table shows."""
+    table = Table.from_spec(spec)
+    return compare(table.measures(), spec, metrics_file, top=table.top)
+
+
+def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
+    """The comparison of a table, rounded and titled for readers."""
+    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
+
+
+def numbers_of(comparison: Comparison) -> pd.DataFrame:
+    """The comparison as a table of unrounded numbers in the metrics' stored units: a row for each
+    result."""
+    rows = [_row(result) for result in comparison.results]
+    numbers = pd.DataFrame(rows, columns=None if rows else comparison.labels)
+    return numbers if comparison.has_paper else numbers.drop(columns=PAPER, errors="ignore")
+
+
+NO_INTERVAL = (np.nan, np.nan)
+PAPER = [
+    *("paper", "paper_sd", "difference", "difference_low", "difference_high", "margin"),
+    *("verdict", "item", "source", "doubtful"),
+]
+"""The columns that compare with a paper."""
+
+
+def _row(result: Result) -> dict[str, Any]:
+    sample, paper, agreed = result.sample, result.paper, result.agreement
+    low, high = sample.interval() if sample.n > 1 else NO_INTERVAL
+    apart = agreed.interval if agreed and agreed.interval else NO_INTERVAL
+    return {
+        **result.labels,
+        "metric": result.metric,
+        "at": result.at,
+        "mean": sample.mean,
+        "sd": sample.sd,
+        "low": low,
+        "high": high,
+        "n": sample.n,
+        "planned": result.planned,
+        "finished": result.finished,
+        "diverged": result.diverged,
+        "best": int(result.best),
+        "paper": paper.value if paper else np.nan,
+        "paper_sd": paper.sd if paper else np.nan,
+        "difference": result.difference,
+        "difference_low": apart[0],
+        "difference_high": apart[1],
+        "margin": result.margin,
+        "verdict": result.verdict,
+        "item": paper.item if paper else "",
+        "source": paper.source if paper else "",
+        "doubtful": paper.doubtful if paper else "",
+    }
+
+
+def _names(spec: Mapping[str, Any]) -> Names:
+    return Names.of(spec["look"])
