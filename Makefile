@@ -57,7 +57,7 @@ setup: .venv/ready
 	touch $@
 
 house: setup  # which part imports which, into docs/design.md
-	$(BIN)/python -m tests.house
+	$(BIN)/python -m tools.house
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.project import copied, environment
 from benchmarks.tables import Goal, Section, number, table
-from cohort.pipeline.status import status_of
+from cohort.pipeline.cell_states import status_of
 from cohort.plan import load
 from cohort.plan.cost import round_seconds
 

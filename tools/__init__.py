@@ -1,1 +1,1 @@
-"""What makes documents from committed results."""
+"""What makes documents and pictures of this repository, run as `python -m tools.NAME`."""

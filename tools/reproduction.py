@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.page import put
 from cohort.commands.cli import main as cohort
-from cohort.core.layout import CLAIMS_TABLE, RELEASED
+from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
 from cohort.plan import load
 from cohort.records.record import Record

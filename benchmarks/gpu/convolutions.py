@@ -17,7 +17,7 @@ from benchmarks.gpu.report import Report
 from benchmarks.gpu.timing import interleaved
 from benchmarks.variants.inputs import flat
 from cohort.models import MODELS
-from cohort.training.precision import set_up
+from cohort.training.job.precision import set_up
 
 NETWORKS = {"lenet5": (1, 32, 32), "aml-lenet": (3, 32, 32), "vgg11": (3, 32, 32)}
 CLIENTS, BATCH = 10, 64

@@ -17,7 +17,7 @@ import torch
 from benchmarks.gpu import results
 from benchmarks.gpu.pieces import LIMIT_SECONDS
 from benchmarks.gpu.results import Row
-from cohort.training.device import device_name
+from cohort.training.job.device import device_name
 
 
 @dataclass

@@ -18,7 +18,7 @@ from benchmarks.variants.inputs import network
 from benchmarks.variants.ours import samples_of
 from benchmarks.work import Work
 from benchmarks.workloads import W3
-from cohort.training.precision import set_up
+from cohort.training.job.precision import set_up
 from cohort.training.trainers.batched.cuda_graph import CudaGraphed
 
 LENET5 = replace(W3, title="LeNet-5", model="lenet5", shape=(1, 32, 32))

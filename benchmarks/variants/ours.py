@@ -14,11 +14,11 @@ from benchmarks.work import MEAN, SCALE, SEED, STD, Work, read_work
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
+from cohort.native.target import avx2
 from cohort.selection.random import Random
-from cohort.training.native.target import avx2
+from cohort.training.job.precision import set_up
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
-from cohort.training.precision import set_up
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers.average import Average
@@ -101,7 +101,7 @@ def _shards(given: Work) -> Shards:
 
 def generate_avx2() -> None:
     """Let native code use no longer vectors than older processors have."""
-    mock.patch("cohort.training.native.networks.host", avx2).start()
+    mock.patch("cohort.native.network.host", avx2).start()
 
 
 def main() -> None:

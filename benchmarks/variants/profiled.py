@@ -15,11 +15,11 @@ import torch
 from benchmarks.variants.inputs import arguments
 from benchmarks.variants.ours import task_of
 from benchmarks.work import read_work
-from cohort.training.native.compiler import compiled
-from cohort.training.native.emitter import Emitter
-from cohort.training.native.kernel import Kernel, zeros
-from cohort.training.native.target import Target, host
-from cohort.training.precision import set_up
+from cohort.native.compiler import compiled
+from cohort.native.emitter import Emitter
+from cohort.native.kernel import Kernel, zeros
+from cohort.native.target import Target, host
+from cohort.training.job.precision import set_up
 from cohort.training.procedures import parse_procedure
 
 STEPS = 10**7  # of the loop that measures the peak

@@ -38,6 +38,8 @@ def test_each_part_applies_until_its_round():
         ("1 until 10, 50, last 5", 12, "1 until 7, 1"),
         (10, 500, 10),
         ("1 until 10, 50", 500, "1 until 10, 50"),
+        ("drift 10, last 10; top5 1 until 3, 7", 500, "drift 10 until 490, 1; top5 1 until 3, 7"),
+        ("", 500, ""),
     ],
 )
 def test_the_last_rounds_are_spelled_out(every: int | str, rounds: int, plan: int | str):

@@ -13,7 +13,7 @@ import pytest
 import cohort
 from cohort.commands.cli import COMMANDS, config_last, main
 from cohort.commands.screen import rounded
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
 HEAVY = ("torch", "pandas", "matplotlib", "scipy", "sklearn")

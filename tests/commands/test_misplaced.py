@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.layout import digest_in, state_folder
+from cohort.core.paths import digest_in, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.driver import remove_finished_states, restore_records
 from cohort.pipeline.specs import experiment_plan

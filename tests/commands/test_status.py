@@ -15,9 +15,9 @@ from cohort.cell.planned import Planned
 from cohort.commands import screen
 from cohort.commands.status import each, statuses
 from cohort.commands.watch import changes, looks, seconds_left, summary
-from cohort.core.layout import state_folder, train_log
 from cohort.core.locks import try_lock
-from cohort.pipeline import status as states
+from cohort.core.paths import state_folder, train_log
+from cohort.pipeline import cell_states as states
 from cohort.plan import Plan, load
 from tests.commands.conftest import STUDY, finish
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.locks import is_locked, lock, try_lock
-from tests.house import ROOT
+from tests.conftest import ROOT
 from tests.workflow.conftest import wait_for
 
 HOLDER = """

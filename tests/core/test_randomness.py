@@ -20,10 +20,17 @@ from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.partition import deal
-from cohort.training import choosing, gathering, local_work, task
+from cohort.training import task
 from cohort.training.evaluation import fingerprint
-from cohort.training.procedures.federated import Federated, rounds
-from cohort.training.trainers import base, serial
+from cohort.training.job import loading
+from cohort.training.procedures.federated import (
+    Federated,
+    allocating,
+    choosing,
+    evaluation_context,
+    rounds,
+)
+from cohort.training.trainers import base, local_work, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [
@@ -134,7 +141,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    for module in (deal, sampling, rounds, choosing, base, local_work, gathering):
+    for module in (
+        deal,
+        sampling,
+        rounds,
+        allocating,
+        choosing,
+        base,
+        local_work,
+        evaluation_context,
+    ):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
@@ -193,7 +209,7 @@ def test_validation_samples_that_come_with_the_data_set(
     monkeypatch.chdir(tmp_path)
     for changes, count, samples in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
         cell = planned_cell(validation_samples=12, **changes)
-        loaded = task.load_task(cell, torch.device("cpu"))
+        loaded = loading.load_task(cell, torch.device("cpu"))
         assert len(loaded.validation) == count
         values = loaded.validation_samples.values
         assert len(values) == {"validation": 12, "train": 40}[samples]
@@ -203,7 +219,7 @@ def test_validation_samples_that_come_with_the_data_set(
 def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A change of any of these addresses would change results under the same digest."""
     monkeypatch.chdir(tmp_path)
-    loaded = task.load_task(planned_cell(), torch.device("cpu"))
+    loaded = loading.load_task(planned_cell(), torch.device("cpu"))
     assert asked == {
         (4, "partition", 0, 0),
         (4, "validation", 0, 0),
@@ -240,7 +256,7 @@ def test_initial_model_depends_on_the_seed_and_not_on_the_strategy(
         torch.rand(2)
         found.append(
             fingerprint(
-                task.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()
+                loading.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()
             )
         )
     assert found[0] == found[1] == by_hand

@@ -12,7 +12,7 @@ import pytest
 
 from cohort.core import locks
 from cohort.core.errors import UserError
-from cohort.core.layout import DRIVER_LOCK
+from cohort.core.paths import DRIVER_LOCK
 from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.download import download

@@ -253,7 +253,7 @@ def test_the_page_of_measured_data_is_of_the_declared_files():
     for dataset, facts in FACTS.items():
         for name, raw in facts["files"].items():
             assert re.search(row_of(dataset, name, raw), page), (
-                f"{dataset}: run `python -m tests.data_table MIRROR`"
+                f"{dataset}: run `python -m tools.data_table MIRROR`"
             )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cohort.cell.planned import Planned, freeze, plan_file
-from tests.data_table import alone, load, peak_mb
+from tools.data_table import alone, load, peak_mb
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 SIDE = 224
@@ -50,6 +50,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
     write_npz(rows)
     facts = {
         "dataset": "pathmnist-224",
+        "parser": "medmnist",
         "shape": [3, SIDE, SIDE],
         "classes": 9,
         "train": rows,
@@ -57,7 +58,8 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
         "validation": TEST,
         "scale": 255,
     }
-    freeze(Planned("data.h5", "k0123456789ab", facts, {}, {}))
+    raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
+    freeze(Planned("data.h5", "k0123456789ab", facts, {}, raw))
     return alone(prepare, str(folder)), alone(load, str(folder))[1]
 
 

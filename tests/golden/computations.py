@@ -24,7 +24,7 @@ from cohort.core.components import Component, schema_of
 from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
-from cohort.data.parsers import PARSERS, Parser
+from cohort.data.parsers import PARSERS
 from cohort.data.parsers import table as covertype
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
@@ -37,10 +37,10 @@ from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
 from cohort.selection.selector import State, View
-from cohort.training.gathering import scattered
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.procedures import PROCEDURES, Procedure
+from cohort.training.procedures.federated.gathering import scattered
 from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged
@@ -50,6 +50,7 @@ from tests.conftest import ROOT
 from tests.data import publishers, row_publishers
 
 Number = int | float | str
+DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
 SHAPES = [(1, 8, 8), (3, 32, 32)]
 
 
@@ -179,9 +180,9 @@ def of_objective(objective: Objective) -> list[Number]:
     outputs = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
-    facts = objective.facts(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
+    statistics = objective.label_statistics(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
     loss = objective.losses(
-        outputs, torch.from_numpy(rng.integers(0, 4, 6)), facts, head.bias
+        outputs, torch.from_numpy(rng.integers(0, 4, 6)), statistics, head.bias
     ).mean()
     if objective.is_proximal:
         loss = loss + objective.proximal_term(
@@ -243,7 +244,7 @@ class Shuffled(Selector):
 class SquaredError(Objective):
     """Squared distance to the one-hot label."""
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return ((outputs - nn.functional.one_hot(targets, outputs.shape[1])) ** 2).mean(dim=1)
 
 
@@ -342,22 +343,28 @@ def _digits_task() -> Task:
     )
 
 
-def of_dataset(parser: Parser) -> list[Number]:
+def of_dataset(name: str) -> list[Number]:
     """Training and test split of bundled files, or of generated files in the publisher's format: samples per
     class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder, small_forest():
-        if parser.name == "arrays":
+        if name == "arrays":
             _write_arrays(Path(folder))
-        elif parser.name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
-            publishers.write(parser.name, Path(folder))
+        elif name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
+            publishers.write(name, Path(folder))
         else:
-            _take_bundled(parser.name, Path(folder))
+            _take_bundled(name, Path(folder))
+        parser = component(f"dataset:{name}").of(*_files_and_shape(name))
         for split in parser.parse(Path(folder))[:2]:
             values, whole = all_values(split), split.labels.astype(np.int64)
             numbers += [*np.bincount(whole).tolist(), int(values.sum()), _hash(values, whole)]
             numbers += [_hash(split.groups.astype(np.int64))] if split.groups is not None else []
     return numbers
+
+
+def _files_and_shape(name: str) -> tuple[list[str], list[int]]:
+    entry = DATASETS.get(name, {"files": {}, "shape": []})
+    return list(entry["files"]), entry["shape"]
 
 
 def _write_arrays(folder: Path) -> None:
@@ -390,9 +397,7 @@ def all_values(split: Split) -> np.ndarray:
 
 
 def _take_bundled(dataset: str, folder: Path) -> None:
-    for name, file in yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))[
-        dataset
-    ]["files"].items():
+    for name, file in DATASETS[dataset]["files"].items():
         download(file, folder / name)
 
 
@@ -426,22 +431,26 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "dataset": (PARSERS, of_dataset),
 }
 UNREPEATABLE = {"procedure:masked-labels"}  # keys and ciphertexts have no seed, nothing is trained
+SHARED = {name: entry["parser"] for name, entry in DATASETS.items() if "parser" in entry}
+"""The data sets that name a parser, each of which has a golden run instead of the parser."""
 KEYS = [
     key
     for kind, (components, _) in CATALOGS.items()
     for name in components
-    if (key := f"{kind}:{name}") not in UNREPEATABLE
-]
+    if (key := f"{kind}:{name}")
+    not in UNREPEATABLE | {f"dataset:{name}" for name in SHARED.values()}
+] + [f"dataset:{name}" for name in SHARED]
 
 
 def component(key: str) -> type[Component]:
     """The class that a key like `selector:entropy` names."""
     kind, _, name = key.partition(":")
-    found: type[Component] = CATALOGS[kind][0][name]
-    return found
+    cls: type[Component] = CATALOGS[kind][0][SHARED.get(name, name) if kind == "dataset" else name]
+    return cls
 
 
 def numbers_of(key: str) -> list[Number]:
     """The numbers of a component as it stands."""
     torch.set_num_threads(1)  # as a job does
-    return CATALOGS[key.partition(":")[0]][1](example(component(key)))
+    kind, _, name = key.partition(":")
+    return CATALOGS[kind][1](name if kind == "dataset" else example(component(key)))

@@ -16,15 +16,15 @@ import torch
 from benchmarks.peers import environment
 from cohort.cell.planned import Planned, digest_of, frozen
 from cohort.core.hdf5 import new_hdf5
-from cohort.core.layout import state_folder
+from cohort.core.paths import state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.training.evaluation import fingerprint
-from cohort.training.job.gpus import acquire_device, visible_gpus
+from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
-from cohort.training.job.run import Run, train
+from cohort.training.job.train import Run, train
 from cohort.training.parts import identity_of
 from cohort.training.state import RunState
 
@@ -34,12 +34,12 @@ WRITES = 12  # of the checkpoint before the process is killed
 PATIENCE_SECONDS = 120.0
 TRAIN = """
 import sys
-from cohort.training.job.run import train
+from cohort.training.job.train import train
 plan, record, device = sys.argv[1:]
 train(plan, record, device=device, trainer="batched", checkpoint_seconds=0)
 """
 HOLD = """
-from cohort.training.job.gpus import acquire_device
+from cohort.training.job.gpu_slots import acquire_device
 with acquire_device("cuda", 1) as device:
     print(device, flush=True)
 """

@@ -18,8 +18,8 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.evaluation import fingerprint
+from cohort.training.job.precision import set_up
 from cohort.training.objectives import OBJECTIVES
-from cohort.training.precision import set_up
 from cohort.training.servers.average import Average
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task

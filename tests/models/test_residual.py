@@ -10,7 +10,7 @@ from torch.nn import functional
 from cohort.models import MODELS
 from cohort.models.model import Shape
 from cohort.models.residual import residual
-from cohort.training.native.stages import stages_of
+from cohort.native.network_stages import stages_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 

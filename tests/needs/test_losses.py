@@ -12,8 +12,8 @@ import pytest
 from cohort.needs import NEEDS
 from cohort.selection.abilities import Screening
 from cohort.selection.selector import View
-from cohort.training.gathering import Needs
 from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.gathering import Needs
 from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
 
 LN2 = math.log(2)

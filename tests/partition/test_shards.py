@@ -13,7 +13,7 @@ from cohort.cell.settings import shard_identity
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
-from cohort.core.layout import digest_in
+from cohort.core.paths import digest_in
 from cohort.data.sampling import share_of
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT

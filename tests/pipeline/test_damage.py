@@ -16,7 +16,7 @@ import yaml
 import cohort
 from cohort.cell.planned import check_digest, freeze, frozen, run_options
 from cohort.core.errors import UserError
-from cohort.core.layout import RUN_OPTIONS, plan_file
+from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
 from cohort.partition.deal import deal
 from cohort.pipeline.driver import freeze_plan
@@ -31,7 +31,7 @@ from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
 from cohort.results.series import read_metric, read_runs, reads_generated
 from cohort.results.tables.tabulate import tabulate
-from cohort.training.job.run import train
+from cohort.training.job.train import train
 from cohort.training.parts import identity_of
 from tests.commands.conftest import STUDY, finish
 from tests.flips import flip_bits

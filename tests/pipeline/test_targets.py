@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core.layout import Layout
+from cohort.core.paths import Layout
 from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.targets import requested
 from cohort.plan import load

@@ -12,12 +12,12 @@ import pytest
 from cohort.cell.planned import freeze
 from cohort.commands.cost import print_cost
 from cohort.models import MODELS
+from cohort.native.multiplications import native_counts
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
 from cohort.plan.requests import COST_KEYS, jobs_needed, resource_request
-from cohort.training.native.counting import native_counts
 
 PlanOf = Callable[..., Plan]
 CIFAR = {"train": 50_000, "test": 10_000, "shape": [3, 32, 32], "classes": 100}
@@ -188,13 +188,16 @@ class Noted(dict[str, Any]):
         self.asked.add(key)
         return super().__getitem__(key)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
 
 def test_the_keys_are_what_an_estimate_reads():
     settings = Noted(AML)
     resource_request(settings, CIFAR)
-    assert settings.asked | {"dataset"} == set(COST_KEYS) | set(
-        PARTS
-    )  # the facts are the data set's
+    # what is read of the data set has other keys; `evaluators` is for those that are not built in
+    assert settings.asked | {"dataset", "evaluators"} == {*COST_KEYS, *PARTS}
 
 
 def test_scaffold_holds_a_model_for_each_client():

@@ -184,7 +184,9 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         "evaluate_next": 5,
         "evaluate_local": 0,
         "evaluate_own": 0,
+        "evaluators": "drift 10; top5 50, last 10",
     }
+    assert scaled(values, {"rounds": 0.2})["evaluators"] == "drift 2; top5 10, last 10"
     assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
     assert scaled(values, {"rounds": 0.2})["evaluate_holdout"] == 2
     assert scaled(values, {"rounds": 0.2})["evaluate_next"] == 1

@@ -10,10 +10,10 @@ import pytest
 from cohort.cell.planned import Planned
 from cohort.commands.cost import print_cost
 from cohort.core.errors import UserError
-from cohort.pipeline import status
+from cohort.pipeline import cell_states
 from cohort.plan import Plan
 from cohort.plan.cost import operations, round_seconds, serial_steps
-from cohort.plan.gpus import Gpu, find_gpu
+from cohort.plan.gpu_times import Gpu, find_gpu
 from tests.plan.test_cost import AML, CIFAR, DEMO, DIGITS, SMALL
 
 PlanOf = Callable[..., Plan]
@@ -91,8 +91,8 @@ def test_the_page_of_costs(
         cells[2].digest: ("missing", 0.0, ""),
     }
 
-    def status_of(planned: Planned, logs: object) -> status.CellStatus:
-        return status.CellStatus(planned, *made[planned.digest])
+    def status_of(planned: Planned, logs: object) -> cell_states.CellStatus:
+        return cell_states.CellStatus(planned, *made[planned.digest])
 
     monkeypatch.setattr("cohort.commands.cost.status_of", status_of)
     print_cost(plan)

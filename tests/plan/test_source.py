@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cohort.plan.yaml_files import read_yaml
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 TABLE = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## The papers\n")[2]
 ROWS = [re.sub(r"[*\[]", "", line) for line in TABLE.splitlines() if line.startswith("|")]

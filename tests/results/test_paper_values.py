@@ -11,7 +11,7 @@ from cohort.partition import parse_name
 from cohort.plan.resolution import HINTS
 from cohort.results.names import METRICS
 from cohort.results.paper import SOURCES, read_paper
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 FOLDER = ROOT / "resources/paper_values"
 COUNTS = {

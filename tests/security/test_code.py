@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.house import ROOT
+from tests.conftest import ROOT
 
 NAMES = {"eval", "exec", "compile", "__import__", "input"}
 CALLS = {

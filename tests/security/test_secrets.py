@@ -37,7 +37,7 @@ def test_a_secret_of_the_environment_stays_there(
         )
     if fails:
         fresh.replace(
-            "workflow/cohort/training/job/run.py",
+            "workflow/cohort/training/job/train.py",
             "    planned = frozen(plan)\n",
             "    planned = frozen(plan)\n    1 / 0\n",
         )

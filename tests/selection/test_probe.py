@@ -17,10 +17,10 @@ from cohort.records.history import History
 from cohort.selection.probe import Probe
 from cohort.selection.random import Random
 from cohort.selection.selector import View
-from cohort.training.gathering import scattered
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.rounds import Asked, FederatedRounds
+from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import small_task
 
@@ -239,14 +239,16 @@ def test_where_a_cohort_continues_after_its_probe(J: str, begins: list[int]):
     rounds = FederatedRounds(Federated(), task)
     state, everybody, ledger = rounds.begin(), np.arange(4), Ledger()
     pool = rounds.screen(state, 1, ledger)
-    asked = Asked(everybody, np.array([False, True, True, False]), task.shards.label_counts)
-    works = rounds.local_work(state, asked, pool, 1)
+    responders = Responders(
+        everybody, np.array([False, True, True, False]), task.shards.label_counts
+    )
+    works = rounds.local_work(state, responders, pool, 1)
     assert [work.client for work in works] == [1, 2]
     assert [work.begin for work in works] == begins
     for work in works:
-        row = pool.probes.clients.index(work.client)
+        row = pool.probes.updates.clients.index(work.client)
         for name, tensor in work.weights.items():
-            assert torch.equal(tensor, pool.probes.weights[name][row])
+            assert torch.equal(tensor, pool.probes.updates.weights[name][row])
 
 
 def test_a_probe_is_the_first_batches_of_a_client():
@@ -256,14 +258,14 @@ def test_a_probe_is_the_first_batches_of_a_client():
     state = rounds.begin()
     pool = rounds.screen(state, 1, Ledger())
     assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
-    assert pool.probes.steps.tolist() == [2, 2, 2, 2]
+    assert pool.probes.updates.steps.tolist() == [2, 2, 2, 2]
     trainer, start = trainer_of(J="J2", batch=2, lr=0.2, momentum=0.9)
     plain = trainer.train(trainer.work(start, pool.clients, 1), start)
     for name, rows in plain.weights.items():
-        assert torch.equal(pool.probes.weights[name], rows)
+        assert torch.equal(pool.probes.updates.weights[name], rows)
     norms = pool.view.reports["probe_norm"]
     for client, norm in enumerate(norms):
-        row = pool.probes.clients.index(client)
+        row = pool.probes.updates.clients.index(client)
         parts = [rows[row] - start[name] for name, rows in plain.weights.items()]
         assert norm == pytest.approx(math.sqrt(sum(float((part**2).sum()) for part in parts)))
 

@@ -19,6 +19,7 @@ from cohort.selection.random import Random
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation import parse_participation
+from cohort.training.procedures import procedure_of
 from cohort.training.schedules import parse_schedule
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
@@ -130,5 +131,5 @@ def train(
 
 def run(task: Task) -> RunState:
     """The state after the last round of the task's procedure."""
-    *_, state = task.procedure.rounds(task, task.procedure.begin(task))
+    *_, state = procedure_of(task).rounds(task, procedure_of(task).begin(task))
     return state

@@ -29,8 +29,8 @@ def output_layer() -> nn.Linear:
 
 def loss_of(objective: Objective, model: nn.Linear, labels: Tensor = LABELS) -> Tensor:
     """The loss as a trainer computes it."""
-    facts = objective.facts(labels.bincount(minlength=3).double())
-    return objective.losses(model(INPUTS), TARGETS, facts, model.bias).mean()
+    statistics = objective.label_statistics(labels.bincount(minlength=3).double())
+    return objective.losses(model(INPUTS), TARGETS, statistics, model.bias).mean()
 
 
 def loss_by_hand(logits: list[list[float]]) -> float:

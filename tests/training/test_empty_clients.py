@@ -20,6 +20,7 @@ from cohort.records.record import read
 from cohort.results.collect import from_record
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
+from cohort.training.procedures import procedure_of
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.server import Merged
@@ -69,7 +70,7 @@ class PerStep(ServerRule):
 
 def states(task: Task) -> list[RunState]:
     """The state after each round."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))
+    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))
 
 
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])

@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 from cohort.data.shards import Shards
+from cohort.needs import NEEDS
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
-from cohort.training.gathering import ModelEvaluations, Needs
 from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
+from cohort.training.procedures.federated.gathering import Needs
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
@@ -239,7 +241,7 @@ def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
 def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samples():
     task, ledger, reserved = task_of((2, 7, 11)), Ledger(), [2, 7, 11]
     context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, updates=cohort_of_three())
-    found = context.reserved_predictions()
+    found = NEEDS["reserved_predictions"]().measure(context)
     assert found.shape == (3, 3, 4)
     for row, client in enumerate(CLIENTS):
         outputs = IMAGES[reserved] @ client["weight"].numpy().T + client["bias"].numpy()

@@ -71,7 +71,7 @@ class HalfSquare(Objective):
 
     name: ClassVar[str] = "half-square"
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return (outputs[:, 0] - targets) ** 2 / 2
 
 

@@ -10,8 +10,8 @@ from cohort.selection.probe import Probe
 from cohort.selection.ucb import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
-from cohort.training.gathering import ModelEvaluations
 from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
 from cohort.training.rounds import Rounds
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_task
@@ -193,7 +193,7 @@ def test_scoring_is_selecting_without_the_clients_evaluations(
 
     takes(Ucb, "select", 1)
     takes(Ucb, "observe", 2)
-    takes(ModelEvaluations, "local_accuracies", 7)
+    takes(ModelEvaluations, "local_on_own", 7)
     history = run(small_task(selector=Ucb(), cohort=2, rounds=2)).history
     assert history.cost["seconds_scoring"] == [(1, 3), (2, 3)]
     assert history.cost["seconds_selecting"] == [(1, 10), (2, 10)]

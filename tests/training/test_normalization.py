@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.cell.planned import freeze, plan_file
 from cohort.commands.run import run_cell
-from cohort.core.layout import state_folder
+from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
 from cohort.models.model import Shape

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cohort.records.record import Record, read
-from cohort.training.job.facts import saved_facts
+from cohort.training.job.checkpoint_header import saved_header
 from tests.workflow.conftest import Project, wait_for
 
 KILLS = 3
@@ -89,7 +89,7 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     for kill in range(KILLS):
         process = run_by_hand(fresh, cell)
         if kill:
-            wait_for(lambda: saved_facts(state).get("round", 0) > 0)
+            wait_for(lambda: saved_header(state).get("round", 0) > 0)
         wait_for((state / "lease").exists)
         time.sleep(rng.uniform(0, 0.3))
         process.kill()

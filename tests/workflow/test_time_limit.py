@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from cohort.core.layout import plan_file
+from cohort.core.paths import plan_file
 from cohort.records.record import read
-from cohort.training.job.run import train
+from cohort.training.job.train import train
 from tests.workflow.conftest import Project
 from tests.workflow.test_kill import assert_same_numbers
 

@@ -1,14 +1,14 @@
 from cohort.cell.planned import run_options
 from cohort.core.files import clamp_times
-from cohort.core.layout import plan_file
 from cohort.core.log import logged
+from cohort.core.paths import plan_file
 from cohort.core.process import leave
 from cohort.training.job.memory import lasting
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)
     with lasting():
-        from cohort.training.job.run import train
+        from cohort.training.job.train import train
 
     train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))
 leave()

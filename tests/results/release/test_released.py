@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cohort.commands.cli import main
-from cohort.core.layout import RELEASED
+from cohort.core.paths import RELEASED
 from cohort.plan import load
 from cohort.results.release.folder import read_manifest, read_release
 from tests.conftest import ROOT

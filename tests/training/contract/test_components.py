@@ -18,6 +18,7 @@ from cohort.core.metric import Metric
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
+from cohort.training.procedures import procedure_of
 from cohort.training.servers import ServerRule
 from cohort.training.servers.server import Merged
 from cohort.training.updates import Updates, Weights
@@ -30,22 +31,31 @@ class Losses(Objective):
     name: ClassVar[str] = "losses"
     of: Callable[[Tensor, Tensor, Tensor], Any]
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        return self.of(outputs, targets, facts)
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        return self.of(outputs, targets, statistics)
 
 
 @pytest.mark.parametrize("trainer", ["serial", "batched"])
 @pytest.mark.parametrize(
     ("of", "sentence"),
     [
-        (lambda outputs, targets, facts: cross_entropy(outputs, targets), "a tensor of shape ()"),
-        (lambda outputs, targets, facts: outputs, "a tensor of shape (4, 3)"),
-        (lambda outputs, targets, facts: 1.0, "losses returned 1.0, not one loss for each of 4"),
         (
-            lambda outputs, targets, facts: outputs[:, 0] + facts.add_(1)[0],
+            lambda outputs, targets, statistics: cross_entropy(outputs, targets),
+            "a tensor of shape ()",
+        ),
+        (lambda outputs, targets, statistics: outputs, "a tensor of shape (4, 3)"),
+        (
+            lambda outputs, targets, statistics: 1.0,
+            "losses returned 1.0, not one loss for each of 4",
+        ),
+        (
+            lambda outputs, targets, statistics: outputs[:, 0] + statistics.add_(1)[0],
             "changed its targets or",
         ),
-        (lambda outputs, targets, facts: outputs[:, 0] * targets.zero_(), "changed its targets or"),
+        (
+            lambda outputs, targets, statistics: outputs[:, 0] * targets.zero_(),
+            "changed its targets or",
+        ),
     ],
 )
 def test_an_objective_gives_one_loss_per_sample_and_changes_nothing(
@@ -187,7 +197,7 @@ def test_a_model_in_evaluation_mode_puts_out_the_same_twice(change: Callable, se
 def test_a_model_is_asked_once_per_run():
     task = small_task(model=(network := Network(lambda network, outputs: outputs)), **ALL)
     asked = network.calls
-    rounds = len(list(task.procedure.rounds(task, task.procedure.begin(task))))
+    rounds = len(list(procedure_of(task).rounds(task, procedure_of(task).begin(task))))
     # two calls, then one per step of two clients and one per evaluation
     assert network.calls - asked == 2 + rounds * (2 * 2 + 1)
 

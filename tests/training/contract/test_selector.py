@@ -135,7 +135,7 @@ def test_no_array_that_a_selector_is_given_can_be_written_to(method: str):
 def test_whoever_writes_is_told_where_and_what_to_do(
     method: str, change: Callable, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("cohort.training.contract.errors.COMPONENTS", (__name__,))
+    monkeypatch.setattr("cohort.training.contract.mistakes.COMPONENTS", (__name__,))
     sentence = sentence_of(small_task(selector=Meddler(method=method, change=change), **ALL))
     assert re.match(
         r"strategy 'none', round 1: tests/training/contract/test_selector\.py, line \d+", sentence
@@ -200,7 +200,7 @@ class Curious(Random):
     needs: ClassVar[frozenset[str]] = frozenset({"curiosity"})
 
 
-@pytest.mark.parametrize("what", ["clients", "label_counts", "reserved_predictions"])
+@pytest.mark.parametrize("what", ["clients", "label_counts", "softmax", "labels"])
 def test_a_need_cannot_change_what_it_measures_with(what: str, monkeypatch: pytest.MonkeyPatch):
     @dataclass(frozen=True, kw_only=True)
     class Curiosity(Need):
@@ -208,11 +208,17 @@ def test_a_need_cannot_change_what_it_measures_with(what: str, monkeypatch: pyte
         gathered = "after"
 
         def measure(self, context: EvaluationContext) -> np.ndarray:
-            found = getattr(context, what)
-            (found() if callable(found) else found).fill(1)
+            results, *_ = context.local_on_reserved()
+            given = {
+                "clients": context.clients,
+                "label_counts": context.label_counts(),
+                "softmax": results.softmax,
+                "labels": results.labels,
+            }
+            given[what].fill(1)
             return np.ones(len(context.clients))
 
-    monkeypatch.setattr("cohort.training.contract.errors.COMPONENTS", (__name__,))
+    monkeypatch.setattr("cohort.training.contract.mistakes.COMPONENTS", (__name__,))
     monkeypatch.setitem(NEEDS, "curiosity", Curiosity)
     assert READ_ONLY in sentence_of(small_task(selector=Curious(), **ALL))
 
@@ -222,7 +228,7 @@ def test_what_is_no_components_fault_passes(error: BaseException, monkeypatch: p
     def fail(given: dict[str, Any]) -> None:
         raise error
 
-    monkeypatch.setattr("cohort.training.contract.errors.COMPONENTS", (__name__,))
+    monkeypatch.setattr("cohort.training.contract.mistakes.COMPONENTS", (__name__,))
     with pytest.raises(type(error)):
         run(small_task(selector=Meddler(method="select", change=fail), **ALL))
 

@@ -252,10 +252,10 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: rewritten(path, {"history/cohorts": torch.ones(())}),
         "its history cannot be read",
     ),
-    "another round": (lambda path: rewritten(path, round=7), "its facts and its history disagree"),
+    "another round": (lambda path: rewritten(path, round=7), "its header and its history disagree"),
     "sessions that are none": (
         lambda path: rewritten(path, sessions=7),
-        "its facts and its history disagree",
+        "its header and its history disagree",
     ),
 }
 

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from cohort.core.errors import UserError
-from cohort.training.job import gpus
-from cohort.training.job.gpus import acquire_device, visible_gpus
+from cohort.training.job import gpu_slots
+from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from tests.workflow.conftest import wait_for
 
 HOLDER = """
 import sys
 from pathlib import Path
-from cohort.training.job import gpus
-from cohort.training.job.gpus import slot
+from cohort.training.job import gpu_slots
+from cohort.training.job.gpu_slots import slot
 
 folder, slots, *names = sys.argv[1:]
 with slot(names, int(slots), waiting=lambda: print("waiting", flush=True), folder=Path(folder)) as place:
@@ -162,7 +162,7 @@ def test_gpus_are_named_by_their_uuids(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_device_that_a_cell_gets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(gpu_slots.tempfile, "gettempdir", lambda: str(tmp_path))
     pretend(monkeypatch, ["a1", "b/2"])
     with acquire_device("auto", 1) as first, acquire_device("cuda", 1) as second:
         assert (first, second) == (torch.device("cuda:0"), torch.device("cuda:1"))

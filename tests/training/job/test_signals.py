@@ -15,8 +15,10 @@ from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators.test import OnTest
-from cohort.training.job import checkpoint, run
-from cohort.training.job.run import GivenUp, Run
+from cohort.training.job import checkpoint
+from cohort.training.job import train as job
+from cohort.training.job.train import GivenUp, Run
+from cohort.training.procedures import procedure_of
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
@@ -25,9 +27,9 @@ CPU, DIGEST = torch.device("cpu"), "k0"
 
 
 def test_a_round_that_reaches_no_place_after_a_signal_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     begun = time.monotonic()
-    with pytest.raises(GivenUp), run._stop_signals():
+    with pytest.raises(GivenUp), job._stop_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(20)
     assert 0.5 < time.monotonic() - begun < 10
@@ -48,11 +50,11 @@ def handlers() -> Iterator[list[object]]:
 def test_a_round_that_ends_in_time_leaves_no_alarm(
     monkeypatch: pytest.MonkeyPatch, handlers: list[object]
 ):
-    monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
-    with run._stop_signals() as caught:
+    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
+    with job._stop_signals() as caught:
         pass
     assert [signal.getsignal(number) for number in NUMBERS] == handlers
-    with run._stop_signals() as caught:
+    with job._stop_signals() as caught:
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGALRM) == handlers[2]
@@ -61,9 +63,9 @@ def test_a_round_that_ends_in_time_leaves_no_alarm(
 
 def test_a_second_signal_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     """Neither the seconds that are left nor the end of the process."""
-    monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     begun = time.monotonic()
-    with pytest.raises(GivenUp), run._stop_signals():
+    with pytest.raises(GivenUp), job._stop_signals():
         for _ in range(20):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.5)
@@ -80,10 +82,10 @@ def task_of(rounds: int = 3):
 def run_at(path: Path) -> Run:
     """A run from its checkpoint, or from the beginning, without a plan file."""
     task = task_of()
-    begun = task.procedure.begin(task)
+    begun = procedure_of(task).begin(task)
     state, cursor = checkpoint.load(path, DIGEST, begun, CPU) or (begun, {})
     planned = Planned("record.h5", DIGEST, {}, {}, {})
-    return Run(planned, task, task.procedure.rounds_of(task), CPU, state, cursor, path)
+    return Run(planned, task, procedure_of(task).rounds_of(task), CPU, state, cursor, path)
 
 
 def trained(path: Path) -> Run:
@@ -127,7 +129,7 @@ def test_a_signal_in_a_long_evaluation_gives_up_and_keeps_the_local_work(
 ):
     """Evaluation in round 2 takes forever after the signal. The round's local work is saved, and
     the resumed run takes no step of round 2 again."""
-    monkeypatch.setattr(run, "PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     path, evaluate = tmp_path / "checkpoint", OnTest.evaluate
 
     def slow(self, task, network, state, updates):

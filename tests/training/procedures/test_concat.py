@@ -24,8 +24,9 @@ from cohort.training.cursor import part
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
+from cohort.training.procedures import procedure_of
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.network import prefix_of
+from cohort.training.procedures.concat.concatenated import prefix_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
@@ -84,7 +85,8 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     ]
     task = small_task(**settings)
     fedavg = [
-        (state.weights, state) for state in task.procedure.rounds(task, task.procedure.begin(task))
+        (state.weights, state)
+        for state in procedure_of(task).rounds(task, procedure_of(task).begin(task))
     ]
     assert all(same(one, other) for (one, _), (other, _) in zip(ours[:8], fedavg[:8], strict=True))
     assert same(ours[9][0], ours[7][0]) and not same(fedavg[8][0], fedavg[7][0])
@@ -131,7 +133,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
     assert [round for round, _ in metrics["train_loss"]] == [1, 3, 4]
     assert [round for round, _ in metrics["test_accuracy"]] == [1, 2, 3, 4] and not state.diverged
-    facts = Concat(clusters=2).rounds_of(task).client_facts(state)
+    facts = Concat(clusters=2).rounds_of(task).client_arrays(state)
     assert facts["cluster"].tolist() == [0, 1, 0, 1, -1]
 
 
@@ -359,7 +361,7 @@ def chance_task() -> Task:
 def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
     """Four rounds of stage 1 and three of stage 2, stopped in both and between them."""
     procedure = Concat(clusters=2, classifier=0.43, warm=1)
-    assert procedure.load(7).rounds == 4
+    assert procedure.workload(7).rounds == 4
     *_, (weights, whole) = states(chance_task(), procedure)
     task = chance_task()
     stopped = next(

@@ -11,7 +11,7 @@ from torch import nn
 
 from cohort.models import MODELS
 from cohort.training.cursor import part
-from cohort.training.procedures.concat.network import (
+from cohort.training.procedures.concat.concatenated import (
     Concatenated,
     features,
     initial_weights,

@@ -20,12 +20,12 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.record import read
-from cohort.training.local_work import batches
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.trainer import FirstStepTogether
+from cohort.training.procedures.fedtan.first_step import FirstStepTogether
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.local_work import batches
 from cohort.training.updates import size_in_bytes
 from tests.training.procedures.test_concat import planned
 from tests.training.small_task import (

@@ -16,19 +16,20 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
 from cohort.records.history import History
-from cohort.training import shared_norm, transfers
-from cohort.training.local_work import batches as local_batches
-from cohort.training.procedures import parse_procedure
-from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures import parse_procedure, procedure_of
+from cohort.training.procedures.federated import transfers
+from cohort.training.procedures.fedtan import shared_norm
+from cohort.training.procedures.fedtan.shared_norm import LockStep, by_sums
+from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
     batches,
     frequencies,
     single_samples,
 )
-from cohort.training.shared_norm import LockStep, by_sums
+from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import small_model, small_task
 
@@ -37,7 +38,7 @@ EPOCHS = 3
 
 def run(task: Task) -> RunState:
     """The state after all rounds."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))[-1]
+    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))[-1]
 
 
 def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cohort.training.procedures.stratified.choice import Choice, longest_runs, retained_of
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
     batches,

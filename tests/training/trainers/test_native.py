@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
+from cohort.native import network as native_network
 from cohort.selection import SELECTORS, Selector
-from cohort.training.evaluation import evaluate, fingerprint, softmax_of
-from cohort.training.native import kernel, networks
-from cohort.training.native.networks import outputs_of
+from cohort.training.evaluation import evaluate, fingerprint
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.objectives.fedprox import FedProx
@@ -106,7 +105,7 @@ class Smoothed(CrossEntropy):
 
     name: ClassVar[str] = "smoothed"
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return 0.9 * outputs
 
 
@@ -116,8 +115,8 @@ class Doubled(FedRS):
 
     name: ClassVar[str] = "doubled"
 
-    def facts(self, counts: Tensor) -> Tensor:
-        return 2 * super().facts(counts)
+    def label_statistics(self, counts: Tensor) -> Tensor:
+        return 2 * super().label_statistics(counts)
 
 
 def test_what_it_refuses():
@@ -135,7 +134,7 @@ def test_what_it_refuses():
 
 
 def test_a_processor_without_fused_multiply_add_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(networks, "has_fma", lambda: False)
+    monkeypatch.setattr(native_network, "has_fma", lambda: False)
     assert "fused multiply-add" in NativeTrainer.refusal(photo_task())
 
 
@@ -164,7 +163,7 @@ def test_parts_of_a_clients_work():
 def test_augmentation(augmentation: str, batch: int):
     task = photo_task(augmentation=augmentation, batch=batch)
     trainer = trainer_of(task, NativeTrainer)
-    assert isinstance(trainer, NativeTrainer) and trainer.augment is not None
+    assert isinstance(trainer, NativeTrainer) and trainer.network.augments
     assert_same(*both(task, [10, 2, 7]))
 
 
@@ -253,45 +252,17 @@ def test_two_threads_at_once():
     assert found[0][0] != found[1][0]
 
 
-@pytest.mark.parametrize(
-    "name", ["lenet5", "aml-lenet", "small-cnn", "small-mlp", "stratify-cnn", "vgg11"]
-)
-def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
-    """They are the network's but for rounding, without a call of its own forward pass."""
-    samples = photos(32)
-    for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
-        model = network(name, (3, 32, 32)).to(dtype).eval()
-        given = replace(samples, mean=samples.mean.to(dtype), std=samples.std.to(dtype))
-        chosen = torch.arange(sum(SIZES) - 1, -1, -1).repeat(3)
-        with torch.inference_mode():
-            expected = model(given.inputs(chosen))
-            with monkeypatch.context() as patch:
-                patch.delattr(nn.Sequential, "forward")
-                patch.setattr(kernel, "BATCHES", 1)
-                found = outputs_of(model, model.state_dict(), given, chosen)
-        assert found is not None
-        assert (found - expected).abs().max() < bound * expected.abs().max()
-
-
-def test_outputs_of_a_network_without_native_code():
-    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2), nn.Tanh()).double()
-    samples, chosen = photos(), torch.arange(4)
-    assert outputs_of(model, model.state_dict(), samples, chosen) is None
-    expected = model(samples.inputs(chosen)).softmax(dim=1)
-    assert torch.equal(softmax_of(model, model.state_dict(), samples, chosen), expected)
-
-
 def test_it_has_the_same_coefficients_as_the_objectives_losses():
     """The coefficients of every objective give its losses."""
     outputs = torch.randn(9, CLASSES, dtype=torch.float64)
     targets, bias = torch.arange(9) % CLASSES, torch.randn(CLASSES, dtype=torch.float64)
     for objective in OBJECTIVES:
-        facts = objective.facts(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
-        found = objective.coefficients(facts)
+        statistics = objective.label_statistics(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
+        found = objective.coefficients(statistics)
         assert found is not None
         scale = torch.ones(CLASSES).double() if found.scale is None else found.scale
         shift = torch.zeros(CLASSES).double() if found.shift is None else found.shift
         logits = scale * (outputs - bias) + bias + shift
-        expected = objective.losses(outputs, targets, facts, bias)
+        expected = objective.losses(outputs, targets, statistics, bias)
         plain = nn.functional.cross_entropy(logits, targets, reduction="none")
         torch.testing.assert_close(plain, expected, rtol=1e-12, atol=1e-12)

@@ -18,6 +18,7 @@ from cohort.selection.random import Random
 from cohort.training.evaluation import fingerprint
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.procedures import procedure_of
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.training import small_task as small
@@ -98,7 +99,7 @@ class Watch(Objective):
     name: ClassVar[str] = "watch"
     batches: list[list[int]] = field(default_factory=list)
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         self.batches.append(targets.tolist())
         return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
 
@@ -224,7 +225,7 @@ def batches_of_a_run(selector: Selector) -> dict[tuple[int, int], list[list[int]
         for sample in indices.tolist()
     }
     found = defaultdict(list)
-    for state in task.procedure.rounds(task, task.procedure.begin(task)):
+    for state in procedure_of(task).rounds(task, procedure_of(task).begin(task)):
         for batch in task.objective.batches:
             found[state.round, owner[batch[0]]].append(batch)
         task.objective.batches.clear()
@@ -237,7 +238,7 @@ class Slope(Objective):
 
     name: ClassVar[str] = "slope"
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return outputs.mean(dim=1)
 
 

@@ -1,4 +1,4 @@
-"""Which rounds of a cell are evaluated, and how many samples at a time."""
+"""The rounds of a cell that are evaluated, and the number of samples at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
 
 
 def evaluated_at_once(shape: Sequence[int]) -> int:
-    """How many samples of a shape to evaluate at once. More would be no faster and need more
+    """The number of samples of a shape to evaluate at once. More would be no faster and need more
     memory."""
     return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
 
@@ -25,9 +25,19 @@ def is_evaluated(every: int | str, round: int) -> bool:
     raise AssertionError(f"the last part of '{every}' has no end")
 
 
+def plans_by_name(evaluators: str) -> dict[str, str]:
+    """The plan of each evaluator that a setting names: `drift 10; sharpness 50, last 10`."""
+    parts = (part.partition(" ") for part in evaluators.split("; ") if part)
+    return {name: plan for name, _, plan in parts}
+
+
 def spelled_out(every: int | str, rounds: int) -> int | str:
     """Replace `last N` by the round where it begins: `10, last 10` becomes `10 until 490, 1` for
-    500 rounds, every tenth round and each of the last ten."""
+    500 rounds, every tenth round and each of the last ten. Evaluators that are named keep their
+    names."""
+    if str(every)[:1].isalpha():
+        plans = plans_by_name(str(every)).items()
+        return "; ".join(f"{name} {spelled_out(plan, rounds)}" for name, plan in plans)
     before, _, last = str(every).partition(", last ")
     if not last:
         return every

@@ -1,4 +1,4 @@
-"""What the pipeline makes is planned first: settings, a digest of them, and a path that contains
+"""Plans of everything that the pipeline makes: settings, a digest of them, and a path that contains
 the digest.
 
 The driver freezes each plan in `results/plan/{digest}.json` before any job starts. A job reads that
@@ -16,7 +16,7 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
-from cohort.core.layout import RUN_OPTIONS, plan_file
+from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, sealed
 
 DIGEST = r"k[0-9a-f]{12}"

@@ -12,8 +12,10 @@ from cohort.core.components import parameter
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
 ROUNDS_PATTERN = rf"^(({UNTIL}, )+{COUNT}|({UNTIL}, )*{COUNT}, last {COUNT})$"
+NAMED_PLAN = rf"[a-z][a-z0-9_]* ({ROUNDS_PATTERN[1:-1]}|{COUNT})"
 EVALUATION_PLANS = (
     *("evaluate_every", "evaluate_holdout", "evaluate_next", "evaluate_local", "evaluate_own"),
+    "evaluators",
 )
 """The settings that say in which rounds something is evaluated."""
 
@@ -116,6 +118,11 @@ class Settings:
         help="rounds in which the cohort's local models are evaluated on their own clients' "
         "training samples; 0: never",
     )
+    evaluators: str = parameter(
+        "",
+        pattern=rf"^({NAMED_PLAN}(; {NAMED_PLAN})*)?$",
+        help="further evaluators with their rounds, e.g. 'drift 10; sharpness 50, last 10'",
+    )
     samples: float = parameter(
         1.0,
         exclusiveMinimum=0,
@@ -147,14 +154,15 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 def cell_identity(
     settings: Mapping[str, Any], parts: Mapping[str, Any], data: str
 ) -> dict[str, Any]:
-    """What the digest of a cell is made from: its settings and its strategy's parts, both without
-    defaults, and the digest of its data."""
+    """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
+    both without defaults, and the digest of its data."""
     own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
     return own | dict(parts) | {"data": data}
 
 
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """What the digest of shards is made from: their settings and the digest of their data."""
+    """The identity of shards, from which their digest is made: their settings and the digest of
+    their data."""
     own = {
         key: value
         for key, value in settings.items()

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.commands.planning import add_json
 from cohort.commands.screen import paint, print_json
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import CELLS, is_record_file
+from cohort.core.paths import CELLS, is_record_file
 from cohort.records.record import Record, read
 from cohort.results.differences import Cell, Difference, cell_of, differences, is_same
 from cohort.results.names import METRICS

@@ -10,10 +10,10 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import core_time, print_json, prose, rounded, table
-from cohort.pipeline.status import CellStatus, find_slurm_logs, status_of
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS, round_seconds
-from cohort.plan.gpus import GPUS, Gpu, find_gpu
+from cohort.plan.gpu_times import GPUS, Gpu, find_gpu
 from cohort.plan.requests import MAX_RUNTIME, jobs_needed, resource_request
 
 TITLES = ("experiment", "cells", "missing", "rounds", "core h", "GPU h", "taken/est.")

@@ -17,9 +17,9 @@ from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import paint
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable
-from cohort.core.layout import RESULTS
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, try_lock
+from cohort.core.paths import RESULTS
 from cohort.data.places import in_mirror
 from cohort.data.raw import RawFile
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
-from cohort.core.layout import RELEASED
+from cohort.core.paths import RELEASED
 from cohort.records.record import Record, read
 from cohort.results.release.folder import MANIFEST, read_release, write_release
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from cohort.commands.cost import total
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import state_folder
+from cohort.core.paths import state_folder
 from cohort.pipeline import preview
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan, all_studies, load
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample

@@ -11,8 +11,8 @@ from cohort.commands.cost import total
 from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left
+from cohort.pipeline.cell_states import STATES, CellStatus, hours_left
 from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import STATES, CellStatus, hours_left
 from cohort.results.tables.sizes import needs_no_runs
 
 

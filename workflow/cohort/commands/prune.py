@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cohort.commands.planning import add_config
-from cohort.core.layout import CELLS, SHARDS, is_record_file, state_folder
+from cohort.core.paths import CELLS, SHARDS, is_record_file, state_folder
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies, load
 from cohort.records.record import read

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
-from cohort.core.layout import RELEASED
+from cohort.core.paths import RELEASED
 from cohort.data.fetch import fetch
 from cohort.plan import all_studies
 from cohort.records.record import Record

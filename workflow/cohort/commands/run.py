@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cohort.cell.planned import Planned, freeze, frozen, options_of
 from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
-from cohort.core.layout import plan_file, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.paths import plan_file, state_folder
 from cohort.training.job.lease import FINISHED
 from cohort.training.job.memory import lasting
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from cohort.partition import deal as dealing
     from cohort.plan import Plan
     from cohort.training.job import progress
-    from cohort.training.job import run as job
+    from cohort.training.job import train as job
 else:  # a cell imports only what it uses
     planning = lazy("cohort.plan")
     downloading = lazy("cohort.data.download")
     preparing = lazy("cohort.data.prepare")
     dealing = lazy("cohort.partition.deal")
     progress = lazy("cohort.training.job.progress")
-    job = lazy("cohort.training.job.run")
+    job = lazy("cohort.training.job.train")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from cohort.data.store import read_labels
 from cohort.partition import parse_name
 from cohort.partition.deal import dealt
 from cohort.plan import Plan
-from cohort.plan.errors import located
+from cohort.plan.located import located
 from cohort.selection.entropy import entropy_bits
 
 MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed

@@ -13,8 +13,8 @@ import numpy as np
 from cohort.commands.planning import add_json
 from cohort.commands.screen import WIDTH, print_json, table
 from cohort.core.errors import UserError
-from cohort.core.layout import records_of
 from cohort.core.lazy import lazy
+from cohort.core.paths import records_of
 from cohort.records.record import Record, read
 
 if TYPE_CHECKING:

@@ -21,10 +21,8 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
-from cohort.core.layout import CELLS, CLAIMS_TABLE, RELEASED
-from cohort.pipeline.slurm import held_jobs
-from cohort.pipeline.stages import output_files
-from cohort.pipeline.status import (
+from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
+from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
     failure,
@@ -34,6 +32,8 @@ from cohort.pipeline.status import (
     status_of,
     waiting,
 )
+from cohort.pipeline.slurm import held_jobs
+from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, Study
 from cohort.results.release.folder import MANIFEST, read_release
 from cohort.results.tables.sizes import needs_no_runs

@@ -14,7 +14,7 @@ from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
-from cohort.plan.errors import located
+from cohort.plan.located import located
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,28 +18,28 @@ from cohort.commands.run import add_until, known_cell, make_inputs
 from cohort.commands.screen import paint
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import RELEASED, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.paths import RELEASED, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
 from cohort.results.release.folder import read_release
-from cohort.training.job.facts import saved_facts
+from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
 
 if TYPE_CHECKING:
-    from cohort.training import device as devices
     from cohort.training import trainers
     from cohort.training.job import checkpoint, progress
-    from cohort.training.job import run as job
+    from cohort.training.job import device as devices
+    from cohort.training.job import train as job
 else:  # these import PyTorch
-    devices = lazy("cohort.training.device")
+    devices = lazy("cohort.training.job.device")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
     progress = lazy("cohort.training.job.progress")
-    job = lazy("cohort.training.job.run")
+    job = lazy("cohort.training.job.train")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
@@ -177,7 +177,7 @@ def _trained_again(planned: Planned, before: Record, until: int | None) -> Again
             return Again(history, header["provenance"]["sessions"], header["weights_sha256"])
         state = state_folder(record)
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return Again(history, saved_facts(state)["sessions"], "")
+        return Again(history, saved_header(state)["sessions"], "")
 
 
 def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:

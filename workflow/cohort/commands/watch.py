@@ -15,7 +15,7 @@ from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
 from cohort.commands.status import each, name_of, runnable, statuses
 from cohort.core.lazy import lazy
 from cohort.core.log import clock
-from cohort.pipeline.status import STATES, CellStatus, estimate, find_slurm_logs, hours_left
+from cohort.pipeline.cell_states import STATES, CellStatus, estimate, find_slurm_logs, hours_left
 from cohort.plan import Plan
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import planned_cell
 from cohort.commands.show import found_record
 from cohort.core.errors import UserError
-from cohort.core.layout import is_record_file
-from cohort.pipeline.status import CellStatus, find_slurm_logs, made_by_another, status_of
+from cohort.core.paths import is_record_file
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed

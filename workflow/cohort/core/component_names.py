@@ -54,7 +54,7 @@ LONGEST = 100  # characters of a name, which becomes part of a path
 N = TypeVar("N", bound=Named)
 
 
-def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
+def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     """The component that a name means. `kind` says in error messages what sort of name it is."""
     if len(text) > LONGEST:
         raise UserError(
@@ -62,31 +62,33 @@ def parse(text: str, known: Mapping[str, type[N]], kind: str) -> N:
             f"but may have at most {LONGEST}"
         )
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
-    word = words[0] if words and words[0] in known else text.partition("-")[0]
-    if word not in known:
-        forms = [cls.form() for cls in known.values()]
-        raise UserError(f"{kind} '{text}' is not known{suggest(text, forms, _meant(text, known))}")
-    cls = known[word]
+    word = words[0] if words and words[0] in catalog else text.partition("-")[0]
+    if word not in catalog:
+        forms = [cls.form() for cls in catalog.values()]
+        raise UserError(
+            f"{kind} '{text}' is not known{suggest(text, forms, _meant(text, catalog))}"
+        )
+    cls = catalog[word]
     values = text.removeprefix(word).split("-")[1:]
     try:
-        found = cls(**_arguments(cls, values))
+        component = cls(**_arguments(cls, values))
     except ValueError as error:
         raise UserError(f"{kind} '{text}' is not of the form {cls.form()}: {error}") from None
-    if str(found) != text:
-        raise UserError(f"{kind} '{text}' is written '{found}'")
-    return found
+    if str(component) != text:
+        raise UserError(f"{kind} '{text}' is written '{component}'")
+    return component
 
 
-def _meant(text: str, known: Mapping[str, type[N]]) -> str:
-    """What a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for `dirichlet`;
-    empty if it is like nothing."""
+def _meant(text: str, catalog: Mapping[str, type[N]]) -> str:
+    """A guess of what a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for
+    `dirichlet`; empty if it is like nothing."""
     plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
     plain = re.sub(r"^([a-z-]*[a-z])(?=[0-9])", r"\1-", plain)  # dir0.1
     if plain != text:
         with contextlib.suppress(UserError):
-            return str(parse(plain, known, ""))
-    word = closest(plain.partition("-")[0], known)
-    return known[word].form() if word else ""
+            return str(parse(plain, catalog, ""))
+    word = closest(plain.partition("-")[0], catalog)
+    return catalog[word].form() if word else ""
 
 
 def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Catalog(MutableMapping[str, type[C]]):
 
     def __init__(self, package: str, base: type[C]):
         self._package, self._base = package, base
-        self._found: dict[str, type[C]] = {}
+        self._by_name: dict[str, type[C]] = {}
         self._nameless: list[type[C]] = []  # of the user
 
     def __getitem__(self, name: str) -> type[C]:
@@ -88,21 +88,21 @@ class Catalog(MutableMapping[str, type[C]]):
             lambda: self._import_own(self._own_modules),
         )
         for step in steps:
-            if name not in self._found:
+            if name not in self._by_name:
                 step()
-        return self._found[name]
+        return self._by_name[name]
 
     def __setitem__(self, name: str, component: type[C]) -> None:
-        self._found[name] = component
+        self._by_name[name] = component
 
     def __delitem__(self, name: str) -> None:
-        del self._found[name]
+        del self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
         self._import(self._modules)
         self._import_own(self._own_modules)
         self._check_names()
-        return iter(sorted(self._found))
+        return iter(sorted(self._by_name))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -144,11 +144,11 @@ class Catalog(MutableMapping[str, type[C]]):
             if "name" not in vars(value):
                 self._nameless += [value] if own.is_own(module) else []
                 continue
-            known = self._found.setdefault(value.name, value)
-            if known is not value and own.is_own(module):
+            first = self._by_name.setdefault(value.name, value)
+            if first is not value and own.is_own(module):
                 raise UserError(
-                    f"{module.__file__}: '{value.name}' is the name of {known.__module__}."
-                    f"{known.__name__} already; give {value.__name__} another name"
+                    f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
+                    f"{first.__name__} already; give {value.__name__} another name"
                 )
 
     def _check_names(self) -> None:

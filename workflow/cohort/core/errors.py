@@ -65,12 +65,12 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
         number = int(rust[1])
     if number not in FIXES:
         return None
-    place = Path(getattr(error, "filename", None) or path)
-    if number == errno.ENOSPC and _lacks_inodes(place):
-        return f"{place}: {NO_INODES}"
+    file = Path(getattr(error, "filename", None) or path)
+    if number == errno.ENOSPC and _lacks_inodes(file):
+        return f"{file}: {NO_INODES}"
     if number in (errno.ENOTDIR, errno.EEXIST):
-        place = next((part for part in (place, *place.parents) if part.is_file()), place)
-    return f"{place}: {FIXES[number]}"
+        file = next((part for part in (file, *file.parents) if part.is_file()), file)
+    return f"{file}: {FIXES[number]}"
 
 
 @contextlib.contextmanager
@@ -97,5 +97,7 @@ def closest(word: str, choices: Iterable[str]) -> str:
     """The choice that is most like a word, of those that begin like it or contain it or are in it;
     empty if there is none."""
     near = difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5)
-    alike = (one for one in near if one[:1] == word[:1] or one in word or word in one)
+    alike = (
+        choice for choice in near if choice[:1] == word[:1] or choice in word or word in choice
+    )
     return next(alike, "")

@@ -64,14 +64,14 @@ class Sealed:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by their paths; links to other files are not followed."""
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
 
         def take(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                found[name] = self._verified(name, item)[()]
+                arrays[name] = self._verified(name, item)[()]
 
         self.file.visititems(take)
-        return found
+        return arrays
 
     def __getitem__(self, name: str) -> h5py.Dataset:
         """An array whose checksum was verified."""
@@ -97,14 +97,14 @@ class Sealed:
 
 def _large_arrays(file: h5py.File) -> dict[str, tuple[int, int]]:
     """Offset and size in bytes of each large array."""
-    found: dict[str, tuple[int, int]] = {}
+    large: dict[str, tuple[int, int]] = {}
 
     def note(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.nbytes >= LARGE:
-            found[name] = (item.id.get_offset(), item.nbytes)
+            large[name] = (item.id.get_offset(), item.nbytes)
 
     file.visititems(note)
-    return found
+    return large
 
 
 def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
@@ -130,12 +130,12 @@ def _verify(stream: IO[bytes]) -> dict[str, Any]:
 
 def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
     """The SHA-256 of all bytes behind the seal that belong to no large array."""
-    digest, place = hashlib.sha256(), SEAL_BYTES
+    digest, position = hashlib.sha256(), SEAL_BYTES
     for begin, size, *_ in sorted(large.values()):
-        stream.seek(place)
-        digest.update(stream.read(begin - place))
-        place = begin + size
-    stream.seek(place)
+        stream.seek(position)
+        digest.update(stream.read(begin - position))
+        position = begin + size
+    stream.seek(position)
     while block := stream.read(BLOCK):
         digest.update(block)
     return digest.hexdigest()
@@ -143,11 +143,11 @@ def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
 
 def _crc(stream: IO[bytes], begin: int, size: int) -> int:
     stream.seek(begin)
-    found = 0
+    crc = 0
     while size and (block := stream.read(min(size, BLOCK))):
-        found = zlib.crc32(block, found)
+        crc = zlib.crc32(block, crc)
         size -= len(block)
-    return found
+    return crc
 
 
 class _DeferredErrors(io.FileIO):

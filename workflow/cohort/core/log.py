@@ -51,7 +51,7 @@ def last_line(path: str | Path) -> str:
 
 
 def last_session(path: str | Path) -> str:
-    """What the last process wrote to a log; empty if there is no log."""
+    """The output of the last process that wrote to a log; empty if there is no log."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""How a number is shown: title, unit, digits."""
+"""Metrics: the title, unit and digits with which a number is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Metric:
-    """How to show a stored number: times `scale`, in `unit`, with `digits` decimals in a table.
+    """The way to show a stored number: times `scale`, in `unit`, with `digits` decimals in a table.
 
     A component that measures something declares its metrics in `metrics`, by the name under which
     they are recorded; figures, tables and claims can then use them.

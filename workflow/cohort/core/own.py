@@ -37,8 +37,8 @@ def folder() -> Path:
 def named() -> str:
     """The key `my` of config/config.yaml. Jobs ask for it, so it takes no import of YAML."""
     text = CONFIG_FILE.read_text(encoding="utf-8") if CONFIG_FILE.exists() else ""
-    found = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
-    return found[1] if found else PACKAGE
+    match = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
+    return match[1] if match else PACKAGE
 
 
 def subfolder(package: str) -> Path:

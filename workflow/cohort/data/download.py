@@ -44,8 +44,8 @@ def download(
     if file.source.startswith("file:"):
         _take_file(file, target)
         return
-    if file.login and (given := (paths or {}).get(target.parent.name)):
-        _take_given(file, given, target)
+    if file.login and (named := (paths or {}).get(target.parent.name)):
+        _take_given(file, named, target)
         return
     refused = []
     for path in in_mirror(mirror, {target.name, file.source_name or target.name}):
@@ -85,14 +85,14 @@ def _take_file(file: RawFile, target: Path) -> None:
     _take(file, path, target, str(path))
 
 
-def _take_given(file: RawFile, given: str, target: Path) -> None:
+def _take_given(file: RawFile, named: str, target: Path) -> None:
     """Take the zip, or pack the folder, that the user named for a data set."""
-    path = Path(given).expanduser()
+    path = Path(named).expanduser()
     if not path.exists():
-        raise UserError(f"data_paths.{target.parent.name} is '{given}', which does not exist")
+        raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
     with files.replacing(target) as temporary:
         take_given(path, temporary)
-        check_content(file, temporary, given)
+        check_content(file, temporary, named)
     print(f"taken from data_paths: {path}")
 
 

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 
 from cohort.core.errors import UserError, refusal
 from cohort.core.files import write_text
-from cohort.core.layout import DRIVER_LOCK, UNRESOLVED
 from cohort.core.locks import is_locked
+from cohort.core.paths import DRIVER_LOCK, UNRESOLVED
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
 TIMEOUT = 30.0  # seconds without a byte
@@ -82,6 +82,6 @@ def _amount(received: int, expected: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """The reason for an error, in one line."""
     reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
     return " ".join((str(reason) or repr(reason)).split())

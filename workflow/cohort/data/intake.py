@@ -51,25 +51,27 @@ def take(path: Path, *, label: str, side: int | None, share: float, seed: int) -
     """Read a data set. `label` is the column of a CSV that holds the classes, `side` the size that
     pictures are resized to. Without a split, a `share` is held out for testing, drawn by `seed`."""
     if path.is_dir():
-        found = _of_folder(path, side)
+        intake = _of_folder(path, side)
     elif path.suffix == ".csv":
-        found = _of_csv(path, label)
+        intake = _of_csv(path, label)
     elif path.suffix == ".npz":
-        found = _of_npz(path)
+        intake = _of_npz(path)
     else:
         raise UserError(f"{path}: is no .npz, no .csv and no folder of pictures")
-    classes = sorted(set(found.labels), key=_by_number)
-    number = {name: place for place, name in enumerate(classes)}
-    labels = np.array([number[name] for name in found.labels], dtype=np.int64)
-    test = found.test
+    classes = sorted(set(intake.labels), key=_by_number)
+    number = {name: index for index, name in enumerate(classes)}
+    labels = np.array([number[name] for name in intake.labels], dtype=np.int64)
+    test = intake.test
     if test is None:
         order = generator(seed, "test split").permutation(len(labels))
         test = np.isin(np.arange(len(labels)), order[: round(share * len(labels))])
     _check_classes(path, classes, labels, test)
     parts: dict[str, np.ndarray] = {}
     for name, mask in zip(SPLITS, (~test, test), strict=True):
-        parts |= {f"x_{name}": found.values[mask], f"y_{name}": labels[mask]}
-    return Arrays(found.kind, 255 if found.kind == "images" else 1, list(map(str, classes)), parts)
+        parts |= {f"x_{name}": intake.values[mask], f"y_{name}": labels[mask]}
+    return Arrays(
+        intake.kind, 255 if intake.kind == "images" else 1, list(map(str, classes)), parts
+    )
 
 
 def _check_classes(path: Path, classes: list[Any], labels: np.ndarray, test: np.ndarray) -> None:
@@ -77,8 +79,8 @@ def _check_classes(path: Path, classes: list[Any], labels: np.ndarray, test: np.
         raise UserError(f"{path}: holds {len(classes)} classes, but at least 2 are needed")
     if not test.any():
         raise UserError(f"{path}: leaves no sample for testing; hold out a larger share (--test)")
-    for place, name in enumerate(classes):
-        if place not in labels[~test]:
+    for label, name in enumerate(classes):
+        if label not in labels[~test]:
             raise UserError(f"{path}: class '{name}' has no training sample")
 
 
@@ -151,20 +153,20 @@ def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
 def _of_folder(path: Path, side: int | None) -> Intake:
     """Pictures in a folder for each class, perhaps below folders `train` and `test`."""
     is_split = all((path / part).is_dir() for part in SPLITS)
-    found = []
+    pictures = []
     for part in SPLITS if is_split else (".",):
-        for folder in sorted(one for one in (path / part).iterdir() if one.is_dir()):
-            files = sorted(one for one in folder.iterdir() if one.suffix.lower() in PICTURES)
-            found += [(file, folder.name, part == "test") for file in files]
-    if not found:
+        for folder in sorted(child for child in (path / part).iterdir() if child.is_dir()):
+            files = sorted(child for child in folder.iterdir() if child.suffix.lower() in PICTURES)
+            pictures += [(file, folder.name, part == "test") for file in files]
+    if not pictures:
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
     if side is None:
-        side = _side_of(found[0][0])
+        side = _side_of(pictures[0][0])
         resize = False
     else:
         resize = True
-    values = [picture(file.read_bytes(), side, str(file), resize=resize) for file, _, _ in found]
-    _, labels, test = zip(*found, strict=True)
+    values = [picture(file.read_bytes(), side, str(file), resize=resize) for file, _, _ in pictures]
+    _, labels, test = zip(*pictures, strict=True)
     return Intake("images", np.stack(values), labels, np.array(test) if is_split else None)
 
 

@@ -34,15 +34,15 @@ def picture(content: bytes, side: int, called: str, *, resize: bool = False) -> 
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             if image.width * image.height > PIXELS:
                 raise ValueError(f"{image.width} x {image.height} pixels are more than are allowed")
-            found, colored = image.size, image.convert("RGB")
+            size, colored = image.size, image.convert("RGB")
     except Exception as error:  # a broken picture may raise anything
         words = re.sub("<_io.BytesIO[^>]*>", "it", " ".join(str(error).split()))
         reason = words or type(error).__name__
         raise UserError(f"{called}: is no picture that can be read ({reason})") from None
-    if found != (side, side):
+    if size != (side, side):
         if not resize:
             raise UserError(
-                f"{called}: is a picture of {found[0]} x {found[1]} pixels, "
+                f"{called}: is a picture of {size[0]} x {size[1]} pixels, "
                 f"{side} x {side} are expected"
             )
         colored = colored.resize((side, side), Image.Resampling.BILINEAR)
@@ -53,4 +53,4 @@ def resized(images: np.ndarray, side: int) -> np.ndarray:
     """Resize RGB images, an array of count x height x width x 3, as `picture` does."""
     pictures = map(Image.fromarray, images)
     bilinear = Image.Resampling.BILINEAR
-    return np.stack([np.asarray(one.resize((side, side), bilinear)) for one in pictures])
+    return np.stack([np.asarray(image.resize((side, side), bilinear)) for image in pictures])

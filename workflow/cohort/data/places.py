@@ -21,8 +21,8 @@ def in_mirror(mirror: str, names: set[str]) -> list[Path]:
     root = Path(mirror).expanduser()
     return sorted(
         Path(folder, name)
-        for folder, _, found in os.walk(root)
-        for name in names.intersection(found)
+        for folder, _, files in os.walk(root)
+        for name in names.intersection(files)
     )
 
 

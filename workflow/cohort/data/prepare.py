@@ -15,8 +15,8 @@ from cohort.cell.planned import frozen
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
-from cohort.data.facts import USUAL
-from cohort.data.parsers import PARSERS
+from cohort.data.dataset_info import DEFAULTS
+from cohort.data.parsers import PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 
@@ -29,17 +29,18 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse the raw files of the data set that a plan file names, and write the store to
     `output`."""
     planned = frozen(plan)
-    settings = USUAL | planned.settings
-    parser = PARSERS[settings["parser"] or settings["dataset"]]()
+    settings = DEFAULTS | planned.settings
+    kind = PARSERS[parser_name(settings["dataset"], settings)]
+    parser = kind.of(list(planned.inputs), settings["shape"])
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
         _check(settings, name, splits.get(name))
     raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all are declared
-    facts = {key: settings[key] for key in STORED_FACTS}
-    facts |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
+    attributes = {key: settings[key] for key in STORED_FACTS}
+    attributes |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
     with new_hdf5(output) as file:
-        file.attrs.update({key: value for key, value in facts.items() if value is not None})
+        file.attrs.update({key: value for key, value in attributes.items() if value is not None})
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None
         for name, split in splits.items():

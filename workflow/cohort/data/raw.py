@@ -42,9 +42,9 @@ class RawFile:
 
 def check_content(file: RawFile, path: Path, called: str) -> None:
     """Raise UserError if the content is not the declared one; `called` names it in the error."""
-    found = path.stat().st_size
-    if file.bytes and found != file.bytes and not _is_page(path):
-        raise UserError(f"{called}: {found} bytes, config/datasets.yaml expects {file.bytes}")
+    size = path.stat().st_size
+    if file.bytes and size != file.bytes and not _is_page(path):
+        raise UserError(f"{called}: {size} bytes, config/datasets.yaml expects {file.bytes}")
     algorithm = "sha256" if file.sha256 or not file.md5 else "md5"
     _check(path, algorithm, file.sha256 or file.md5, called)
 
@@ -57,13 +57,13 @@ def check_packed(file: RawFile, path: Path, called: str) -> None:
 def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
     """Compare checksums. Without one, as for files behind a login, only refuse web pages."""
     with open(path, "rb") as stream:
-        found = hashlib.file_digest(stream, algorithm).hexdigest() if expected else ""
-    if found == expected and (expected or not _is_page(path)):
+        digest = hashlib.file_digest(stream, algorithm).hexdigest() if expected else ""
+    if digest == expected and (expected or not _is_page(path)):
         return
     if _is_page(path):
         raise UserError(f"{called}: is a web page, not the file that config/datasets.yaml expects")
     name = {"sha256": "SHA-256", "md5": "MD5"}[algorithm]
-    raise UserError(f"{called}: {name} is {found}, config/datasets.yaml expects {expected}")
+    raise UserError(f"{called}: {name} is {digest}, config/datasets.yaml expects {expected}")
 
 
 def _is_page(path: Path) -> bool:

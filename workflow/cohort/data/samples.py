@@ -47,13 +47,13 @@ class Samples:
 
 def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype) -> Samples:
     """Load a split, `train` or `test`, from the store."""
-    stored, facts = read(path, split)
+    stored, attributes = read(path, split)
     values, labels = torch.from_numpy(stored.values), torch.from_numpy(stored.labels).to(device)
     if device.type == "cuda" and values.nbytes < torch.cuda.mem_get_info(device)[0] / 2:
         values = values.to(device)
-    each = (-1, *[1] * (values.ndim - 2))  # one number per channel of an image, or per column
+    by_channel = (-1, *[1] * (values.ndim - 2))  # one number per channel of an image, or per column
     mean, std = (
-        torch.tensor(facts.get(key, []), dtype=dtype, device=device).view(each)
+        torch.tensor(attributes.get(key, []), dtype=dtype, device=device).view(by_channel)
         for key in ("mean", "std")
     )
-    return Samples(values, labels, facts.get("scale"), mean, std)
+    return Samples(values, labels, attributes.get("scale"), mean, std)

@@ -1,4 +1,4 @@
-"""Which samples of a data set a cell uses."""
+"""The samples of a data set that a cell uses."""
 
 from __future__ import annotations
 

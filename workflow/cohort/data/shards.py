@@ -13,7 +13,7 @@ from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 
 @dataclass(frozen=True)
 class Shards:
-    """What a partition gave each client of a data set's training samples."""
+    """The training samples of a data set that a partition gave each client."""
 
     indices: list[np.ndarray]
     """For each client, the indices of its samples."""
@@ -38,11 +38,11 @@ class Shards:
 
     def overlapping(self) -> np.ndarray:
         """Whether each client overlaps with others."""
-        found = (
+        overlapping = (
             np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
         )
-        found[self.chosen] = True
-        return found
+        overlapping[self.chosen] = True
+        return overlapping
 
 
 def write(path: str | Path, shards: Shards) -> None:

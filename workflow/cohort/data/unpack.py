@@ -65,11 +65,11 @@ def _trusted(stream: gzip.GzipFile, called: str) -> Iterator[tuple[tarfile.TarIn
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # or 100,000 headers pile up
             path = PurePosixPath(info.name)
-            found = f"{called}: is not trusted, because it holds {info.name!r}"
+            reason = f"{called}: is not trusted, because it holds {info.name!r}"
             if path.is_absolute() or ".." in path.parts:
-                raise UserError(f"{found}, a path that leads out of it")
+                raise UserError(f"{reason}, a path that leads out of it")
             if not (info.isfile() or info.isdir()):
-                raise UserError(f"{found}, which is neither a file nor a folder")
+                raise UserError(f"{reason}, which is neither a file nor a folder")
             yield info, archive.extractfile(info) or io.BytesIO()
 
 

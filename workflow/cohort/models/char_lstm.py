@@ -19,8 +19,8 @@ PADDING = 0  # the number that stands for no character
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstm(Model):
-    """What AML trains federatedly: one layer of 128 units on embeddings of size 32, 95,824
-    parameters for 80 characters."""
+    """The network that AML trains federatedly: one layer of 128 units on embeddings of size 32,
+    95,824 parameters for 80 characters."""
 
     name: ClassVar[str] = "char-lstm"
     kinds: ClassVar[tuple[str, ...]] = ("text",)
@@ -56,7 +56,8 @@ class CharLstm(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmTwo(CharLstm):
-    """What the AML paper describes: two layers of 128 units with dropout between them."""
+    """The network that the AML paper describes: two layers of 128 units with dropout between
+    them."""
 
     name: ClassVar[str] = "char-lstm-two"
     layers: ClassVar[int] = 2
@@ -65,8 +66,8 @@ class CharLstmTwo(CharLstm):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmCentral(CharLstm):
-    """What AML trains centrally: two layers of 256 units with dropout on embeddings of size 8,
-    819,655 parameters for 79 characters."""
+    """The network that AML trains centrally: two layers of 256 units with dropout on embeddings of
+    size 8, 819,655 parameters for 79 characters."""
 
     name: ClassVar[str] = "char-lstm-central"
     embedding: ClassVar[int] = 8

@@ -65,8 +65,8 @@ class LeNet5(LeNet):
 
 @dataclass(frozen=True, kw_only=True)
 class AmlLeNet(LeNet):
-    """What the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the size, 384
-    and 192 units."""
+    """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
+    size, 384 and 192 units."""
 
     name: ClassVar[str] = "aml-lenet"
     channels: ClassVar[tuple[int, int]] = (64, 64)

@@ -1,5 +1,5 @@
-"""What Stratify calls simple CNNs: one for images and, for tables, a multilayer perceptron; MNIST
-has LeNet-5. The paper prints no layout, so all are assumptions."""
+"""Stratify's simple CNNs: one for images and, for tables, a multilayer perceptron; MNIST has
+LeNet-5. The paper prints no layout, so all are assumptions."""
 
 from __future__ import annotations
 

@@ -22,4 +22,4 @@ class CandidateLoss(Need):
         return 4
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.global_losses()
+        return np.array([results.loss for results in context.global_on_own()])

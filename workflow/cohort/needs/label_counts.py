@@ -1,4 +1,4 @@
-"""How many samples of each class a client holds."""
+"""The number of samples of each class that a client holds."""
 
 from __future__ import annotations
 

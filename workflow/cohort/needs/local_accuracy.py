@@ -22,4 +22,4 @@ class LocalAccuracy(Need):
         return 4
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.local_accuracies()
+        return np.array([results.accuracy for results in context.local_on_own()])

@@ -1,51 +1,85 @@
-"""The base of all needs."""
+"""The base of all needs, and what one may measure with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from cohort.core.components import Component
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class ModelResults(Protocol):
+    """One model on one set of samples. A number is computed when it is first asked for, and its
+    samples are then counted in the round's ledger."""
+
+    @property
+    def loss(self) -> float:
+        """The mean cross-entropy; NaN without samples."""
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples that are classified correctly, from 0 to 1; NaN without samples."""
+
+    @property
+    def softmax(self) -> np.ndarray:
+        """The softmax outputs (sample, class) in float64."""
+
+    @property
+    def mean_softmax(self) -> np.ndarray:
+        """The mean softmax output (class) in float64; NaN without samples."""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The true classes (sample)."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """The inputs of the network, for any other number that follows from them."""
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of the model."""
+
 
 class EvaluationContext(Protocol):
-    """What a need can evaluate: the global model and local models, on reserved test samples and
-    on clients' own. Each evaluated sample is counted in the round's ledger."""
+    """Everything that a need can measure with: the federation, the round, and the results of global
+    and local models, one for each of `clients` and in their order."""
 
     @property
     def clients(self) -> np.ndarray:
         """The clients from which the need is gathered, in the order of the answers."""
 
+    @property
+    def network(self) -> nn.Module:
+        """The network to which all weights belong."""
+
     def label_counts(self) -> np.ndarray:
-        """How many samples of each class each client reports: the truth, or with noise or lies."""
+        """The number of samples of each class that each client reports (client, class): the truth,
+        or with noise or lies."""
 
     def overlapping(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0."""
 
-    def global_losses(self) -> np.ndarray:
-        """The mean loss of the global model on each client's own training samples."""
-
-    def reserved_losses(self) -> np.ndarray:
-        """The mean loss of each client's local model on the reserved test samples."""
-
-    def reserved_predictions(self) -> np.ndarray:
-        """Each local model's softmax outputs on the reserved test samples: (client, sample,
-        class)."""
-
-    def reserved_correct(self) -> np.ndarray:
-        """Whether each local model classifies each reserved test sample correctly, as 1 or 0:
-        (client, sample)."""
-
     def training_losses(self) -> np.ndarray:
         """The mean loss of each client's local steps."""
 
-    def local_accuracies(self) -> np.ndarray:
-        """The accuracy of each client's local model on its own training samples."""
+    def global_on_own(self) -> Iterable[ModelResults]:
+        """The global model on each client's own training samples; for needs gathered before."""
 
-    def mean_soft_labels(self) -> np.ndarray:
-        """Each local model's softmax outputs, averaged over its own client's samples."""
+    def local_on_own(self) -> Iterable[ModelResults]:
+        """Each local model on its client's own training samples; for needs gathered after."""
+
+    def local_on_reserved(self) -> Iterable[ModelResults]:
+        """Each local model on the reserved test samples; for needs gathered after."""
+
+    def reserved_losses(self) -> np.ndarray:
+        """The losses of `local_on_reserved`, which some trainers compute for all models at once."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Which clients hold samples that others hold too."""
+"""The clients that hold samples which others hold too."""
 
 from __future__ import annotations
 

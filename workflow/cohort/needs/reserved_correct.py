@@ -1,4 +1,4 @@
-"""Which of the test samples that are reserved for selectors a local model classifies correctly."""
+"""The reserved test samples that a local model classifies correctly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedCorrect(Need):
-    """For each local model and reserved test sample, 1 if its prediction is correct and 0 if not;
+    """Correctness (client, sample) of each local model on each reserved test sample, 1 or 0;
     clients send nothing more. With `reserved_predictions` it shares one evaluation."""
 
     name: ClassVar[str] = "reserved_correct"
@@ -20,4 +20,8 @@ class ReservedCorrect(Need):
     reserved = True
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.reserved_correct()
+        correct = [
+            results.softmax.argmax(axis=1) == results.labels
+            for results in context.local_on_reserved()
+        ]
+        return np.array(correct, dtype=np.float64)

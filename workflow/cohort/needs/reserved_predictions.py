@@ -20,4 +20,4 @@ class ReservedPredictions(Need):
     reserved = True
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.reserved_predictions()
+        return np.stack([results.softmax for results in context.local_on_reserved()])

@@ -12,7 +12,7 @@ import numpy as np
 from cohort.cell.planned import Planned, check_digest, frozen
 from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
-from cohort.core.layout import digest_in
+from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import scaled_count, share_of
 from cohort.data.shards import Shards, write
@@ -89,8 +89,8 @@ def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.n
 
 
 def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) -> np.ndarray:
-    """For each client, the share of its training samples that it borrowed; or, if the scheme may
-    give a sample to several clients, the share of what it was dealt that another was dealt too."""
+    """The share of its training samples that each client borrowed; or, if the scheme may give a
+    sample to several clients, the share of what it was dealt that another was dealt too."""
     if not scheme.exact:
         holders = np.bincount(np.concatenate(whole))
         return np.array([(holders[part] > 1).mean() for part in whole])

@@ -55,7 +55,7 @@ class Scheme(Named):
         raise NotImplementedError
 
     def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        """For each client, what it keeps of its part, and the samples of others that it holds too.
+        """The samples that each client keeps of its part, and those of others that it holds too.
         Only an overlap makes a difference: other schemes keep everything and borrow nothing."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 

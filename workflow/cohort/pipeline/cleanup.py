@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from cohort.core.layout import Layout
+from cohort.core.paths import Layout
 from cohort.results.report.index import write_index
 
 

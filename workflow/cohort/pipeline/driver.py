@@ -16,15 +16,15 @@ import cohort
 from cohort.cell.planned import freeze, options_of
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable
-from cohort.core.layout import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
+from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.cell_states import failures
 from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_file, experiment_plan
 from cohort.pipeline.stages import Stages
-from cohort.pipeline.status import failures
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cohort.core import own
-from cohort.core.layout import Layout
+from cohort.core.paths import Layout
 from cohort.pipeline.specs import Spec, spec_of, titles
 from cohort.plan import Plan, Study
 from cohort.plan.cost import START_SECONDS, round_seconds

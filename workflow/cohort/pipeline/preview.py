@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cohort.core.errors import UserError
-from cohort.core.layout import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.lazy import lazy
+from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (

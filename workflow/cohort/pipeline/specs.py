@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from cohort.core.layout import Layout, experiment_plan_file
+from cohort.core.paths import Layout, experiment_plan_file
 from cohort.plan import Plan
-from cohort.plan.extension import USUAL
+from cohort.plan.extension import BASELINE as USUAL
 from cohort.results.paper import paper_files
 from cohort.training.procedures import parse_procedure
 

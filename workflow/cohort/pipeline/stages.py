@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cohort.cell.planned import Planned, frozen, options_of, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
-from cohort.core.layout import plan_file
+from cohort.core.paths import plan_file
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     Spec,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from cohort.core.layout import CLAIMS_TABLE, RESULTS
+from cohort.core.paths import CLAIMS_TABLE, RESULTS
 from cohort.pipeline.stages import Files, Wildcards, all_drawn, exiting, output_files, records
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.results.tables.sizes import needs_no_runs

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.data.places import check_given, check_mirror, in_mirror
-from cohort.plan.errors import located
+from cohort.plan.located import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.training.procedures import parse_procedure
@@ -30,17 +30,18 @@ def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or provided by the user, and which procedures."""
+    """The data sets that can be had, downloaded or provided by the user, and the procedures that
+    can run."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
         self._logins = {
             name: file["login"]
-            for name, facts in datasets.items()
-            for file in facts["files"].values()
+            for name, info in datasets.items()
+            for file in info["files"].values()
             if "login" in file
         }
-        self._known: dict[str, bool] = {}
+        self._available: dict[str, bool] = {}
         if self._mirror:
             with located("config/config.yaml or --config"):
                 check_mirror(self._mirror)
@@ -103,11 +104,11 @@ class Availability:
 
     def _is_available(self, data: Planned) -> bool:
         dataset = data.settings["dataset"]
-        if dataset not in self._known:
-            self._known[dataset] = (
+        if dataset not in self._available:
+            self._available[dataset] = (
                 dataset not in self._logins or dataset in self._paths or self._is_here(data)
             )
-        return self._known[dataset]
+        return self._available[dataset]
 
     def _is_here(self, data: Planned) -> bool:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
@@ -119,7 +120,7 @@ class Availability:
     def _reasons(self, cells: Sequence[Planned]) -> str:
         """`pacs is behind a login (https://...); set data_paths`, and the same for packages."""
         datasets = dict.fromkeys(cell.settings["dataset"] for cell in cells)
-        hidden = [name for name in datasets if not self._known[name]]
+        hidden = [name for name in datasets if not self._available[name]]
         logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
         lacking = dict.fromkeys(
             f"procedure '{cell.settings['procedure']}' needs the package {package}, which is not "

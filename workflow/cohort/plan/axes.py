@@ -32,13 +32,13 @@ def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
 
 def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The values of each axis in the order in which the experiment first names them."""
-    found: dict[str, dict[Any, None]] = {}
+    by_axis: dict[str, dict[Any, None]] = {}
     included = map(as_lists, experiment.get("include", []))
     for part in (experiment["axes"], *experiment.get("paired", []), *included):
         for key, values in part.items():
-            known = found.setdefault(key, {})
-            known |= {value: None for value in values if value is not None}
-    return {key: list(values) for key, values in found.items()}
+            ordered = by_axis.setdefault(key, {})
+            ordered |= {value: None for value in values if value is not None}
+    return {key: list(values) for key, values in by_axis.items()}
 
 
 def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -17,15 +17,18 @@ from cohort.cell.evaluations import evaluated_at_once, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.core.components import build
 from cohort.data.augmentations import AUGMENTATIONS
+from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.models.counting import Counts
+from cohort.native.multiplications import LANES, NativeCounts, native_counts
 from cohort.needs import needs_of
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
-from cohort.training.native.counting import LANES, NativeCounts, native_counts
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.evaluators.evaluator import SampleCounts
 from cohort.training.procedures import parse_procedure
-from cohort.training.procedures.procedure import Load, Overhead
+from cohort.training.procedures.procedure import Overhead, Workload
 from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # imports and loading, before the first round
@@ -53,14 +56,14 @@ LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
 
-def client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+def client_steps(settings: Mapping[str, Any], info: DatasetInfo) -> int:
     """Count the local steps of all rounds, probes included, if every client has the mean size."""
-    return sum(_client_steps(part, facts) for part in _parts(settings))
+    return sum(_client_steps(part, info) for part in _parts(settings))
 
 
-def _client_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+def _client_steps(settings: Mapping[str, Any], info: DatasetInfo) -> int:
     amount, epochs = local_work(settings["J"])
-    per_epoch = math.ceil(_client_size(settings, facts) / settings["batch"])
+    per_epoch = math.ceil(_client_size(settings, info) / settings["batch"])
     per_client = amount * per_epoch if epochs else amount
     probed, batches = _probes(settings)
     if probed:  # the probe is the first of J epochs, or the first batches of J steps
@@ -83,120 +86,114 @@ class Rates(NamedTuple):
     tested: float
 
 
-def round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+def round_seconds(settings: Mapping[str, Any], info: DatasetInfo) -> float:
     """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
     round."""
-    return sum(_round_seconds(part, facts) for part in _parts(settings))
+    return sum(_round_seconds(part, info) for part in _parts(settings))
 
 
-def _round_seconds(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    load, rates = _load(settings), _rates(settings, facts)
-    size = _client_size(settings, facts)
+def _round_seconds(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+    load, rates = _load(settings), _rates(settings, info)
+    size = _client_size(settings, info)
     batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
-    steps = _client_steps(settings, facts) * (rates.step + batch * rates.trained)
+    steps = _client_steps(settings, info) * (rates.step + batch * rates.trained)
     passes = load.passes * settings["cohort"] * batch * rates.tested
-    tested = _evaluated(settings, facts) * rates.tested * load.networks
-    copied = CLIENT_SECONDS + _counts(settings, facts).weights * COPY_SECONDS
-    each = ROUND_SECONDS + settings["cohort"] * copied
-    overhead = _overhead(settings, facts).seconds
-    return steps + passes + tested + overhead + settings["rounds"] * each
+    tested = _evaluated(settings, info) * rates.tested * load.networks
+    copied = CLIENT_SECONDS + _counts(settings, info).weights * COPY_SECONDS
+    per_round = ROUND_SECONDS + settings["cohort"] * copied
+    overhead = _overhead(settings, info).seconds
+    return steps + passes + tested + overhead + settings["rounds"] * per_round
 
 
-def operations(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+def operations(settings: Mapping[str, Any], info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, facts) for part in _parts(settings))
+    return sum(_operations(part, info) for part in _parts(settings))
 
 
-def _operations(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    load, size = _load(settings), _client_size(settings, facts)
+def _operations(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+    load, size = _load(settings), _client_size(settings, info)
     batch = size / math.ceil(size / settings["batch"])
-    trained = 3 * _client_steps(settings, facts) * batch
+    trained = 3 * _client_steps(settings, info) * batch
     passed = load.passes * settings["cohort"] * batch
-    tested = load.networks * _evaluated(settings, facts)
-    return 2 * _counts(settings, facts).multiply_adds * (trained + passed + tested)
+    tested = load.networks * _evaluated(settings, info)
+    return 2 * _counts(settings, info).multiply_adds * (trained + passed + tested)
 
 
-def serial_steps(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+def serial_steps(settings: Mapping[str, Any], info: DatasetInfo) -> float:
     """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
     trainer takes step together."""
     steps = 0.0
     for part in _parts(settings):
         together = "batched" in parse_procedure(part["procedure"]).takes()
-        steps += _client_steps(part, facts) / (part["cohort"] if together else 1)
+        steps += _client_steps(part, info) / (part["cohort"] if together else 1)
     return steps
 
 
-def layers(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+def layers(settings: Mapping[str, Any], info: DatasetInfo) -> int:
     """Count the layers of a cell's network."""
-    return _counts(settings, facts).layers
+    return _counts(settings, info).layers
 
 
-def _evaluated(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+def _evaluated(settings: Mapping[str, Any], info: DatasetInfo) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
-    cohort, size = settings["cohort"], _client_size(settings, facts)
+    cohort, size = settings["cohort"], _client_size(settings, info)
     reserve = scaled_count(settings["reserve"], settings["samples"])
-    test = facts["test"] * settings["samples"] - reserve
-    validation = (settings["validation"] or facts.get("validation", 0)) * settings["samples"]
-    held_out = facts["train"] * settings["samples"] * settings["holdout"]
-    planned = {
-        "evaluate_every": test + validation,
-        "evaluate_holdout": 2 * held_out,  # of all clients together and of each
-        "evaluate_next": held_out * cohort / settings["clients"],
-        "evaluate_local": cohort * test,
-        "evaluate_own": cohort * size,
-    }
-    found = sum(
-        evaluations(settings[plan], settings["rounds"]) * samples
-        for plan, samples in planned.items()
-        if settings[plan]
+    test = info["test"] * settings["samples"] - reserve
+    validation = (settings["validation"] or info.get("validation", 0)) * settings["samples"]
+    held_out = info["train"] * settings["samples"] * settings["holdout"]
+    counts = SampleCounts(test, validation, held_out, size, cohort, settings["clients"])
+    evaluators = (kind() for kind in EVALUATORS.values())
+    plans = ((evaluator.plan(settings), evaluator.samples(counts)) for evaluator in evaluators)
+    samples_evaluated = sum(
+        evaluations(plan, settings["rounds"]) * samples for plan, samples in plans if plan
     )
     needs = needs_of(build(SELECTORS, settings["selector"]))
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
     for when, reserved in evaluating:
         clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
-        found += settings["rounds"] * clients * (reserve if reserved else size)
-    return float(found)
+        samples_evaluated += settings["rounds"] * clients * (reserve if reserved else size)
+    return float(samples_evaluated)
 
 
-def _rates(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Rates:
-    counts, native = _counts(settings, facts), _native_counts(settings, facts)
-    augmentation = AUGMENTATIONS[settings["augmentation"]].numbers * math.prod(facts["shape"])
+def _rates(settings: Mapping[str, Any], info: DatasetInfo) -> Rates:
+    counts, native = _counts(settings, info), _native_counts(settings, info)
+    augmentation = AUGMENTATIONS[settings["augmentation"]].numbers * math.prod(info["shape"])
     augmented = augmentation * AUGMENTATION_SECONDS
     optimizer = max(0, counts.weights - CACHED_WEIGHTS) * WEIGHT_SECONDS
     products = 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
-    found = Rates(
+    rates = Rates(
         STEP_SECONDS + counts.layers * LAYER_SECONDS + optimizer,
         3 * products + counts.outputs * TRAINED_SECONDS + SLOWDOWN * augmented,
         products + counts.outputs * TESTED_SECONDS,
     )
     if native is None:
-        return found
+        return rates
     several = _load(settings).networks > 1  # which PyTorch evaluates
     tested = 2 * native.forward / OPERATIONS_PER_SECOND * (SLOWER_TESTS if several else 1)
-    found = found._replace(tested=tested)
+    rates = rates._replace(tested=tested)
     if not _trains_natively(settings):
-        return found
-    single = _native_counts(settings, facts, single=True) if settings["batch"] == 1 else None
+        return rates
+    single = _native_counts(settings, info, single=True) if settings["batch"] == 1 else None
     if single:
         trained = 2 * single.training / SINGLE_OPERATIONS_PER_SECOND
-        return found._replace(step=SINGLE_STEP_SECONDS, trained=trained + augmented)
+        return rates._replace(step=SINGLE_STEP_SECONDS, trained=trained + augmented)
     padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
     trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
     step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
-    return found._replace(step=step, trained=trained + augmented)
+    return rates._replace(step=step, trained=trained + augmented)
 
 
 def _native_counts(
-    settings: Mapping[str, Any], facts: Mapping[str, Any], single: bool = False
+    settings: Mapping[str, Any], info: DatasetInfo, single: bool = False
 ) -> NativeCounts | None:
-    """What native code takes for the model, for batches of a `single` sample or larger ones; None
-    where there is none."""
+    """The multiplications of native code for the model, for batches of a `single` sample or larger
+    ones; None where there is none."""
     if settings["precision"] == "bfloat16":
         return None
-    shape = tuple(facts["shape"])
-    return native_counts(MODELS[settings["model"]](), shape, facts["classes"], single)
+    shape = tuple(info["shape"])
+    return native_counts(MODELS[settings["model"]](), shape, info["classes"], single)
 
 
 def _trains_natively(settings: Mapping[str, Any]) -> bool:
@@ -204,41 +201,41 @@ def _trains_natively(settings: Mapping[str, Any]) -> bool:
     return settings["optimizer"] == "sgd" and "native" in trainers
 
 
-def memory_mb(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+def memory_mb(settings: Mapping[str, Any], info: DatasetInfo) -> float:
     """Estimate the peak memory of a cell's process on a CPU: the data set, the largest client's
     inputs, the activations of a batch, and the models of a round."""
-    shape, kind = tuple(facts["shape"]), facts.get("kind", "images")
+    shape, kind = tuple(info["shape"]), info.get("kind", "images")
     number = 8 if settings["precision"] == "float64" else 4
     label_and_index = 16
     sample = math.prod(shape) * (2 if kind == "table" else 1) + label_and_index
-    data = (facts["train"] + facts["test"] + facts.get("validation", 0)) * sample
-    largest = min(LARGEST_CLIENT, settings["clients"]) * _client_size(settings, facts)
+    data = (info["train"] + info["test"] + info.get("validation", 0)) * sample
+    largest = min(LARGEST_CLIENT, settings["clients"]) * _client_size(settings, info)
     inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else number)
-    counts = _counts(settings, facts)
+    counts = _counts(settings, info)
     factor = MODELS[settings["model"]].activation_factor
     at_once = settings["cohort"] if _load(settings).together else 1
     trained = factor * at_once * min(settings["batch"], largest)
     activations = counts.outputs * max(trained, evaluated_at_once(shape)) * number
     models = _model_copies(settings) * counts.weights * number
-    overhead = _overhead(settings, facts).megabytes
+    overhead = _overhead(settings, info).megabytes
     return START_MB + overhead + (data + inputs + activations + models) / 1e6
 
 
 def _model_copies(settings: Mapping[str, Any]) -> int:
-    """How many copies of the network are in memory during a round."""
+    """The number of copies of the network in memory during a round."""
     clients = settings["cohort"] + _probes(settings)[0]
     further = NETWORK_COPIES * (_load(settings).networks - 1)
     held = build(SERVERS, settings["server"]).models_held(settings["clients"])
     return CLIENT_COPIES * clients + further + held
 
 
-def _counts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Counts:
-    return MODELS[settings["model"]]().counts(tuple(facts["shape"]), facts["classes"])
+def _counts(settings: Mapping[str, Any], info: DatasetInfo) -> Counts:
+    return MODELS[settings["model"]]().counts(tuple(info["shape"]), info["classes"])
 
 
-def _client_size(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
-    """How many samples the mean client trains on."""
-    used = (facts["train"] - settings["validation"]) * settings["samples"]
+def _client_size(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+    """The number of samples that the mean client trains on."""
+    used = (info["train"] - settings["validation"]) * settings["samples"]
     return float(used * (1 - settings["holdout"]) / settings["clients"])
 
 
@@ -248,17 +245,18 @@ def _parts(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in parts if part["rounds"]]
 
 
-def _load(settings: Mapping[str, Any]) -> Load:
-    return parse_procedure(settings["procedure"]).load(settings["rounds"])
+def _load(settings: Mapping[str, Any]) -> Workload:
+    return parse_procedure(settings["procedure"]).workload(settings["rounds"])
 
 
-def _overhead(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Overhead:
+def _overhead(settings: Mapping[str, Any], info: DatasetInfo) -> Overhead:
     procedure = parse_procedure(settings["procedure"])
-    return procedure.overhead(settings["clients"], facts["classes"])
+    return procedure.overhead(settings["clients"], info["classes"])
 
 
 def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:
-    """How many clients are probed in a round, and the batches that each of them trains on."""
+    """The number of clients that are probed in a round, and of batches that each of them trains
+    on."""
     selector = build(SELECTORS, settings["selector"])
     if not isinstance(selector, Probing):
         return 0, 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.axes import Values
-from cohort.plan.sizes import check_sizes
+from cohort.plan.wire_sizes import check_sizes
 from cohort.results.at import check_at
 from cohort.results.figures import KINDS, Kind
 from cohort.results.paper import paper_file
@@ -63,12 +63,12 @@ def facets(
 def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Matrix]) -> None:
     """Reject a title for a label value that no experiment has."""
     for label, values in titles.items():
-        known = {label_text(value) for axes, _ in experiments for value in axes.get(label, [])}
+        existing = {label_text(value) for axes, _ in experiments for value in axes.get(label, [])}
         for value in values:
-            if value not in known:
+            if value not in existing:
                 raise UserError(
                     f"titles.{label} names '{value}', which no cell has"
-                    f"{suggest(value, sorted(known))}"
+                    f"{suggest(value, sorted(existing))}"
                 )
 
 
@@ -78,15 +78,15 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
     for axes, cells in experiments:
         values = [label_text(value) for value in axes.get(label, [])]
         counts = Counter(titles.get(value, value) for value in values)
-        others = [other for other in axes if other != label]
+        other_labels = [other for other in axes if other != label]
         seen: dict[tuple[Any, ...], str] = {}
         for cell in cells if counts.total() > len(counts) else ():
             value = label_text(cell.get(label))
             title = titles.get(value, value)
-            place = (title, *(label_text(cell.get(other)) for other in others))
-            if seen.setdefault(place, value) != value:
+            key = (title, *(label_text(cell.get(other)) for other in other_labels))
+            if seen.setdefault(key, value) != value:
                 raise UserError(
-                    f"{label} '{seen[place]}' and '{value}' have one title, '{title}'; "
+                    f"{label} '{seen[key]}' and '{value}' have one title, '{title}'; "
                     f"give one of them another under titles.{label}"
                 )
 
@@ -94,12 +94,12 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
 def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]]) -> None:
     """Reject a value that its label does not have in the experiment."""
     for label, values in item.named().items():
-        known = [label_text(value) for value in axes[label]]
+        existing = [label_text(value) for value in axes[label]]
         for value in values:
-            if value not in known:
+            if value not in existing:
                 raise UserError(
                     f" names '{value}', which {label} does not have in its experiment"
-                    f"{suggest(value, known)}"
+                    f"{suggest(value, existing)}"
                 )
 
 
@@ -121,13 +121,13 @@ def _check_averages(
     shown: tuple[str, ...], axes: Mapping[str, list[Any]], cells: Iterable[Values]
 ) -> None:
     """Reject to average runs that differ in more than their seed."""
-    others = [
+    free = [
         axis for axis, values in axes.items() if len(values) > 1 and axis not in (*shown, "seed")
     ]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
         first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)
-        for axis in others:
+        for axis in free:
             if cell.get(axis) != first.get(axis):
                 raise UserError(
                     f" would average runs with {axis} {first.get(axis)} and "

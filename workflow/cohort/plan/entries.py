@@ -9,9 +9,9 @@ from typing import Any
 
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
-from cohort.data.parsers import PARSERS
-from cohort.plan.errors import located
-from cohort.plan.validation import Validator
+from cohort.data.parsers import PARSERS, parser_name
+from cohort.plan.located import located
+from cohort.plan.schema_validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
 CONFIG = Path("config")
@@ -24,32 +24,44 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
     Raise a UserError where one of the user's has the name of a built-in one.
     """
     file = CONFIG / f"{name}.yaml"
-    found = validator.read(file, name)
+    built_in = _read(file, name, validator)
     if name == "datasets":
-        _check_sources(file, found)
-    mine = own.folder() / file.name
-    if not mine.exists():
-        return found
-    content = read_yaml(mine) or {}
-    with located(mine):
+        _check_sources(file, built_in)
+    user_file = own.folder() / file.name
+    if not user_file.exists():
+        return built_in
+    added = _read(user_file, name, validator) if read_yaml(user_file) else {}
+    with located(user_file):
+        for taken in built_in.keys() & added.keys():
+            raise UserError(f"{taken} is in {file} already; give yours another name")
+    return built_in | added
+
+
+def dataset_names() -> list[str]:
+    """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
+    files = (folder / "datasets.yaml" for folder in (CONFIG, own.folder()))
+    contents = (read_yaml(file) for file in files if file.exists())
+    return [str(name) for content in contents if isinstance(content, dict) for name in content]
+
+
+def _read(file: Path, name: str, validator: Validator) -> dict[str, Any]:
+    """Read a file of entries that fits the schema of its name."""
+    content: dict[str, Any] = read_yaml(file)
+    with located(file):
         if name == "datasets":
             _check_datasets(content)
-            validator = Validator(CONFIG / "schemas", {"dataset": list(content)})
-        if content:
-            validator.check(content, name)
-        for taken in found.keys() & content.keys():
-            raise UserError(f"{taken} is in {file} already; give yours another name")
-    return found | content
+        validator.check(content, name)
+    return content
 
 
 def _check_sources(file: Path, content: Mapping[str, Any]) -> None:
     """Raise a UserError for a built-in data set that names a file of this machine."""
     for name, entry in content.items():
-        for raw, facts in entry["files"].items():
-            if facts.get("source", "").startswith("file:"):
+        for raw, declared in entry["files"].items():
+            if declared.get("source", "").startswith("file:"):
                 raise UserError(
-                    f"{file}: {name}.files.{raw}.source is '{facts['source']}', but only data sets "
-                    f"in {own.folder() / file.name} may name files of this machine"
+                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data "
+                    f"sets in {own.folder() / file.name} may name files of this machine"
                 )
 
 
@@ -58,7 +70,7 @@ def _check_datasets(content: Any) -> None:
     for name, entry in content.items() if isinstance(content, Mapping) else ():
         if not re.fullmatch(DATASET, name):
             raise UserError(f"'{name}' must be a name of small letters, digits and -")
-        parser = entry.get("parser", name) if isinstance(entry, Mapping) else name
+        parser = parser_name(name, entry) if isinstance(entry, Mapping) else name
         if parser not in PARSERS:
             raise UserError(
                 f"{name}.parser is '{parser}', which is not known{suggest(parser, PARSERS)}"

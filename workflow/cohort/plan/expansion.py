@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.core.layout import CLAIMS_TABLE
-from cohort.plan import claims
+from cohort.core.paths import CLAIMS_TABLE
+from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_distinct, check_titles, facets
-from cohort.plan.errors import located
 from cohort.plan.extension import Source, inherited, with_strategies
+from cohort.plan.located import located
 from cohort.plan.matching import check_overrides, overridden, without
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
@@ -25,8 +25,8 @@ from cohort.plan.scale import (
     thinned,
     with_seeds,
 )
-from cohort.plan.sizes import with_sizes
 from cohort.plan.study import Experiment, Row, Study
+from cohort.plan.wire_sizes import with_sizes
 from cohort.results.claims import Matrix
 from cohort.results.names import PANEL, SERIES
 
@@ -149,10 +149,10 @@ def _titles(
     for part in (*(source.text for source in extended.values()), text):
         for label, values in part.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
-    usual = {name: entry["title"] for name, entry in strategies.items()}
+    of_strategies = {name: entry["title"] for name, entry in strategies.items()}
     for label in {"strategy", *titles}:
-        known = usual if label == "strategy" else {}
-        check_distinct(label, known | titles.get(label, {}), matrices)
+        defaults = of_strategies if label == "strategy" else {}
+        check_distinct(label, defaults | titles.get(label, {}), matrices)
     return titles
 
 
@@ -185,11 +185,11 @@ def _full_experiment(
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     of_block = block.get("settings", {})
     with located(f"experiments.{key}"):
-        places = list(combinations(block))
+        positions = list(combinations(block))
         if added:
-            usual = of_block.get("strategy", settings.get("strategy"))
-            places = with_strategies(places, added, usual)
-    cells = [overridden(settings, of_block | values, overrides) for values in places]
+            strategy = of_block.get("strategy", settings.get("strategy"))
+            positions = with_strategies(positions, added, strategy)
+    cells = [overridden(settings, of_block | values, overrides) for values in positions]
     if seeds:
         with located(f"experiments.{key}"):
             for cell in cells:
@@ -200,8 +200,8 @@ def _full_experiment(
         axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
     if added:  # they are last on the axes
         for label, values in axes.items():
-            known = (cell[label] for cell in cells if label in cell)
-            axes[label] = list(dict.fromkeys([*values, *known]))
+            further = (cell[label] for cell in cells if label in cell)
+            axes[label] = list(dict.fromkeys([*values, *further]))
     changed = [part.get("scales", {}).get(scale, {}) for part in (text, block)]
     own_scale = {**default, **changed[0], **changed[1]}
     if seeds:
@@ -213,9 +213,9 @@ def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int)
     """The experiment that extends another one, which begins with that one's cells."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]
-    given = source.text, scale, default, seeds
-    earlier = [_full_experiment(one, blocks[one], *given) for one in before]
-    full = _full_experiment(key, blocks[source.experiment], *given, source.added)
+    arguments = source.text, scale, default, seeds
+    earlier = [_full_experiment(block, blocks[block], *arguments) for block in before]
+    full = _full_experiment(key, blocks[source.experiment], *arguments, source.added)
     return replace(full, earlier=earlier)
 
 
@@ -230,8 +230,12 @@ def _experiments(
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices
-        for one in experiment.earlier:
-            choices.resolve(one.cells, without(one.cells, one.scale.get("without", [])), one.scale)
+        for previous in experiment.earlier:
+            choices.resolve(
+                previous.cells,
+                without(previous.cells, previous.scale.get("without", [])),
+                previous.scale,
+            )
         excluded = experiment.scale.get("without", [])
         with located(f"experiments.{key}"):
             with located(f".scales.{scale}.without"):
@@ -260,12 +264,12 @@ def _planned(
         settings = scaled(settings_of(cell), choices.scale_of(cell))
         digest, share = resolver.plan_cell(settings), settings["rounds"] / cell["rounds"]
         labels = {column: cell.get(column) for column in columns}
-        known = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
+        series = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
             SERIES
         )
-        if known != cell.get(SERIES):
+        if series != cell.get(SERIES):
             raise UserError(
-                f"{SERIES} '{known}' and '{cell.get(SERIES)}' name the same run, which can have "
+                f"{SERIES} '{series}' and '{cell.get(SERIES)}' name the same run, which can have "
                 f"one name only; show it in two experiments, or under two values of {PANEL}"
             )
     return Experiment(list(rows.values()), axes)
@@ -279,7 +283,7 @@ def _claims(
     for key, experiment in full.items():
         matrix.add(key, experiment.axes, experiment.cells)
     shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
-    return claims.resolve(specs, matrix, shares, study)
+    return claim_cells.resolve(specs, matrix, shares, study)
 
 
 def _described(entry: Values) -> str:

@@ -12,12 +12,13 @@ from cohort.plan.axes import Values
 from cohort.results.names import SERIES
 
 Text = Mapping[str, Any]
-USUAL = "fedavg"
+BASELINE = "fedavg"
 
 
 @dataclass(frozen=True)
 class Source:
-    """What an experiment extends: a study, its text, and the name of one of its experiments."""
+    """The source of an experiment that extends another: a study, its text, and the name of one of
+    its experiments."""
 
     study: str
     text: Text
@@ -31,16 +32,17 @@ class Source:
 
 
 def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
-    """What the experiments of a study extend, by their names; `read` gives a study's text."""
-    found = {}
+    """The sources that the experiments of a study extend, by experiment; `read` gives a study's
+    text."""
+    extended = {}
     for key, block in text.get("experiments", {}).items():
         if "extends" not in block:
             continue
         where = f"experiments.{key}.extends is '{block['extends']}'"
         study, _, experiment = block["extends"].partition(".")
-        known = list(studies)
-        if study not in known:
-            raise UserError(f"{where}, but there is no study '{study}'{suggest(study, known)}")
+        names = list(studies)
+        if study not in names:
+            raise UserError(f"{where}, but there is no study '{study}'{suggest(study, names)}")
         source = read(study)
         if experiment not in source["experiments"]:
             choices = suggest(experiment, source["experiments"])
@@ -48,16 +50,16 @@ def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> 
         if further := source["experiments"][experiment].get("extends"):
             raise UserError(f"{where}, which extends {further} itself; extend that one")
         added = [name.removeprefix("+") for name in block.get("strategy", [])]
-        found[key] = Source(study, source, experiment, added)
-    return found
+        extended[key] = Source(study, source, experiment, added)
+    return extended
 
 
-def inherited(text: Text, found: Mapping[str, Source], section: str) -> dict[str, Values]:
+def inherited(text: Text, extended: Mapping[str, Source], section: str) -> dict[str, Values]:
     """The figures, or tables, that extended studies have of these experiments and this one has
     not."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     drawn: dict[str, Values] = {}
-    for key, source in found.items():
+    for key, source in extended.items():
         for name, spec in source.shown(section).items():
             if name not in own:
                 drawn.setdefault(name, spec | {"experiment": key})
@@ -72,19 +74,21 @@ def with_strategies(cells: list[Values], added: Iterable[str], default: str | No
     strategies apart, an added one is a series of its own.
     """
     names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
-    usual = USUAL if USUAL in names else names[0]
-    shared = {cell[SERIES] for cell in cells if SERIES in cell and cell.get("strategy") != usual}
-    found = list(cells)
+    reference = BASELINE if BASELINE in names else names[0]
+    shared = {
+        cell[SERIES] for cell in cells if SERIES in cell and cell.get("strategy") != reference
+    }
+    extended = list(cells)
     for name in added:
         if name in names:
             raise UserError(f".strategy adds '{name}', which the experiment has already")
         for cell in cells:
-            if cell.get("strategy", default) != usual:
+            if cell.get("strategy", default) != reference:
                 continue
             values = {key: value for key, value in cell.items() if "." not in key}
             values["strategy"] = name
             if SERIES in cell and len(names) > 1 and cell[SERIES] not in shared:
                 values[SERIES] = name
-            if values not in found:
-                found.append(values)
-    return found
+            if values not in extended:
+                extended.append(values)
+    return extended

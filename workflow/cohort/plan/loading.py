@@ -15,17 +15,17 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError
-from cohort.core.layout import CLAIMS_TABLE, Layout
+from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.entries import entries
-from cohort.plan.errors import located
+from cohort.plan.entries import dataset_names, entries
 from cohort.plan.expansion import expand_study
 from cohort.plan.extension import inherited, sources
+from cohort.plan.located import located
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
+from cohort.plan.schema_validation import Validator
 from cohort.plan.study import Row, Study
-from cohort.plan.validation import Validator
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
 
@@ -112,23 +112,23 @@ class Plan:
         """
         studies = [self.study(name) for name in names]
         check_only(self._only, studies)
-        found = {}
+        by_experiment = {}
         for study in studies:
             for name, experiment in study.experiments.items():
                 wanted = (row for row in experiment.rows if is_wanted(row, self._only))
-                found[study.name, name] = list({row.digest: row for row in wanted}.values())
-        return {key: rows for key, rows in found.items() if rows or not self._only}
+                by_experiment[study.name, name] = list({row.digest: row for row in wanted}.values())
+        return {key: rows for key, rows in by_experiment.items() if rows or not self._only}
 
     def skipped(self, study: str, experiment: str) -> list[tuple[Row, str]]:
         """The cells that cannot be run here, of those that `only` allows, each with the reason."""
-        found = self.study(study).skipped.get(experiment, [])
-        wanted = {row.digest: (row, why) for row, why in found if is_wanted(row, self._only)}
+        rows = self.study(study).skipped.get(experiment, [])
+        wanted = {row.digest: (row, why) for row, why in rows if is_wanted(row, self._only)}
         return list(wanted.values())
 
     def digests(self, *names: str) -> list[str]:
         """The digests of the cells that `rows` finds, each once."""
-        found = (row.digest for rows in self.rows(names).values() for row in rows)
-        return list(dict.fromkeys(found))
+        digests = (row.digest for rows in self.rows(names).values() for row in rows)
+        return list(dict.fromkeys(digests))
 
     def plan_shards(self, settings: Values) -> Planned:
         """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""
@@ -140,7 +140,8 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
     """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
     config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
     scales = read_yaml(CONFIG / "scales.yaml")
-    validator = Validator(CONFIG / "schemas", {"study": all_studies(), "scale": list(scales)})
+    names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
+    validator = Validator(CONFIG / "schemas", names)
     with located(CONFIG / "scales.yaml"):
         validator.check(scales, "scales")
     with located(f"{CONFIG / 'config.yaml'} or --config"):
@@ -167,10 +168,10 @@ def _as_list(names: Any) -> list[Any]:
 def study_file(name: str) -> Path:
     """The file of a study, among the built-in ones or the user's."""
     file = CONFIG / "studies" / f"{name}.yaml"
-    mine = own.folder() / "studies" / file.name
-    if file.exists() and mine.exists():
-        raise UserError(f"{mine}: {file} has that name already; rename your study")
-    return mine if mine.exists() else file
+    user_file = own.folder() / "studies" / file.name
+    if file.exists() and user_file.exists():
+        raise UserError(f"{user_file}: {file} has that name already; rename your study")
+    return user_file if user_file.exists() else file
 
 
 def all_studies() -> list[str]:

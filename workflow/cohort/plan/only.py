@@ -32,32 +32,33 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
 
     Cells whose data are not available count: a note says why they are not trained.
     """
-    experiments = [one for study in studies for one in study.experiments.values()]
+    experiments = [experiment for study in studies for experiment in study.experiments.values()]
     rows = [row for experiment in experiments for row in experiment.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
-    known = _values_by_label(rows)
+    by_label = _values_by_label(rows)
     for label, values in wanted.items() if rows else ():
-        if label not in known:
+        if label not in by_label:
             raise UserError(
                 f"only {label}={'|'.join(values)}: {names} has no label '{label}'"
-                f"{suggest(label, known)}"
+                f"{suggest(label, by_label)}"
             )
         for value in values:
-            if value not in known[label]:
+            if value not in by_label[label]:
                 raise UserError(
-                    f"only {label}={value} matches no cell of {names}{suggest(value, known[label])}"
+                    f"only {label}={value} matches no cell of {names}"
+                    f"{suggest(value, by_label[label])}"
                 )
     if rows and not any(is_wanted(row, wanted) for row in rows):
-        asked = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
+        condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
         raise UserError(
-            f"only {asked} matches no cell of {names}: each value occurs, but not all together"
+            f"only {condition} matches no cell of {names}: each value occurs, but not all together"
         )
 
 
 def _values_by_label(rows: Sequence[Row]) -> dict[str, dict[Any, None]]:
-    known: dict[str, dict[Any, None]] = {}
+    by_label: dict[str, dict[Any, None]] = {}
     for row in rows:
         for label, value in row.labels.items():
-            known.setdefault(label, {})[str(value)] = None
-    return known
+            by_label.setdefault(label, {})[str(value)] = None
+    return by_label

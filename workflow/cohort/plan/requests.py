@@ -8,6 +8,7 @@ from typing import Any
 
 from cohort.cell.planned import Planned
 from cohort.cell.settings import EVALUATION_PLANS
+from cohort.data.dataset_info import DatasetInfo
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
@@ -27,7 +28,7 @@ COST_KEYS = (
 
 def resource_request(
     settings: Mapping[str, Any],
-    facts: Mapping[str, Any],
+    info: DatasetInfo,
     attempt: int = 1,
     longest: int = MAX_RUNTIME,
 ) -> tuple[int, int]:
@@ -37,19 +38,17 @@ def resource_request(
     requests more than the `longest` time: a cell that takes longer goes on in further jobs.
     """
     times = min(attempt, MOST_TIMES)
-    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, facts)) / 60
-    megabytes = MEMORY_FACTOR * memory_mb(settings, facts) + SNAKEMAKE_MB
+    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, info)) / 60
+    megabytes = MEMORY_FACTOR * memory_mb(settings, info) + SNAKEMAKE_MB
     return (
         _step(times * _step(megabytes, MEGABYTES), MEGABYTES),
         min(_step(times * _step(minutes, MINUTES), MINUTES), longest),
     )
 
 
-def jobs_needed(
-    settings: Mapping[str, Any], facts: Mapping[str, Any], longest: int = MAX_RUNTIME
-) -> int:
+def jobs_needed(settings: Mapping[str, Any], info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
     """Estimate how many jobs of the `longest` time a cell takes, one after another."""
-    return math.ceil((START_SECONDS + round_seconds(settings, facts)) / (60 * longest))
+    return math.ceil((START_SECONDS + round_seconds(settings, info)) / (60 * longest))
 
 
 def _step(amount: float, steps: tuple[int, ...]) -> int:
@@ -74,7 +73,7 @@ class Requests:
     ):
         self._planned, self._datasets, self._local = planned, datasets, local
         self._longest = longest
-        self._known: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
+        self._by_kind: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
         self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
@@ -96,21 +95,21 @@ class Requests:
         settings = planned.settings
         key = (
             attempt,
-            *(settings[name] for name in COST_KEYS),
+            *(settings.get(name) for name in COST_KEYS),
             *map(str, settings["selector"].values()),
             settings["server"]["name"],
         )
-        if key not in self._known:
-            facts = self._facts(planned)
-            megabytes, minutes = resource_request(settings, facts, attempt, self._longest)
+        if key not in self._by_kind:
+            info = self._info(planned)
+            megabytes, minutes = resource_request(settings, info, attempt, self._longest)
             if self._local:
-                megabytes = round(memory_mb(settings, facts))
-            self._known[key] = megabytes, minutes
-        return self._known[key]
+                megabytes = round(memory_mb(settings, info))
+            self._by_kind[key] = megabytes, minutes
+        return self._by_kind[key]
 
-    def _facts(self, planned: Planned) -> Mapping[str, Any]:
+    def _info(self, planned: Planned) -> Mapping[str, Any]:
         if self._datasets is None:
             digest = planned.inputs["data"].rpartition("-")[2].removesuffix(".h5")
             return self._planned(digest).settings
-        facts: Mapping[str, Any] = self._datasets[planned.settings["dataset"]]
-        return facts
+        info: DatasetInfo = self._datasets[planned.settings["dataset"]]
+        return info

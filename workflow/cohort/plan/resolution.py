@@ -19,16 +19,22 @@ from cohort.cell.settings import (
 )
 from cohort.core.components import build, in_type
 from cohort.core.errors import UserError
-from cohort.core.layout import data_file, raw_file, record_file, shards_file
+from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.facts import non_default
-from cohort.data.parsers import PARSERS
+from cohort.data.dataset_info import sample_identity, sample_info
+from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
 from cohort.partition import parse_name
 from cohort.partition.scheme import Scheme
 from cohort.plan.axes import Values
-from cohort.plan.checks import check_cohort, check_partition, check_procedure, check_shape
-from cohort.plan.errors import located
+from cohort.plan.checks import (
+    check_cohort,
+    check_evaluators,
+    check_partition,
+    check_procedure,
+    check_shape,
+)
+from cohort.plan.located import located
 from cohort.training.participation import parse_participation
 from cohort.training.parts import PARTS, without_defaults
 from cohort.training.procedures import parse_procedure
@@ -49,6 +55,7 @@ CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
             *("optimizer", "momentum", "participation", "holdout", *EVALUATION_PLANS[1:]),
         ),
     ),
+    (check_evaluators, ("strategy", "procedure", "holdout", *EVALUATION_PLANS)),
 )
 """Each check with the settings that it depends on, beside parameters of the strategy."""
 
@@ -91,7 +98,7 @@ class Resolver:
         self.data: dict[str, Planned] = {}
         self.shards: dict[str, Planned] = {}
         self.cells: dict[str, Planned] = {}
-        self._known: dict[tuple[Any, ...], Any] = {}
+        self._cache: dict[tuple[Any, ...], Any] = {}
 
     def plan_cell(self, values: Values) -> str:
         """Plan one cell and everything that it needs; return its digest."""
@@ -124,17 +131,17 @@ class Resolver:
     def _once(self, make: Callable[..., T], *arguments: Any) -> T:
         """`make(*arguments)`, computed when it is first asked for."""
         key = (make.__name__, *arguments)
-        if key not in self._known:
-            self._known[key] = make(*arguments)
-        found: T = self._known[key]
-        return found
+        if key not in self._cache:
+            self._cache[key] = make(*arguments)
+        value: T = self._cache[key]
+        return value
 
     def _check(self, settings: Values, strategy: Strategy, overrides: Overrides) -> None:
         for check, keys in CHECKS:
             key = (check.__name__, overrides, *(settings[name] for name in keys))
-            if key not in self._known:
+            if key not in self._cache:
                 check(settings | strategy.parts, self.datasets[settings["dataset"]])
-                self._known[key] = None
+                self._cache[key] = None
 
     def _strategy(self, name: str, overrides: Overrides) -> Strategy:
         strategy = Strategy({}, {}, {})
@@ -154,12 +161,13 @@ class Resolver:
         return strategy
 
     def _data(self, dataset: str) -> Planned:
-        facts = self.datasets[dataset]
-        settings = {"dataset": dataset} | non_default(facts)
-        science = {f"dataset:{dataset}": PARSERS[facts.get("parser", dataset)].science}
-        checksums = {name: checksum(file) for name, file in facts["files"].items()}
-        digest = digest_of(settings | {"files": checksums}, science)
-        raw = {name: raw_file(dataset, name) for name in facts["files"]}
+        info = self.datasets[dataset]
+        settings = {"dataset": dataset} | sample_info(info)
+        science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
+        checksums = {name: checksum(file) for name, file in info["files"].items()}
+        identity = sample_identity(dataset, info) | {"files": checksums}
+        digest = digest_of(identity, science)
+        raw = {name: raw_file(dataset, name) for name in info["files"]}
         planned = Planned(data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)
 

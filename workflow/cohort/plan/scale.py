@@ -56,7 +56,7 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """How a scale changes each run of a study, or leaves it out.
+    """The changes that a scale makes to each run of a study, or that it leaves the run out.
 
     Several experiments may have the same run; the first one in the study decides for all of them.
     """
@@ -107,12 +107,12 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
         rest = frozenset((key, value) for key, value in cell.items() if key != "seed")
         firsts.setdefault(rest, cell)
         seeds.setdefault(rest, []).append(cell["seed"])
-    found = []
+    seeded = []
     for rest, cell in firsts.items():
         own = list(dict.fromkeys(seeds[rest]))
         further = (seed for seed in range(count + len(own)) if seed not in own)
-        found += [cell | {"seed": seed} for seed in [*own, *further][:count]]
-    return found
+        seeded += [cell | {"seed": seed} for seed in [*own, *further][:count]]
+    return seeded
 
 
 def thinned(

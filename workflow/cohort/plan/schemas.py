@@ -12,7 +12,6 @@ from typing import Any
 from cohort.cell.settings import Settings
 from cohort.core.components import Component, schema_of
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.parsers import PARSERS
 from cohort.models import MODELS
 from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
@@ -63,7 +62,6 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     words = {
         "model": list(MODELS),
         "augmentation": list(AUGMENTATIONS),
-        "dataset": list(PARSERS),
         **names,
     }
     settings = _settings(words)

@@ -67,6 +67,10 @@ class Study:
 
     def claimed(self) -> list[str]:
         """The experiments that the claims compare."""
-        comparisons = (one for claim in self.claims.values() for one in claim["comparisons"])
-        named = (point["experiment"] for one in comparisons for point in one["points"])
+        comparisons = (
+            comparison for claim in self.claims.values() for comparison in claim["comparisons"]
+        )
+        named = (
+            point["experiment"] for comparison in comparisons for point in comparison["points"]
+        )
         return [name for name in dict.fromkeys(named) if name in self.experiments]

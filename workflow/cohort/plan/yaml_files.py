@@ -50,7 +50,7 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _count(value: Any, known: dict[int, int]) -> int:
+def _count(value: Any, counts: dict[int, int]) -> int:
     """The number of values in a value. Raise a ValueError for too many, or for too large a number.
 
     `known` holds the counts of the mappings and lists that were counted already, by id.
@@ -59,12 +59,12 @@ def _count(value: Any, known: dict[int, int]) -> int:
         raise ValueError("a whole number has more than 18 digits")
     if not isinstance(value, (dict, list)):
         return 1
-    if id(value) not in known:
+    if id(value) not in counts:
         parts = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_count(part, known) for part in parts)
-    if known[id(value)] > MOST_VALUES:
+        counts[id(value)] = 1 + sum(_count(part, counts) for part in parts)
+    if counts[id(value)] > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES} values, aliases included")
-    return known[id(value)]
+    return counts[id(value)]
 
 
 def parse_override(text: str) -> tuple[str, Any]:

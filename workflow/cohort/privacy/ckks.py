@@ -76,15 +76,17 @@ class Calculator:
         everybody could read the result."""
         return self._load(ciphertext) + tenseal.ckks_vector(self._context, [0])
 
-    def differences(self, ciphertext: bytes, others: Iterable[tenseal.CKKSVector]) -> list[bytes]:
+    def differences(
+        self, ciphertext: bytes, subtrahends: Iterable[tenseal.CKKSVector]
+    ) -> list[bytes]:
         """The ciphertext minus each of the others."""
         minuend = self._load(ciphertext)
-        return [(minuend - other).serialize() for other in others]
+        return [(minuend - other).serialize() for other in subtrahends]
 
     def sum(self, ciphertexts: Iterable[bytes]) -> bytes:
         """The sum of at least one ciphertext."""
-        first, *others = map(self._load, ciphertexts)
-        for other in others:
+        first, *rest = map(self._load, ciphertexts)
+        for other in rest:
             first += other
         return first.serialize()
 

@@ -1,4 +1,4 @@
-"""What clients report of their labels: the truth, the truth with Laplace noise, or a lie."""
+"""Reports of clients on their labels: the truth, the truth with Laplace noise, or a lie."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cohort.privacy.laplace import laplace, opendp_laplace
 
 @dataclass(frozen=True, kw_only=True)
 class LabelReport:
-    """How clients report how many samples of each class they hold.
+    """The way in which clients report how many samples of each class they hold.
 
     A share of `liars` claims to hold equally many of every class. With `epsilon` above 0 every
     client adds Laplace noise, drawn from the run's seed (`addressed`) or by OpenDP.

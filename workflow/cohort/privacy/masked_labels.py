@@ -43,7 +43,7 @@ class Client:
         self.placeholders: dict[int, int] = {}
 
     def public_key(self) -> bytes:
-        """What the server needs to calculate with ciphertexts."""
+        """The public key, with which the server calculates on ciphertexts."""
         return self._key.public_key()
 
     def pairs(self) -> list[Pair]:
@@ -75,7 +75,7 @@ class Client:
 
     def _zeros(self, differences: Sequence[bytes]) -> list[int]:
         values = map(self._key.decrypt, differences)
-        return [place for place, value in enumerate(values) if value == 0]
+        return [index for index, value in enumerate(values) if value == 0]
 
 
 class Server:
@@ -111,14 +111,14 @@ class Server:
         self._masks = list(range(len(self._unique)))
         random.SystemRandom().shuffle(self._masks)
 
-    def mask(self, pairs: Sequence[Pair], places: Sequence[int]) -> list[int]:
+    def mask(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
         """The placeholders of a client's labels, given their places in the list."""
-        if len(set(places)) < len(pairs) or not set(places) <= set(range(len(self._masks))):
+        if len(set(positions)) < len(pairs) or not set(positions) <= set(range(len(self._masks))):
             raise ProtocolError(
-                f"a client with {len(pairs)} labels answers with {len(set(places))} different "
+                f"a client with {len(pairs)} labels answers with {len(set(positions))} different "
                 "places in the server's list, or with places outside of it: it lied"
             )
-        masks = [self._masks[place] for place in places]
+        masks = [self._masks[position] for position in positions]
         for mask, pair in zip(masks, pairs, strict=True):
             self._counts.setdefault(mask, []).append(pair.count)
         return masks
@@ -186,9 +186,9 @@ class Exchange:
     def map_labels(self) -> None:
         """Find the placeholder of each label of each client."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
-            places = [client.place(self._differences(pair.label)) for pair in pairs]
-            self.sent("answers", INDEX, to="server", copies=len(places))
-            masks = self.server.mask(pairs, places)
+            positions = [client.place(self._differences(pair.label)) for pair in pairs]
+            self.sent("answers", INDEX, to="server", copies=len(positions))
+            masks = self.server.mask(pairs, positions)
             self.sent("placeholders", INDEX, to="clients", copies=len(masks))
             client.learn(masks)
 
@@ -203,8 +203,8 @@ class Exchange:
         self.counts = dict(zip(sums, numbers, strict=True))
 
     def _differences(self, label: bytes) -> list[bytes]:
-        found = self.server.differences(label)
-        self.comparisons += len(found)
-        for ciphertext in found:
+        differences = self.server.differences(label)
+        self.comparisons += len(differences)
+        for ciphertext in differences:
             self.sent("differences", len(ciphertext), to="clients")
-        return found
+        return differences

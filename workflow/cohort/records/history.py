@@ -19,7 +19,7 @@ PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 
 @dataclass
 class History:
-    """What happened in each round of a run: metrics and costs as (round, value) pairs, the cohort
+    """The history of a run, round by round: metrics and costs as (round, value) pairs, the cohort
     and those of its clients that responded.
 
     `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing
@@ -66,20 +66,22 @@ class History:
 
         Without `responders` if every client of every cohort responded.
         """
-        found = {"cohorts": _stacked(self.cohorts)}
+        arrays = {"cohorts": _stacked(self.cohorts)}
         if not self.all_responded():
-            found["responders"] = _stacked(self.responders)
+            arrays["responders"] = _stacked(self.responders)
         if self.pools:
-            found |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
+            arrays |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
         if self.profile:
             columns = np.concatenate(self.profile).T
-            found |= {f"profile/{name}": one for name, one in zip(PROFILE, columns, strict=True)}
+            arrays |= {
+                f"profile/{name}": column for name, column in zip(PROFILE, columns, strict=True)
+            }
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
                 rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
-                found[f"{group}/{name}/round"] = np.array(rounds, dtype=np.int64)
-                found[f"{group}/{name}/value"] = np.array(values, dtype=np.float64)
-        return found | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
+                arrays[f"{group}/{name}/round"] = np.array(rounds, dtype=np.int64)
+                arrays[f"{group}/{name}/value"] = np.array(values, dtype=np.float64)
+        return arrays | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
@@ -112,16 +114,16 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
     """The clients of every round as one array, shorter rows padded with NOBODY."""
     longest = max(map(len, rows), default=0)
     table = np.full((len(rows), longest) if rows else (0,), NOBODY, dtype=np.int64)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
     return table
 
 
 def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
     """The numbers of every round as one array, shorter rows padded with NaN."""
     table = np.full((len(rows), max(map(len, rows))), np.nan)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
     return table
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from cohort.cell.planned import DIGEST, Planned
 from cohort.core.errors import Refused, UserError, explained
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
-from cohort.core.layout import CELLS, digest_in, is_record_file
 from cohort.core.lazy import lazy
+from cohort.core.paths import CELLS, digest_in, is_record_file
 from cohort.records.history import History
 
 if TYPE_CHECKING:

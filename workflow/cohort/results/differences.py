@@ -12,7 +12,7 @@ import numpy as np
 
 from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component, build
-from cohort.core.layout import CELL_FOLDERS
+from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
 from cohort.results.intervals import Sample, holm, welch
 from cohort.training.parts import PARTS

@@ -1,4 +1,4 @@
-"""What some selectors can do beyond choosing: a selector inherits from `Selector` and from the
+"""Abilities of some selectors beyond choosing: a selector inherits from `Selector` and from the
 class of each of its abilities."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Allocating(ABC):
 
     @abstractmethod
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
-        """How many samples of each class to use: one row per client of the cohort."""
+        """The number of samples of each class to use (client of the cohort, class)."""
 
 
 class Filtering(ABC):

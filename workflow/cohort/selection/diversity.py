@@ -65,7 +65,7 @@ class Diversity(Selector):
         return self.alpha * own + (1 - self.alpha) * self._apart(shares(label_counts))
 
     def _apart(self, mixes: np.ndarray) -> np.ndarray:
-        """How far each client's label distribution is from the others'."""
+        """The distance of each client's label distribution from the others'."""
         divergences = js_divergences(mixes)
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
@@ -81,10 +81,10 @@ def shares(counts: np.ndarray) -> np.ndarray:
 def js_divergences(mixes: np.ndarray) -> np.ndarray:
     """The Jensen-Shannon divergence of each row to each row, in nats."""
     entropies = entropy(mixes)
-    found = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
-    found -= (entropies[:, np.newaxis] + entropies) / 2
-    found[found < ROUNDING] = 0
-    return found
+    divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+    divergences -= (entropies[:, np.newaxis] + entropies) / 2
+    divergences[divergences < ROUNDING] = 0
+    return divergences
 
 
 def entropy(mixes: np.ndarray) -> np.ndarray:

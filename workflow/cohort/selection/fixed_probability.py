@@ -34,5 +34,5 @@ class FixedProbability(Selector):
         joining = special[rng.random(len(special)) < self.probability]
         if len(joining) > view.cohort:
             joining = rng.choice(joining, view.cohort, replace=False)
-        places = min(view.cohort - len(joining), len(regular))
-        return np.concatenate([joining, rng.choice(regular, places, replace=False)])
+        regular_count = min(view.cohort - len(joining), len(regular))
+        return np.concatenate([joining, rng.choice(regular, regular_count, replace=False)])

@@ -42,7 +42,7 @@ class KL(Selector, Allocating):
         return np.array(list(self._taken(np.sort(cohort), view).values()))
 
     def _taken(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
-        """How many samples of each class each client uses, in the order of addition."""
+        """The number of samples of each class that each client uses, in the order of addition."""
         assert view.label_counts is not None
         counts = view.label_counts
         waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()

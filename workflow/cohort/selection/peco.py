@@ -66,9 +66,9 @@ class Peco(Selector, Weighing):
         rest, weights = candidates, self.probabilities(state, candidates, view)
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            place = rng.choice(len(rest), p=normalized(weights))
-            cohort.append(rest[place])
-            rest, weights = np.delete(rest, place), np.delete(weights, place)
+            index = rng.choice(len(rest), p=normalized(weights))
+            cohort.append(rest[index])
+            rest, weights = np.delete(rest, index), np.delete(weights, index)
         return np.array(cohort)
 
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
@@ -85,15 +85,15 @@ class Peco(Selector, Weighing):
         """The state with the predictions of the clients that answered."""
         predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
         answered = ~np.isnan(predictions).any(axis=(1, 2))
-        found = {name: array.copy() for name, array in state.items()}
-        if not found["predictions"].size:
-            clients = len(found["evaluated"])
-            found["predictions"] = np.zeros((clients, *predictions.shape[1:]), dtype=CACHED)
-            found["correct"] = np.zeros((clients, *correct.shape[1:]), dtype=bool)
-        found["evaluated"][cohort[answered]] = True
-        found["predictions"][cohort[answered]] = predictions[answered]
-        found["correct"][cohort[answered]] = correct[answered] == 1
-        return found
+        cache = {name: array.copy() for name, array in state.items()}
+        if not cache["predictions"].size:
+            clients = len(cache["evaluated"])
+            cache["predictions"] = np.zeros((clients, *predictions.shape[1:]), dtype=CACHED)
+            cache["correct"] = np.zeros((clients, *correct.shape[1:]), dtype=bool)
+        cache["evaluated"][cohort[answered]] = True
+        cache["predictions"][cohort[answered]] = predictions[answered]
+        cache["correct"][cohort[answered]] = correct[answered] == 1
+        return cache
 
     def scores(self, state: State) -> np.ndarray:
         """Each client's total similarity to all others that were evaluated, NaN for a client that
@@ -107,11 +107,11 @@ class Peco(Selector, Weighing):
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """The probabilities of one round; equal ones if no two clients were evaluated yet."""
-        known = ~np.isnan(scores)
-        if known.sum() < 2:
+        evaluated = ~np.isnan(scores)
+        if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
-        unseen = scores[known].mean() if self.unseen == "mean" else scores[known].max()
-        filled = np.where(known, scores, unseen)
+        unseen = scores[evaluated].mean() if self.unseen == "mean" else scores[evaluated].max()
+        filled = np.where(evaluated, scores, unseen)
         return normalized((filled / filled.max()) ** self.tau)
 
 
@@ -122,9 +122,9 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))  # -1 is undefined without rows
-    found = flat @ flat.T
-    np.fill_diagonal(found, 0)
-    return found
+    products = flat @ flat.T
+    np.fill_diagonal(products, 0)
+    return products
 
 
 def normalized(weights: np.ndarray) -> np.ndarray:

@@ -24,8 +24,8 @@ Reports = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What a selector may know when it chooses: how many clients there are, the size of the cohort,
-    how many samples each client holds (`sizes`), and how many rounds the run has.
+    """The knowledge of a selector when it chooses: the numbers of `clients` and `rounds`, the size
+    of the `cohort`, and the number of samples that each client holds (`sizes`).
 
     `label_counts` are the counts that clients reported, None unless the selector needs them.
     `reports` holds everything else that was gathered before choosing, once or in this round, by
@@ -53,7 +53,7 @@ class Selector(Component):
 
     @property
     def label_report(self) -> LabelReport:
-        """How clients report their label counts, if the selector needs them."""
+        """The way in which clients report their label counts, if the selector needs them."""
         return LabelReport()
 
     def check(self, clients: int, cohort: int) -> None:

@@ -58,11 +58,11 @@ class Ucb(Selector):
         return mean + self.exploration * np.sqrt(spread / (state["count"] + TINY))
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        found = {name: array.copy() for name, array in state.items()}
+        after = {name: array.copy() for name, array in state.items()}
         rewards = reports["local_accuracy"]
         answered = ~np.isnan(rewards)
-        found["round"] += 1
-        found["count"][cohort] += 1
-        found["rewards"][cohort[answered]] += 1
-        found["reward"][cohort[answered]] += rewards[answered]
-        return found
+        after["round"] += 1
+        after["count"][cohort] += 1
+        after["rewards"][cohort[answered]] += 1
+        after["reward"][cohort[answered]] += rewards[answered]
+        return after

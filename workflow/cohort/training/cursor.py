@@ -96,11 +96,11 @@ class Cursor:
     def tensors(self, current: Weights) -> Weights:
         """Everything a checkpoint needs to know of this round."""
         seconds = self._ledger.seconds().items()
-        found = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
+        tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, work in enumerate(self._works):
-            found |= {f"work{number}/{name}": tensor for name, tensor in work.tensors().items()}
+            tensors |= {f"work{number}/{name}": tensor for name, tensor in work.tensors().items()}
         last = len(self._works) - 1
-        return found | {f"work{last}/current/{name}": value for name, value in current.items()}
+        return tensors | {f"work{last}/current/{name}": value for name, value in current.items()}
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> Weights:

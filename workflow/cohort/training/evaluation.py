@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from cohort.cell.evaluations import evaluated_at_once
 from cohort.data.samples import Samples
-from cohort.training.native.networks import outputs_of
+from cohort.native.network import predict
 from cohort.training.updates import Weights
 
 BINS = 15  # of confidence, the usual number for the expected calibration error
@@ -131,7 +131,7 @@ def _outputs(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches of the indices, each with the model's outputs for these samples."""
     parts = chunks(samples, indices)
-    computed = None if plain else outputs_of(model, weights, samples, indices)
+    computed = None if plain else predict(model, weights, samples, indices)
     if computed is not None:
         yield from zip(parts, computed.split([len(part) for part in parts]), strict=True)
         return

@@ -81,10 +81,10 @@ class Ledger:
 
     def seconds(self) -> dict[str, float]:
         """Seconds so far, by purpose; `total` is the whole round's."""
-        now, found = time.perf_counter(), self._seconds.copy()
+        now, seconds = time.perf_counter(), self._seconds.copy()
         for purpose, since in [*self._timed_since.items(), ("total", self._started)]:
-            found[purpose] += now - since
-        return dict(found)
+            seconds[purpose] += now - since
+        return dict(seconds)
 
     def close(self, history: History, round: int) -> None:
         """Enter the round into the history."""

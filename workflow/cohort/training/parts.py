@@ -8,7 +8,7 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.cell.settings import cell_identity
 from cohort.core.components import Component, canonical
-from cohort.core.layout import digest_in
+from cohort.core.paths import digest_in
 from cohort.selection import SELECTORS
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import SERVERS
@@ -27,8 +27,9 @@ def without_defaults(part: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(planned: Planned) -> dict[str, Any]:
-    """What the digest of a planned cell is made from, by its settings and the path of its data."""
+    """The identity of a planned cell, from which its digest is made: its settings, its strategy's
+    parts and the digest in the path of its data."""
     parts = {part: without_defaults(part, planned.settings[part]) for part in PARTS}
-    others = {*PARTS, "generated"}  # of which the digest of the data says the latter
-    settings = {key: value for key, value in planned.settings.items() if key not in others}
+    excluded = {*PARTS, "generated"}  # of which the digest of the data says the latter
+    settings = {key: value for key, value in planned.settings.items() if key not in excluded}
     return cell_identity(settings, parts, digest_in(planned.inputs["data"]))

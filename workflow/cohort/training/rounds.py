@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from cohort.training.contract.errors import located
-from cohort.training.contract.model import check_model
+from cohort.training.contract.checked_model import check_model
+from cohort.training.contract.mistakes import located
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
@@ -26,7 +26,7 @@ from cohort.training.updates import Updates
 
 
 class Rounds(ABC):
-    """What happens in the rounds of one procedure on one task.
+    """The rounds of one procedure on one task.
 
     It keeps nothing that a resumed run would miss: what must survive a round is in the state.
     `costs` names the costs that are recorded in every round, even if they are zero.
@@ -57,8 +57,8 @@ class Rounds(ABC):
         """The network to which the weights belong after a round."""
         return self.task.model
 
-    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
-        """What else the record says of each client."""
+    def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
+        """Further arrays for the record, with one entry for each client."""
         return {}
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
@@ -66,8 +66,8 @@ class Rounds(ABC):
         for evaluator in (kind() for kind in EVALUATORS.values()):
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
-                found = evaluator.evaluate(self.task, network, state, self.local_models)
-                ledger.measured(**found)
+                metrics = evaluator.evaluate(self.task, network, state, self.local_models)
+                ledger.measured(**metrics)
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain: the state after each of them. Ends early if the weights are

@@ -1,31 +1,24 @@
-"""Tasks: planned cells with their data, shards, model and components loaded."""
+"""Tasks: cells with their data, shards, model and components."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.cell.planned import Planned
 from cohort.cell.settings import Settings
-from cohort.core.components import build
 from cohort.core.randomness import torch_seed
-from cohort.data.samples import Samples, load
-from cohort.data.sampling import scaled_count, share_of, stratified
+from cohort.data.samples import Samples
 from cohort.data.shards import Shards
-from cohort.data.shards import read as read_shards
-from cohort.data.store import has_validation, read_labels
 from cohort.models import MODELS
-from cohort.selection import SELECTORS, Selector
-from cohort.training.objectives import OBJECTIVES, Objective
-from cohort.training.participation import Participation, parse_participation
-from cohort.training.precision import WEIGHTS
-from cohort.training.procedures import Procedure, parse_procedure
-from cohort.training.schedules import Schedule, parse_schedule
-from cohort.training.servers import SERVERS, ServerRule
+from cohort.selection import Selector
+from cohort.training.objectives import Objective
+from cohort.training.participation import Participation
+from cohort.training.schedules import Schedule
+from cohort.training.servers import ServerRule
 from cohort.training.updates import Weights
 
 
@@ -55,11 +48,6 @@ class Task:
     shards: Shards
     trainer: str = "serial"
 
-    @cached_property
-    def procedure(self) -> Procedure:
-        """The procedure that the settings name."""
-        return parse_procedure(self.settings.procedure)
-
     @property
     def plain(self) -> bool:
         """Whether everything is computed by plain PyTorch: evaluations as well as training."""
@@ -81,58 +69,15 @@ class Task:
     def redrawn_weights(self) -> Weights:
         """The trainable weights of another random network of the same model."""
         shape = tuple(self.train_samples.values.shape[1:])
-        model = _new_model(self.settings, shape, self.classes, "other weights")
+        model = new_model(self.settings, shape, self.classes, "other weights")
         like = self.trainable(self.initial_weights())
         return {
             name: parameter.detach().to(like[name]) for name, parameter in model.named_parameters()
         }
 
 
-def load_task(planned: Planned, device: torch.device) -> Task:
-    """Load the data, shards, model and components of a planned cell."""
-    names = {field.name for field in fields(Settings)}
-    settings = Settings(**{key: value for key, value in planned.settings.items() if key in names})
-    dtype = WEIGHTS[settings.precision]
-    data = planned.inputs["data"]
-    train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
-    labels = test_samples.labels.cpu().numpy()
-    used = share_of(labels, settings.samples, "test share")
-    set_aside = stratified(
-        labels[used], scaled_count(settings.reserve, settings.samples), "reserve"
-    )
-    classes = read_labels(data)[2]
-    shape = tuple(train_samples.values.shape[1:])
-    model = _new_model(settings, shape, classes, "initial weights")
-    # convolutions on a CPU are faster in this layout
-    layout = {"memory_format": torch.channels_last}
-    model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
-    dealt = read_shards(planned.inputs["shards"])
-    validation_samples, validation = train_samples, dealt.validation
-    if not settings.validation and has_validation(data):
-        validation_samples = load(data, "validation", device, dtype)
-        labels = validation_samples.labels.cpu().numpy()
-        validation = share_of(labels, settings.samples, "validation share")
-    return Task(
-        settings=settings,
-        selector=build(SELECTORS, planned.settings["selector"]),
-        objective=build(OBJECTIVES, planned.settings["objective"]),
-        server=build(SERVERS, planned.settings["server"]),
-        schedule=parse_schedule(settings.schedule),
-        participation=parse_participation(settings.participation),
-        model=model,
-        classes=classes,
-        train_samples=train_samples,
-        test_samples=test_samples,
-        test=torch.from_numpy(np.delete(used, set_aside)).to(device),
-        reserved=torch.from_numpy(used[set_aside]).to(device),
-        validation_samples=validation_samples,
-        validation=torch.from_numpy(validation).to(device),
-        shards=dealt,
-    )
-
-
-def _new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:
-    """The model of a cell for samples of a shape, its weights drawn for a purpose."""
+def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:
+    """Build the model of a cell for samples of a shape, its weights drawn for a purpose."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, purpose))
         return MODELS[settings.model]().build(shape, classes)

@@ -16,7 +16,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0
 
 
 class Changes(NamedTuple):
-    """What becomes of some images, one row each.
+    """Changes of some images, one row each.
 
     `colors` are changes of color in their order, `factors` how strong each is: the factor of a
     blend, or the share of the color circle by which the hue is rotated. Then the image is cropped
@@ -61,6 +61,6 @@ class Augmentation(Component):
         raise NotImplementedError
 
     def changes(self, numbers: np.ndarray) -> Changes | None:
-        """What `apply` does with these numbers, for trainers with native code; None if it is
-        something else."""
+        """The changes that `apply` makes with these numbers, for trainers with native code; None if
+        it is something else."""
         return None

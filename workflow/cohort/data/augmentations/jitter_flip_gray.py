@@ -62,22 +62,22 @@ class JitterFlipGray(Augmentation):
         blends, count = order[:, :3], order[:, 3:]
         factors = (1 + self.strength * (2 * numbers[:, 1:4] - 1)).gather(1, blends)
         before = torch.arange(3, device=images.device) < count
-        for place in range(3):
-            images = blended(images, blends[:, place], torch.where(before, factors, 1.0)[:, place])
+        for turn in range(3):
+            images = blended(images, blends[:, turn], torch.where(before, factors, 1.0)[:, turn])
         images = hue_shifted(images, self.hue * (2 * numbers[:, 4] - 1))
-        for place in range(3):
-            images = blended(images, blends[:, place], torch.where(before, 1.0, factors)[:, place])
+        for turn in range(3):
+            images = blended(images, blends[:, turn], torch.where(before, 1.0, factors)[:, turn])
         return images
 
     def changes(self, numbers: np.ndarray) -> Changes | None:
         rows, zeros = np.arange(len(numbers))[:, None], np.zeros(len(numbers))
         order = np.array(ORDERS)[(numbers[:, 0] * len(ORDERS)).astype(int)]
         blends, before = order[:, :3], order[:, 3:]
-        places = np.arange(3) + (np.arange(3) >= before)  # the change of hue is between them
+        columns = np.arange(3) + (np.arange(3) >= before)  # the change of hue is between them
         colors = np.full((len(numbers), 5), HUE)
-        colors[rows, places] = BRIGHTNESS + blends
+        colors[rows, columns] = BRIGHTNESS + blends
         colors[:, 4] = np.where(numbers[:, 6] < 0.1, GRAY, 0)
         factors = np.repeat(self.hue * (2 * numbers[:, 4:5] - 1), 5, axis=1)
         strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
-        factors[rows, places] = np.take_along_axis(strengths, blends, axis=1)
+        factors[rows, columns] = np.take_along_axis(strengths, blends, axis=1)
         return Changes(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)

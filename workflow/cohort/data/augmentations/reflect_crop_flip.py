@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectCropFlip(Augmentation):
-    """What NIID-Bench, and so PECO, does to CIFAR-10: `crop-flip` with a border of 4 reflected
-    pixels."""
+    """NIID-Bench's, and so PECO's, augmentation of CIFAR-10: `crop-flip` with a border of 4
+    reflected pixels."""
 
     name: ClassVar[str] = "reflect-crop-flip"
     numbers: ClassVar[int] = 3

@@ -1,8 +1,16 @@
-"""Parsers of the publishers' files, one per data set."""
+"""Parsers of the publishers' files: one file each."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from cohort.core.components import Catalog
 from cohort.data.parsers.parser import Parser
 
 PARSERS = Catalog("cohort.data.parsers", Parser)
 
-__all__ = ["PARSERS", "Parser"]
+__all__ = ["PARSERS", "Parser", "parser_name"]
+
+
+def parser_name(dataset: str, info: Mapping[str, Any]) -> str:
+    """The name of the parser of a data set: the one that it names, or its own."""
+    return str(info.get("parser") or dataset)

@@ -33,15 +33,15 @@ class Cinic10(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         archive = folder / "CINIC-10.tar.gz"
-        found: dict[str, list[tuple[int, str, np.ndarray]]] = {"train": [], "test": []}
+        by_part: dict[str, list[tuple[int, str, np.ndarray]]] = {"train": [], "test": []}
         for name, content in tar_files(archive, LARGEST):
             *_, part, word, file = ("", "", *PurePosixPath(name).parts)
-            if part in found and is_picture(file):
+            if part in by_part and is_picture(file):
                 label = number_in(CLASSES, word, "class", f"{archive}: {name}")
                 pixels = np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}"))
-                found[part].append((label, file, pixels))
+                by_part[part].append((label, file, pixels))
         train, test = (
-            _split(sorted(pictures, key=lambda item: item[:2])) for pictures in found.values()
+            _split(sorted(pictures, key=lambda item: item[:2])) for pictures in by_part.values()
         )
         return train, test
 

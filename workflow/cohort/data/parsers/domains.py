@@ -47,7 +47,7 @@ class Pacs(Parser):
 
     def _listed(self, archive: Zip, root: str, part: str) -> list[Listed]:
         """The pictures of each domain in turn, in the order of its list."""
-        found = []
+        listed = []
         for group, domain in enumerate(self.domains):
             text = f"{root}splits/{domain}_{part}_kfold.txt"
             lines = archive.read(text).decode("utf-8", "replace").splitlines()
@@ -60,8 +60,8 @@ class Pacs(Parser):
                     )
                 if file not in self.broken:
                     label = number_in(self.classes, folders[1], "class", where)
-                    found.append(Listed(group, label, f"{root}images/{file}"))
-        return found
+                    listed.append(Listed(group, label, f"{root}images/{file}"))
+        return listed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ Spoken = dict[str, list[str]]
 
 
 def said(path: Path) -> dict[str, str]:
-    """For each user (a role of a play), everything it says, as one text without line breaks."""
+    """Everything that each user (a role of a play) says, as one text without line breaks."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:

@@ -61,9 +61,9 @@ def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
 
 def root_of(names: Iterable[str], inner: str, called: str) -> str:
     """The path that precedes `inner` in a zip, whose files may or may not be in a top folder."""
-    found = [
+    roots = [
         name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)
     ]
-    if len(found) != 1:
-        raise UserError(f"{called}: holds {'no' if not found else 'more than one'} {inner}")
-    return found[0]
+    if len(roots) != 1:
+        raise UserError(f"{called}: holds {'no' if not roots else 'more than one'} {inner}")
+    return roots[0]

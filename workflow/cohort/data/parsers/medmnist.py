@@ -1,8 +1,8 @@
-"""PathMNIST and TissueMNIST of MedMNIST+: arrays in an .npz, at 28, 64, 128 and 224 pixels."""
+"""The sets of MedMNIST+: arrays in an .npz, at 28, 64, 128 or 224 pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,12 +18,19 @@ from cohort.data.split import Blocks, Split
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """A set of MedMNIST+ at one size. Gray images become RGB, because the papers that use them
-    train networks for color images.
+    """Any set of MedMNIST+: its `file`, with images resized to `side` pixels if they have others.
+    Gray images become RGB, because the papers that use them train networks for color images.
     """
 
-    file: ClassVar[str]
-    side: ClassVar[int]
+    name: ClassVar[str] = "medmnist"
+    in_digest: ClassVar[bool] = False
+    file: str
+    side: int
+
+    @classmethod
+    def of(cls, files: Sequence[str], shape: Sequence[int]) -> MedMnist:
+        (file,) = files
+        return cls(file=file, side=shape[-1])
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
         return tuple(self._split(folder / self.file, part) for part in ("train", "test", "val"))
@@ -52,81 +59,3 @@ class MedMnist(Parser):
 
         values = Blocks((count, 3, self.side, self.side), read)
         return Split(values, labels.all()[:, 0].astype(np.int64))
-
-
-class PathMnist(MedMnist):
-    """PathMNIST: nine kinds of tissue, in color."""
-
-    name: ClassVar[str] = "pathmnist"
-    file: ClassVar[str] = "pathmnist.npz"
-    side: ClassVar[int] = 28
-
-
-class PathMnist32(PathMnist):
-    """PathMNIST, its 28x28 pixels resized to 32x32, the size of CIFAR."""
-
-    name: ClassVar[str] = "pathmnist-32"
-    side: ClassVar[int] = 32
-
-
-class PathMnist64(MedMnist):
-    """PathMNIST at 64x64 pixels."""
-
-    name: ClassVar[str] = "pathmnist-64"
-    file: ClassVar[str] = "pathmnist_64.npz"
-    side: ClassVar[int] = 64
-
-
-class PathMnist128(MedMnist):
-    """PathMNIST at 128x128 pixels."""
-
-    name: ClassVar[str] = "pathmnist-128"
-    file: ClassVar[str] = "pathmnist_128.npz"
-    side: ClassVar[int] = 128
-
-
-class PathMnist224(MedMnist):
-    """PathMNIST at 224x224 pixels."""
-
-    name: ClassVar[str] = "pathmnist-224"
-    file: ClassVar[str] = "pathmnist_224.npz"
-    side: ClassVar[int] = 224
-
-
-class TissueMnist(MedMnist):
-    """TissueMNIST: eight kinds of kidney cells, gray."""
-
-    name: ClassVar[str] = "tissuemnist"
-    file: ClassVar[str] = "tissuemnist.npz"
-    side: ClassVar[int] = 28
-
-
-class TissueMnist32(TissueMnist):
-    """TissueMNIST, its 28x28 pixels resized to 32x32, the size of CIFAR."""
-
-    name: ClassVar[str] = "tissuemnist-32"
-    side: ClassVar[int] = 32
-
-
-class TissueMnist64(MedMnist):
-    """TissueMNIST at 64x64 pixels."""
-
-    name: ClassVar[str] = "tissuemnist-64"
-    file: ClassVar[str] = "tissuemnist_64.npz"
-    side: ClassVar[int] = 64
-
-
-class TissueMnist128(MedMnist):
-    """TissueMNIST at 128x128 pixels."""
-
-    name: ClassVar[str] = "tissuemnist-128"
-    file: ClassVar[str] = "tissuemnist_128.npz"
-    side: ClassVar[int] = 128
-
-
-class TissueMnist224(MedMnist):
-    """TissueMNIST at 224x224 pixels."""
-
-    name: ClassVar[str] = "tissuemnist-224"
-    file: ClassVar[str] = "tissuemnist_224.npz"
-    side: ClassVar[int] = 224

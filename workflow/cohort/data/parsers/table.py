@@ -37,10 +37,10 @@ class Covtype(Parser):
         none = np.empty((0, COLUMNS + 1), dtype=np.int16)
         table = np.concatenate([none, *(rows[rows[:, -1] <= len(SIZES)] for rows in _blocks(path))])
         values, labels = table[:, :-1], table[:, -1]
-        found = {kind: int((labels == kind).sum()) for kind in SIZES}
-        if found != SIZES:
+        counts = {kind: int((labels == kind).sum()) for kind in SIZES}
+        if counts != SIZES:
             raise UserError(
-                f"{path}: holds {found[1]} and {found[2]} samples of kinds 1 and 2, "
+                f"{path}: holds {counts[1]} and {counts[2]} samples of kinds 1 and 2, "
                 f"but UCI's has {SIZES[1]} and {SIZES[2]}"
             )
         shuffled = generator(0, "covtype test split").permutation(len(table))

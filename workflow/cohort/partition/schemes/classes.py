@@ -41,7 +41,7 @@ class Classes(Scheme):
             )
 
     def block(self, classes: int, clients: int) -> int:
-        """How many of a client's classes are assigned rather than drawn."""
+        """The number of a client's classes that are assigned rather than drawn."""
         return 1
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
@@ -61,17 +61,17 @@ class Classes(Scheme):
 
 
 def holders(
-    categories: int, clients: int, each: int, block: int, rng: np.random.Generator
+    categories: int, clients: int, most: int, block: int, rng: np.random.Generator
 ) -> list[list[int]]:
     """The clients that hold each category (class or domain).
 
     Each client holds `each` of them: client i the `block` consecutive ones from i * block on,
     modulo their number, and others drawn at random.
     """
-    found: list[list[int]] = [[] for _ in range(categories)]
+    holders_of: list[list[int]] = [[] for _ in range(categories)]
     for client in range(clients):
         first = (client * block + np.arange(block)) % categories
-        others = np.delete(np.arange(categories), first)
-        for category in [*first, *rng.choice(others, each - block, replace=False)]:
-            found[category].append(client)
-    return found
+        rest = np.delete(np.arange(categories), first)
+        for category in [*first, *rng.choice(rest, most - block, replace=False)]:
+            holders_of[category].append(client)
+    return holders_of

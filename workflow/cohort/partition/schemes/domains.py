@@ -105,4 +105,4 @@ def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: np.random.Gen
     class of each domain: every part takes each `count`-th sample of the samples sorted by both."""
     shuffled = rng.permutation(samples)
     ordered = shuffled[np.lexsort((pool.labels[shuffled], pool.known_groups()[shuffled]))]
-    return [ordered[place::count] for place in range(count)]
+    return [ordered[start::count] for start in range(count)]

@@ -74,8 +74,8 @@ class Overlap(Scheme):
             donors = rng.permutation(donors)
             lent = share_evenly(amount, sizes[donors])
             pieces = [
-                rng.choice(parts[donors[place]], lent[place], replace=False)
-                for place in np.flatnonzero(lent)
+                rng.choice(parts[donors[donor]], lent[donor], replace=False)
+                for donor in np.flatnonzero(lent)
             ]
             borrowed[client] = np.concatenate([borrowed[client], *pieces])
             if self.replace:
@@ -90,19 +90,19 @@ class Overlap(Scheme):
         return np.split(rng.permutation(clients), [len(self.ratios)])
 
     def __str__(self) -> str:
-        one = f"{self.ratios[0]:g}x{len(self.ratios)}"
+        short = f"{self.ratios[0]:g}x{len(self.ratios)}"
         ratios = (
-            one if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
+            short if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
         )
         return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
 
 
 def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """How much of `total` each lender gives: equally much, or all it has. A remainder comes from
-    those with the most."""
+    """The amount of `total` that each lender gives: equally much, or all it has. A remainder comes
+    from those with the most."""
     gives = np.zeros_like(available)
-    for place, giver in enumerate(np.argsort(available, kind="stable")):
-        gives[giver] = min(available[giver], total // (len(available) - place))
+    for rank, giver in enumerate(np.argsort(available, kind="stable")):
+        gives[giver] = min(available[giver], total // (len(available) - rank))
         total -= gives[giver]
     return gives
 

@@ -44,15 +44,15 @@ class Roles(Scheme):
         return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
 
 
-def dealt_roles(roles: int, clients: int, each: int) -> np.ndarray:
-    """For each client (rows), the positions of its roles in the list of roles.
+def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
+    """The positions of each client's roles in the list of roles (client, role).
 
     A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
     which this follows up to there, never ends for a larger `each`; here it continues one role
     further on, so that no client gets a role twice. That is not an error, because the number of
     roles that have samples depends on the seed when some samples are set aside.
     """
-    turn = np.arange(each)
+    turn = np.arange(per_client)
     extra = turn // (roles // gcd(roles, clients))
     hand: np.ndarray = (np.arange(clients)[:, None] + clients * turn + extra) % roles
     return hand

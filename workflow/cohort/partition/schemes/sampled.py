@@ -49,7 +49,7 @@ class Sampled(Scheme):
     def draw_counts(
         self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """How many samples of each class (columns) each client (rows) gets."""
+        """The number of samples of each class that each client gets (client, class)."""
         size, larger = divmod(int(per_class.sum()), len(order))
         counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
         left = per_class.copy()

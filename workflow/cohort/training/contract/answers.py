@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 
 SHOWN = 8  # values of a wrong answer that an error quotes
 
 
-def check_shape(found: Any, shape: tuple[int, ...], method: str) -> np.ndarray:
-    """What a method returned, as an array of this shape."""
-    array = as_array(found, method)
+def check_shape(answer: Any, shape: tuple[int, ...], method: str) -> np.ndarray:
+    """Convert what a method returned to an array; raise WrongAnswer unless it has this shape."""
+    array = as_array(answer, method)
     if array.shape != shape:
         raise WrongAnswer(f"{method} returned an array of shape {array.shape}, not {shape}")
     return array
 
 
-def as_array(found: Any, method: str) -> np.ndarray:
-    """What a method returned, as an array."""
+def as_array(answer: Any, method: str) -> np.ndarray:
+    """Convert what a method returned to an array; raise WrongAnswer if that is impossible."""
     try:
-        return np.asarray(found)
+        return np.asarray(answer)
     except ValueError:  # lists of different lengths
-        raise WrongAnswer(f"{method} returned {found!r:.80}, not an array") from None
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not an array") from None
 
 
 def shown(array: np.ndarray) -> str:
@@ -35,7 +35,7 @@ def shown(array: np.ndarray) -> str:
 
 
 def check_metrics(
-    found: Any,
+    answer: Any,
     declared: Iterable[str],
     *,
     method: str,
@@ -47,10 +47,10 @@ def check_metrics(
 
     They must be finite unless what they were computed from is not: a run that diverges is a result.
     """
-    if not isinstance(found, Mapping):
-        raise WrongAnswer(f"{method} returned {found!r:.80}, not metrics by name")
+    if not isinstance(answer, Mapping):
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not metrics by name")
     names = list(declared)
-    for name, value in found.items():
+    for name, value in answer.items():
         if name not in names:
             raise WrongAnswer(
                 f"{method} returned '{name}', which the {owner} does not declare in metrics"
@@ -60,4 +60,4 @@ def check_metrics(
             raise WrongAnswer(f"{method} returned {value!r:.80} as {name}, not a number")
         if not np.isfinite(number) and inputs_are_finite():
             raise WrongAnswer(f"{method} returned {value} as {name}, not a finite number")
-    return dict(found)
+    return dict(answer)

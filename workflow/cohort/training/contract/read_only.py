@@ -17,4 +17,4 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def read_only_arrays(arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Arrays by name; neither they nor the mapping can be written to."""
-    return MappingProxyType({name: read_only(np.asarray(found)) for name, found in arrays.items()})
+    return MappingProxyType({name: read_only(np.asarray(array)) for name, array in arrays.items()})

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 
 from torch import Tensor
 
-from cohort.training.contract.errors import WrongAnswer
+from cohort.training.contract.mistakes import WrongAnswer
 
 
 @contextmanager
-def unchanged(method: str, **given: Mapping[str, Tensor]) -> Iterator[None]:
+def unchanged(method: str, **arguments: Mapping[str, Tensor]) -> Iterator[None]:
     """Raise WrongAnswer if this block changes one of the given tensors in place. A change behind
     PyTorch's back (`.data`, a shared NumPy array) is not found."""
-    tensors = [(what, name, found) for what, part in given.items() for name, found in part.items()]
+    tensors = [
+        (what, name, tensor) for what, part in arguments.items() for name, tensor in part.items()
+    ]
     versions = [tensor._version for _, _, tensor in tensors]
     yield
     for (what, name, tensor), version in zip(tensors, versions, strict=True):

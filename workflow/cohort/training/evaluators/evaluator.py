@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cohort.cell.evaluations import is_evaluated
+from cohort.cell.evaluations import is_evaluated, plans_by_name
+from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.metric import Metric
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from cohort.cell.settings import Settings
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
 
 
+class SampleCounts(NamedTuple):
+    """Sample counts of a cell: for testing, for validation, held out by all clients together, and
+    trained on by the mean client; and the number of clients in a cohort and in all."""
+
+    test: float
+    validation: float
+    held_out: float
+    of_client: float
+    cohort: int
+    clients: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
+
+    setting: ClassVar[str] = "evaluators"
+    """The setting with its plan of rounds: one of its own, or `evaluators`, which has the plan of
+    each evaluator that it names."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records, by recorded name."""
@@ -30,15 +46,23 @@ class Evaluator(Component):
         """Whether the task has samples to evaluate on."""
         return True
 
-    def plan(self, settings: Settings) -> int | str:
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise ValueError if it cannot evaluate a cell with these settings, whose plan has it."""
+
+    def samples(self, counts: SampleCounts) -> float:
+        """Estimate on how many samples a model is evaluated each time."""
+        return counts.test
+
+    def plan(self, settings: Mapping[str, Any]) -> int | str:
         """The rounds in which it evaluates, in the format of the setting `evaluate_every`; 0 for
         never."""
-        return settings.evaluate_every
+        plan: int | str = settings.get(self.setting, DEFAULTS[self.setting])
+        return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
         """Whether to evaluate after the round of `state`: as planned, and always after the last
         round, but never a diverged run, whose weights are no model any more."""
-        plan, last = self.plan(task.settings), task.settings.rounds
+        plan, last = self.plan(vars(task.settings)), task.settings.rounds
         if state.diverged or not plan or not self.applies(task):
             return False
         return is_evaluated(plan, state.round) or state.round == last

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, metrics_of
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, metrics_of
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from cohort.cell.settings import Settings
     from cohort.training import evaluation
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -30,6 +29,7 @@ class OnHoldout(Evaluator):
     accuracy of the worst client."""
 
     name: ClassVar[str] = "holdout"
+    setting: ClassVar[str] = "evaluate_holdout"
     metrics: ClassVar[Mapping[str, Metric]] = {
         **metrics_of("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric(
@@ -40,8 +40,14 @@ class OnHoldout(Evaluator):
     def applies(self, task: Task) -> bool:
         return any(len(part) for part in task.shards.holdouts)
 
-    def plan(self, settings: Settings) -> int | str:
-        return settings.evaluate_holdout
+    def check(self, settings: Mapping[str, Any]) -> None:
+        if not settings["holdout"]:
+            raise ValueError(
+                f"{self.setting} needs samples that clients hold out: set holdout above 0"
+            )
+
+    def samples(self, counts: SampleCounts) -> float:
+        return 2 * counts.held_out  # of all clients together and of each
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -49,12 +55,12 @@ class OnHoldout(Evaluator):
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
         samples, weights = task.train_samples, state.weights
-        each = [
+        by_client = [
             evaluation.evaluate(network, weights, samples, part, plain=task.plain) for part in parts
         ]
         together = evaluation.evaluate(
             network, weights, samples, torch.cat(parts), plain=task.plain
         )
         return together.metrics("holdout") | {
-            "holdout_worst_accuracy": min(one.accuracy for one in each)
+            "holdout_worst_accuracy": min(result.accuracy for result in by_client)
         }

@@ -10,12 +10,11 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from cohort.cell.settings import Settings
     from cohort.training import evaluation
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -30,26 +29,27 @@ class OfLocalModels(Evaluator):
     mean."""
 
     name: ClassVar[str] = "local"
+    setting: ClassVar[str] = "evaluate_local"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "local_accuracy": Metric("Local test accuracy", "%", 100, digits=2, better="high"),
         "local_loss": Metric("Local test loss", better="low"),
     }
 
-    def plan(self, settings: Settings) -> int | str:
-        return settings.evaluate_local
+    def samples(self, counts: SampleCounts) -> float:
+        return counts.cohort * counts.test
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         if updates is None:
             return {}
-        found = [
+        by_client = [
             evaluation.evaluate(
                 network, updates.of_client(row), task.test_samples, task.test, plain=task.plain
             )
             for row in range(len(updates.sizes))
         ]
         return {
-            "local_accuracy": np.mean([one.accuracy for one in found]),
-            "local_loss": np.mean([one.loss for one in found]),
+            "local_accuracy": np.mean([result.accuracy for result in by_client]),
+            "local_loss": np.mean([result.loss for result in by_client]),
         }

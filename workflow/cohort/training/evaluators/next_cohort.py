@@ -8,26 +8,33 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cohort.core.components import build
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.randomness import generator
+from cohort.needs import needs_of
+from cohort.selection import SELECTORS
+from cohort.selection.abilities import Screening
+from cohort.training.evaluators.evaluator import SampleCounts
 from cohort.training.evaluators.holdout import OnHoldout
+from cohort.training.procedures import parse_procedure
+from cohort.training.procedures.federated import Federated
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from cohort.cell.settings import Settings
-    from cohort.training import choosing, evaluation
-    from cohort.training.contract import selector as checked
+    from cohort.training import evaluation
+    from cohort.training.contract import checked_selector
+    from cohort.training.procedures.federated import choosing
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
 else:
     torch = lazy("torch")
     evaluation = lazy("cohort.training.evaluation")
-    choosing = lazy("cohort.training.choosing")
-    checked = lazy("cohort.training.contract.selector")
+    choosing = lazy("cohort.training.procedures.federated.choosing")
+    checked_selector = lazy("cohort.training.contract.checked_selector")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +47,7 @@ class OnNextCohort(OnHoldout):
     """
 
     name: ClassVar[str] = "next_cohort"
+    setting: ClassVar[str] = "evaluate_next"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "next_cohort_accuracy": Metric(
             "Held-out accuracy of the next draw", "%", 100, digits=2, better="high"
@@ -47,8 +55,25 @@ class OnNextCohort(OnHoldout):
         "next_cohort_loss": Metric("Held-out loss of the next draw", better="low"),
     }
 
-    def plan(self, settings: Settings) -> int | str:
-        return settings.evaluate_next
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        procedure = parse_procedure(settings["procedure"])
+        if not isinstance(procedure, Federated):
+            raise ValueError(
+                f"{self.setting} needs a draw after each round, which procedure "
+                f"'{procedure}' does not have; leave it out"
+            )
+        selector = build(SELECTORS, settings["selector"])
+        asks = any(need.gathered == "before" for need in needs_of(selector))
+        if isinstance(selector, Screening) or asks:
+            raise ValueError(
+                f"{self.setting} draws a cohort without asking any client, but strategy "
+                f"'{settings['strategy']}' screens, probes or asks clients before it chooses; "
+                "leave it out"
+            )
+
+    def samples(self, counts: SampleCounts) -> float:
+        return counts.held_out * counts.cohort / counts.clients
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -56,10 +81,12 @@ class OnNextCohort(OnHoldout):
         clients = np.arange(task.settings.clients)
         view = choosing.view_of(task, state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
-        cohort = checked.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
+        cohort = checked_selector.CheckedSelector(task.selector).select(
+            state.selector, clients, view, rng
+        )
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network, state.weights, task.train_samples, indices, plain=task.plain
         )
-        return {"next_cohort_accuracy": found.accuracy, "next_cohort_loss": found.loss}
+        return {"next_cohort_accuracy": evaluated.accuracy, "next_cohort_loss": evaluated.loss}

@@ -26,12 +26,13 @@ class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
     name: ClassVar[str] = "test"
+    setting: ClassVar[str] = "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = metrics_of("test", "Test", "the test set")
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network, state.weights, task.test_samples, task.test, plain=task.plain
         )
-        return found.metrics("test")
+        return evaluated.metrics("test")

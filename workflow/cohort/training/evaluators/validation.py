@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, metrics_of
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, metrics_of
 from cohort.training.procedures import parse_procedure
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from cohort.cell.settings import Settings
     from cohort.training import evaluation
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -29,6 +28,7 @@ class OnValidation(Evaluator):
     samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
 
     name: ClassVar[str] = "validation"
+    setting: ClassVar[str] = "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = metrics_of(
         "validation", "Validation", "validation samples"
     )
@@ -36,18 +36,21 @@ class OnValidation(Evaluator):
     def applies(self, task: Task) -> bool:
         return len(task.validation) > 0
 
-    def plan(self, settings: Settings) -> int | str:
-        every_round = parse_procedure(settings.procedure).validates_every_round
-        return 1 if every_round else settings.evaluate_every
+    def samples(self, counts: SampleCounts) -> float:
+        return counts.validation
+
+    def plan(self, settings: Mapping[str, Any]) -> int | str:
+        every_round = parse_procedure(settings["procedure"]).validates_every_round
+        return 1 if every_round else super().plan(settings)
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        found = evaluation.evaluate(
+        evaluated = evaluation.evaluate(
             network,
             state.weights,
             task.validation_samples,
             task.validation,
             plain=task.plain,
         )
-        return found.metrics("validation")
+        return evaluated.metrics("validation")

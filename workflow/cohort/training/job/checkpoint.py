@@ -19,7 +19,7 @@ import torch
 from cohort.core.errors import UserError, explained
 from cohort.core.files import replacing
 from cohort.records.history import History
-from cohort.training.job.facts import facts_of
+from cohort.training.job.checkpoint_header import header_of
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
@@ -28,7 +28,7 @@ KINDS = ("weights", "server", "selector", "reports", "history", "cursor")
 
 
 class Unusable(Exception):
-    """Why a run cannot resume from a checkpoint."""
+    """A run cannot resume from this checkpoint; the message says why."""
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
@@ -43,9 +43,9 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
         "cursor": cursor or {},
     }
     tensors: Weights = {}
-    for kind, found in kinds.items():
-        tensors |= {f"{kind}/{name}": value.cpu().contiguous() for name, value in found.items()}
-    facts = json.dumps(
+    for kind, values in kinds.items():
+        tensors |= {f"{kind}/{name}": value.cpu().contiguous() for name, value in values.items()}
+    header = json.dumps(
         {
             "digest": digest,
             "round": state.round,
@@ -54,7 +54,7 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
         }
     )
     with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
-        metadata = {"facts": facts, "sha256": _sum(facts, tensors)}
+        metadata = {"facts": header, "sha256": _sum(header, tensors)}
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 
@@ -98,9 +98,9 @@ def load_history(path: Path) -> History | None:
 def _state(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights]:
-    facts, tensors = _read(path)
-    if facts["digest"] != digest:
-        raise Unusable(f"it is of the cell {facts['digest']}")
+    header, tensors = _read(path)
+    if header["digest"] != digest:
+        raise Unusable(f"it is of the cell {header['digest']}")
     history = _history(tensors["history"])
     selector, reports = (_arrays(tensors[kind]) for kind in ("selector", "reports"))
     same_form = (
@@ -111,11 +111,11 @@ def _state(
     if not same_form:
         raise Unusable("its tensors are not those of this cell's model, server rule and selector")
     if (
-        type(facts["round"]) is not int
-        or facts["round"] != len(history.cohorts)
-        or not isinstance(facts["sessions"], list)
+        type(header["round"]) is not int
+        or header["round"] != len(history.cohorts)
+        or not isinstance(header["sessions"], list)
     ):
-        raise Unusable("its facts and its history disagree")
+        raise Unusable("its header and its history disagree")
     on_device: dict[str, Weights] = {}
     for kind in ("weights", "server", "cursor"):
         on_device[kind] = {name: tensor.to(device) for name, tensor in tensors[kind].items()}
@@ -124,28 +124,28 @@ def _state(
         on_device["server"],
         selector,
         history,
-        facts["round"],
-        facts["diverged"],
-        facts["sessions"],
+        header["round"],
+        header["diverged"],
+        header["sessions"],
         reports,
     )
     return state, on_device["cursor"]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
-    """The facts and tensors of a checkpoint, their checksum verified. An error of the disk is
+    """The header and tensors of a checkpoint, their checksum verified. An error of the disk is
     raised as it is: it is no reason to start over."""
     with explained(path):
         content = path.read_bytes()
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
     try:
         tensors = safetensors.torch.load(content)
-        header = content[8 : 8 + int.from_bytes(content[:8], "little")]
-        head = json.loads(header)["__metadata__"]
-        if _sum(head["facts"], tensors) != head["sha256"]:
+        head = content[8 : 8 + int.from_bytes(content[:8], "little")]
+        metadata = json.loads(head)["__metadata__"]
+        if _sum(metadata["facts"], tensors) != metadata["sha256"]:
             raise Unusable("its checksum does not fit: it was damaged after it was written")
-        facts = facts_of(header)
-        found = {key: facts[key] for key in ("digest", "round", "diverged", "sessions")}
+        fields = header_of(head)
+        header = {key: fields[key] for key in ("digest", "round", "diverged", "sessions")}
         for key, tensor in tensors.items():
             kind, _, name = key.partition("/")
             grouped[kind][name] = tensor
@@ -155,7 +155,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
         raise Unusable(
             f"it cannot be read ({' '.join(str(error).split())[:200] or type(error).__name__})"
         ) from None
-    return found, grouped
+    return header, grouped
 
 
 def _history(tensors: Weights) -> History:
@@ -205,9 +205,9 @@ def _form(weights: Weights) -> dict[str, Any]:
     return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
 
 
-def _sum(facts: str, tensors: Weights) -> str:
-    """The SHA-256 of the facts and of each tensor's name, type, shape and bytes."""
-    digest = hashlib.sha256(facts.encode())
+def _sum(header: str, tensors: Weights) -> str:
+    """The SHA-256 of the header and of each tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())

@@ -69,7 +69,7 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
             nonlocal first
             first = state.round - 1 if first is None else first
             speed = (state.round - first) / max(time.monotonic() - started, 1e-9)
-            text = f"{found(state)}  {speed:.3g} rounds/s"
+            text = f"{latest_evaluation(state)}  {speed:.3g} rounds/s"
             progress.update(bar, completed=state.round, speed=text)
 
         yield watch
@@ -77,10 +77,10 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
 
 def describe(state: RunState, rounds: int) -> str:
     """The current round of a run and its latest evaluation."""
-    return f"round {state.round}/{rounds}  {found(state)}"
+    return f"round {state.round}/{rounds}  {latest_evaluation(state)}"
 
 
-def found(state: RunState) -> str:
+def latest_evaluation(state: RunState) -> str:
     """The latest test accuracy and loss of a run."""
     if not state.history.metrics.get("test_accuracy"):
         return "not evaluated yet"

@@ -14,7 +14,7 @@ import torch
 
 import cohort
 from cohort.core import own
-from cohort.training.device import device_name
+from cohort.training.job.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
@@ -37,12 +37,12 @@ def provenance(
     runs need."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
     # A file that was edited during the run counts as it was when the session began.
-    mine = _own_versions() | sessions[-1].get("my", {})
+    user_modules = _own_versions() | sessions[-1].get("my", {})
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {name: version(name) for name in packages},
         "commit": _commit(),
-        **({"my": mine} if mine else {}),
+        **({"my": user_modules} if user_modules else {}),
         "trainer": sessions[-1]["trainer"],
         "devices": list(dict.fromkeys(item["device"] for item in sessions)),
         "sessions": sessions,

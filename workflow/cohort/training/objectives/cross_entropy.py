@@ -21,13 +21,13 @@ class CrossEntropy(Objective):
 
     name: ClassVar[str] = "cross-entropy"
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        logits = self.logits(outputs, facts, bias)
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        logits = self.logits(outputs, statistics, bias)
         return functional.cross_entropy(logits, targets, reduction="none")
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         """The inputs of the softmax, from the outputs of the model."""
         return outputs
 
-    def coefficients(self, facts: Tensor) -> Coefficients | None:
+    def coefficients(self, statistics: Tensor) -> Coefficients | None:
         return Coefficients()

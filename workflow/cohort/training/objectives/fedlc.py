@@ -26,11 +26,11 @@ class FedLC(CrossEntropy):
     name: ClassVar[str] = "fedlc"
     tau: float = parameter(1.0, minimum=0, help="strength of the calibration")
 
-    def facts(self, counts: Tensor) -> Tensor:
+    def label_statistics(self, counts: Tensor) -> Tensor:
         return self.tau * counts.clamp(min=MISSING) ** -0.25
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        return outputs - facts
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        return outputs - statistics
 
-    def coefficients(self, facts: Tensor) -> Coefficients | None:
-        return Coefficients(shift=-facts)
+    def coefficients(self, statistics: Tensor) -> Coefficients | None:
+        return Coefficients(shift=-statistics)

@@ -30,5 +30,5 @@ class FedProx(CrossEntropy):
         squares = [((now - then) ** 2).sum() for now, then in zip(parameters, start, strict=True)]
         return self.mu / 2 * torch.stack(squares).sum()
 
-    def coefficients(self, facts: Tensor) -> Coefficients | None:
+    def coefficients(self, statistics: Tensor) -> Coefficients | None:
         return Coefficients(mu=self.mu)

@@ -27,11 +27,11 @@ class FedRS(CrossEntropy):
         0.5, minimum=0, maximum=1, help="factor of the logit of a missing class"
     )
 
-    def facts(self, counts: Tensor) -> Tensor:
+    def label_statistics(self, counts: Tensor) -> Tensor:
         return (counts == 0).to(counts.dtype)
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        return outputs.where(facts == 0, self.alpha * (outputs - bias) + bias)
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        return outputs.where(statistics == 0, self.alpha * (outputs - bias) + bias)
 
-    def coefficients(self, facts: Tensor) -> Coefficients | None:
-        return Coefficients(scale=1 - (1 - self.alpha) * facts)
+    def coefficients(self, statistics: Tensor) -> Coefficients | None:
+        return Coefficients(scale=1 - (1 - self.alpha) * statistics)

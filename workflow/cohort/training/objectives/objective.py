@@ -37,32 +37,32 @@ class Objective(Component):
     is_proximal: ClassVar[bool] = False
     """Whether `proximal_term` is added to the loss."""
 
-    def facts(self, counts: Tensor) -> Tensor:
-        """What the loss needs to know of a client: one number per class, computed once from its
+    def label_statistics(self, counts: Tensor) -> Tensor:
+        """One number per class that the loss needs to know of a client, computed once from its
         label counts."""
         return counts
 
-    def losses(self, outputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
-        """The loss of each sample of a batch, given the model's outputs, the client's `facts` and
-        the bias of the output layer."""
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        """The loss of each sample of a batch, given the model's outputs, the client's
+        `label_statistics` and the bias of the output layer."""
         raise NotImplementedError
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
         """The penalty for the distance of the parameters to the global ones (`start`)."""
         raise NotImplementedError
 
-    def coefficients(self, facts: Tensor) -> Coefficients | None:
+    def coefficients(self, statistics: Tensor) -> Coefficients | None:
         """This objective as numbers, for trainers that know no others; None if it is not of this
         form. A subclass that changes what is minimized must give its own."""
         return None
 
 
-def coefficients_of(objective: Objective, facts: Tensor) -> Coefficients | None:
+def coefficients_of(objective: Objective, statistics: Tensor) -> Coefficients | None:
     """The coefficients of an objective, unless a subclass has changed it since they were given."""
     for kind in type(objective).__mro__:
         if "coefficients" in vars(kind):
-            return objective.coefficients(facts)
-        if {"facts", "losses", "logits", "proximal_term"} & vars(kind).keys():
+            return objective.coefficients(statistics)
+        if {"label_statistics", "losses", "logits", "proximal_term"} & vars(kind).keys():
             return None
     raise AssertionError(f"{objective} is no objective")
 

@@ -14,8 +14,8 @@ from cohort.core.metric import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Participation(Named):
-    """Which clients of a cohort respond, and how much of the local work J they complete. This base
-    class: all clients respond and complete all of it.
+    """A model of faults: which clients of a cohort respond, and how much of the local work J they
+    complete. In this base class all clients respond and complete all of it.
 
     Dropouts and stragglers are drawn from random generators of their own, so that every strategy
     meets the same ones.
@@ -31,6 +31,6 @@ class Participation(Named):
     def efforts(
         self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
     ) -> np.ndarray:
-        """How many of the `most` epochs (or steps) of J each client of the federation manages. The
-        generator `fixed` yields the same draws in every round."""
+        """The number of epochs (or steps), of the `most` of J, that each client of the federation
+        completes. The generator `fixed` yields the same draws in every round."""
         return np.full(clients, most)

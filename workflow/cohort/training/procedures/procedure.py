@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cohort.core.component_names import Named
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.training.contract.errors import located
+from cohort.training.contract.mistakes import located
 
 if TYPE_CHECKING:
     from cohort.models.model import Model
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cohort.training.task import Task
 
 
-class Load(NamedTuple):
-    """How much work a run is: in how many `rounds` clients do the local work J, how many batches
-    each client of a cohort only passes forward in all others (`passes`), of how many `networks` the
-    global model consists, and whether the clients of a cohort take a step `together`, so that all
-    their batches are in memory."""
+class Workload(NamedTuple):
+    """The work of a run: the `rounds` in which clients do the local work J, the batches that each
+    client of a cohort only passes forward in all other rounds (`passes`), the `networks` of which
+    the global model consists, and whether the clients of a cohort take a step `together`, so that
+    all their batches are in memory."""
 
     rounds: int
     passes: int = 0
@@ -43,7 +43,7 @@ class Overhead(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure(Named):
-    """How a run goes: what happens in a round, and which settings that takes."""
+    """A procedure: the course of a run, and the settings that it takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that this procedure records itself, by recorded name."""
@@ -73,9 +73,9 @@ class Procedure(Named):
         procedure."""
         return [settings]
 
-    def load(self, rounds: int) -> Load:
-        """How much work so many rounds are."""
-        return Load(rounds)
+    def workload(self, rounds: int) -> Workload:
+        """The work of a run of so many rounds."""
+        return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
         """Estimate what a run takes beyond local work and the model."""

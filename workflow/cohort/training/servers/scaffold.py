@@ -60,13 +60,13 @@ class Scaffold(ServerRule):
         }  # checkpoints hold no shared memory
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
-        found = {}
+        variates = {}
         for key in memory:
             name, _, whose = key.rpartition("/")
             if whose == ALL:
                 own = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
-                found[name] = -memory[key] if own is None else own - memory[key]
-        return found
+                variates[name] = -memory[key] if own is None else own - memory[key]
+        return variates
 
     def models_held(self, clients: int) -> int:
         return clients + (1 if self.start == "zero" else 2)

@@ -46,8 +46,8 @@ class ServerRule(Component):
         return {}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
-        """What a client adds to its weights after each step, times the learning rate; empty for
-        rules without control variates."""
+        """The correction that a client adds to its weights after each step, times the learning
+        rate; empty for rules without control variates."""
         return {}
 
     def models_held(self, clients: int) -> int:

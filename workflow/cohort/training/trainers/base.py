@@ -19,8 +19,8 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.training.cursor import Cursor, Resumable
 from cohort.training.evaluation import evaluate
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives import Objective
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Trainer:
 
     @classmethod
     def refusal(cls, task: Task) -> str:
-        """Why it cannot do the local work of this task; empty if it can."""
+        """The reason why it cannot do the local work of this task; empty if it can."""
         return ""
 
     def lr(self, round: int) -> float:
@@ -110,11 +110,16 @@ class Trainer:
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
         models = (updates.of_client(row) for row in range(len(updates.sizes)))
-        found = [
+        evaluations = [
             evaluate(self.model, model, samples, indices, plain=self.name == "serial")
             for model in models
         ]
-        return np.array([evaluation.loss for evaluation in found])
+        return np.array([evaluation.loss for evaluation in evaluations])
+
+    def profile(self) -> list[np.ndarray]:
+        """Tables of what each local step of the last call of `train` did; none unless the trainer
+        notes that."""
+        return []
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         raise NotImplementedError

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cohort.records.history import PROFILE
 from cohort.training.cursor import Collect, Resumable
-from cohort.training.local_work import LocalWork
-from cohort.training.optimizers import LocalOptimizer
+from cohort.training.trainers.local_work import LocalWork
+from cohort.training.trainers.optimizers import LocalOptimizer
 from cohort.training.trainers.serial import AfterStep, SerialTrainer
 from cohort.training.updates import Weights
 
@@ -26,9 +26,9 @@ class ProfilingTrainer(SerialTrainer):
     It takes the same steps to the bit. A checkpoint inside a round holds the notes too.
     """
 
-    def profile(self) -> np.ndarray:
+    def profile(self) -> list[np.ndarray]:
         """The notes of the last call of `train`, one row for each step."""
-        return _table(self._done).numpy()
+        return [_table(self._done).numpy()]
 
     def run(
         self,
@@ -56,11 +56,16 @@ class ProfilingTrainer(SerialTrainer):
         return losses
 
     def _backward(
-        self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        statistics: Tensor,
+        bias: Tensor,
+        anchor: Sequence[Tensor],
     ) -> Tensor:
         self._started = time.perf_counter()
         outputs = self.model(inputs)
-        loss = self._loss(outputs, targets, facts, bias, anchor)
+        loss = self._loss(outputs, targets, statistics, bias, anchor)
         loss.backward()
         self._loss_of_batch = loss.detach()
         self._accuracy_of_batch = (outputs.detach().argmax(dim=1) == targets).double().mean()
@@ -73,8 +78,8 @@ class ProfilingTrainer(SerialTrainer):
         return super()._load_finished(resumable, stacked)
 
     def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
-        others, done = super()._finished(stacked, losses, steps), self._done
-        return lambda: others() | {"profile": _table(done)}
+        collect, done = super()._finished(stacked, losses, steps), self._done
+        return lambda: collect() | {"profile": _table(done)}
 
     def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         return super()._current(optimizer, losses) | {"profile": torch.stack(self._steps)}

@@ -12,17 +12,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.contract.objective import augmented, losses_of
+from cohort.training.contract.checked_objective import augmented, losses_of
 from cohort.training.cursor import Collect, Resumable, part
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.objectives.objective import output_bias
-from cohort.training.optimizers import (
+from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
+from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.optimizers import (
     LocalOptimizer,
     load_optimizer_state,
     local_optimizer,
     optimizer_state,
 )
-from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.updates import Weights
 
 AfterStep = Callable[[], object]
@@ -75,7 +75,7 @@ class SerialTrainer(Trainer):
         if not len(indices):
             return self.samples.std.new_empty(0)
         inputs, targets = self._inputs(indices, work), self.samples.labels[indices]
-        facts, bias = self._facts(targets, self.model)
+        statistics, bias = self._statistics(targets, self.model)
         torch.manual_seed(
             torch_seed(self.settings.seed, "dropout", round=work.round, client=work.client)
         )
@@ -88,7 +88,9 @@ class SerialTrainer(Trainer):
             for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
                 layer.train(len(batch) > 1)
             optimizer.zero_grad()
-            loss = self._backward(inputs(step, batch), _rows(targets, batch), facts, bias, anchor)
+            loss = self._backward(
+                inputs(step, batch), _rows(targets, batch), statistics, bias, anchor
+            )
             if self.settings.clip:
                 clip_grad_norm_(self.model.parameters(), self.settings.clip)
             optimizer.step()
@@ -98,12 +100,12 @@ class SerialTrainer(Trainer):
             resumable.reached(lambda: self._current(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
-    def _facts(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
-        """What the objective needs to know of a client with these labels, and the bias of its
-        network's output layer."""
+    def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
+        """The label statistics of a client with these labels, and the bias of its network's output
+        layer."""
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
-        return self.objective.facts(counts), bias
+        return self.objective.label_statistics(counts), bias
 
     def _load_finished(
         self, resumable: Resumable, stacked: Weights
@@ -118,12 +120,12 @@ class SerialTrainer(Trainer):
 
     def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""
-        found = {"losses": torch.stack(losses), "rng/cpu": torch.get_rng_state()}
+        state = {"losses": torch.stack(losses), "rng/cpu": torch.get_rng_state()}
         if losses[0].is_cuda:
-            found["rng/cuda"] = torch.cuda.get_rng_state(losses[0].device)
-        found |= {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+            state["rng/cuda"] = torch.cuda.get_rng_state(losses[0].device)
+        state |= {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
         memory = optimizer_state(optimizer, self.model)
-        return found | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
+        return state | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
 
     def _load_current(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
         """Restore the model, optimizer and random state of a client whose work was interrupted.
@@ -139,10 +141,15 @@ class SerialTrainer(Trainer):
         return list(current["losses"].unbind())
 
     def _backward(
-        self, inputs: Tensor, targets: Tensor, facts: Tensor, bias: Tensor, anchor: Sequence[Tensor]
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        statistics: Tensor,
+        bias: Tensor,
+        anchor: Sequence[Tensor],
     ) -> Tensor:
         """The loss of a batch; leaves the gradients in the parameters."""
-        loss = self._loss(self.model(inputs), targets, facts, bias, anchor)
+        loss = self._loss(self.model(inputs), targets, statistics, bias, anchor)
         loss.backward()
         return loss.detach()
 
@@ -150,11 +157,11 @@ class SerialTrainer(Trainer):
         self,
         outputs: Tensor,
         targets: Tensor,
-        facts: Tensor,
+        statistics: Tensor,
         bias: Tensor,
         anchor: Sequence[Tensor],
     ) -> Tensor:
-        loss = losses_of(self.objective, outputs, targets, facts, bias).mean()
+        loss = losses_of(self.objective, outputs, targets, statistics, bias).mean()
         if not self.objective.is_proximal:
             return loss
         return loss + self.objective.proximal_term(self.model.parameters(), anchor)

@@ -1,4 +1,4 @@
-"""What happens in an epoch of centralized training."""
+"""Rounds of centralized training: epochs with one optimizer and one schedule."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import LocalWork, local_steps
-from cohort.training.optimizers import load_optimizer_state, optimizer_state, torch_optimizer
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.optimizers import (
+    load_optimizer_state,
+    optimizer_state,
+    torch_optimizer,
+)
 from cohort.training.trainers.serial import SerialTrainer
 
 
@@ -36,7 +40,8 @@ class EpochRounds(Rounds):
 
     @abstractmethod
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        """What is trained on in an epoch, whose cohort and costs are noted in the ledger."""
+        """The samples of an epoch as local work; enters the cohort and the costs into the
+        ledger."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})

@@ -11,8 +11,8 @@ from cohort.core.components import build, parameter
 from cohort.core.metric import Metric
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Allocating, Filtering, Screening
-from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Load, Procedure
+from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
+from cohort.training.procedures.procedure import Procedure, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,8 @@ class Concat(Procedure):
 
     def stage(self, round: int, rounds: int) -> int:
         """The stage of a round, 1 or 2: each has at least one round."""
-        return 1 if round <= self.load(rounds).rounds else 2
+        return 1 if round <= self.workload(rounds).rounds else 2
 
-    def load(self, rounds: int) -> Load:
+    def workload(self, rounds: int) -> Workload:
         last = min(max(1, round(self.classifier * rounds)), rounds - 1)
-        return Load(rounds - last, last * self.steps * self.clusters, self.clusters)
+        return Workload(rounds - last, last * self.steps * self.clusters, self.clusters)

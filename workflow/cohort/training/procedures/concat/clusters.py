@@ -28,10 +28,10 @@ def clustered(
     shares = label_counts[held] / sizes[held, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distributions than clusters
-        found = KMeans(
+        clustering = KMeans(
             min(clusters, len(held)), n_init=STARTS, random_state=int(rng.integers(2**31))
         ).fit(shares)
-    labels = _balanced(shares, found.cluster_centers_) if balanced else found.labels_
+    labels = _balanced(shares, clustering.cluster_centers_) if balanced else clustering.labels_
     _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     of_client = np.full(len(label_counts), NONE)
     of_client[held] = np.argsort(np.argsort(first))[label]
@@ -42,11 +42,11 @@ def _balanced(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Lloyd's algorithm from these centers with clusters of limited size: each step assigns clients
     optimally within the limit."""
     clients, clusters = len(shares), len(centers)
-    places = max(int(SLACK * clients / clusters), -(-clients // clusters))
+    most = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)
     for _ in range(STEPS):
         distances = np.square(shares[:, None] - centers).sum(axis=2)
-        taken = linear_sum_assignment(np.repeat(distances, places, axis=1))[1] // places
+        taken = linear_sum_assignment(np.repeat(distances, most, axis=1))[1] // most
         if (taken == labels).all():
             break
         labels = taken

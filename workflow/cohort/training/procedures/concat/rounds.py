@@ -1,4 +1,4 @@
-"""What happens in the rounds of FedConcat."""
+"""Rounds of FedConcat: FedAvg within clusters, then one classifier for all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import torch
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.choosing import choose, view_of
-from cohort.training.contract.selector import CheckedSelector
+from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.cursor import part
-from cohort.training.gathering import Needs
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.clusters import clustered
-from cohort.training.procedures.concat.network import (
+from cohort.training.procedures.concat.concatenated import (
     CLASSIFIER,
     Concatenated,
     initial_weights,
@@ -26,6 +24,8 @@ from cohort.training.procedures.concat.network import (
     summed_classifiers,
     train_classifier,
 )
+from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
+from cohort.training.procedures.federated.gathering import Needs
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -55,17 +55,21 @@ class ConcatRounds(Rounds):
         self.concatenated.joined = self._stage(round) == 2
         return self.concatenated
 
-    def client_facts(self, state: RunState) -> dict[str, np.ndarray]:
+    def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         return {"cluster": state.server["cluster"].cpu().numpy()}
 
     def begin(self) -> RunState:
         task, seed = self.task, self.task.settings.seed
         counts, rng = task.shards.label_counts, generator(seed, "clusters")
-        found = clustered(counts, self.procedure.clusters, rng, bool(self.procedure.balanced))
+        cluster_of_client = clustered(
+            counts, self.procedure.clusters, rng, bool(self.procedure.balanced)
+        )
         weights = initial_weights(self.concatenated, task.initial_weights())
         reports = Needs(task.selector.needs, task).once()
         memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
-        return RunState(weights, {"cluster": torch.from_numpy(found)}, memory, reports=reports)
+        return RunState(
+            weights, {"cluster": torch.from_numpy(cluster_of_client)}, memory, reports=reports
+        )
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         cohort = self.choose(state, round, ledger)
@@ -85,18 +89,20 @@ class ConcatRounds(Rounds):
         """Choose the cohort and return its clients that hold samples."""
         task, candidates = self.task, np.arange(self.task.settings.clients)
         view = view_of(task, state.reports)
-        cohort = choose(task, state.selector, candidates, view, round, ledger)
+        chosen_from = self.selector, state.selector, candidates, view
+        cohort = select(task, *chosen_from, round, ledger)
+        ledger.measured(**choice_metrics(task, *chosen_from, cohort))
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         return cohort[task.sizes[cohort] > 0]
 
-    def train_networks(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
         """Each client trains its cluster's network."""
-        clusters, trained = state.server["cluster"].cpu().numpy()[asked], {}
+        clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
             weights = part(state.weights, prefix)
-            works = self.trainer.work(weights, asked[clusters == cluster], round)
+            works = self.trainer.work(weights, cohort[clusters == cluster], round)
             trained[prefix] = self.trainer.train(works, weights, self.cursor.next_work())
         return trained
 
@@ -107,14 +113,14 @@ class ConcatRounds(Rounds):
         network = self.network(round)
         return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
 
-    def train_classifier(self, state: RunState, asked: np.ndarray, round: int) -> Trained:
+    def train_classifier(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
         """Each client trains the classifier."""
-        if not len(asked):
+        if not len(cohort):
             return {}
         settings, network = self.task.settings, self.network(round)
         lr = settings.lr * settings.lr_decay ** (self._round_of_stage_2(round) - 1)
         updates = train_classifier(
-            network, self.classifier_trainer, state.weights, asked, round, lr, self.cursor
+            network, self.classifier_trainer, state.weights, cohort, round, lr, self.cursor
         )
         return {CLASSIFIER: updates}
 
@@ -143,7 +149,7 @@ class ConcatRounds(Rounds):
             ledger.sent("network", network, to="server", copies=len(cohort))
             return
         encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
-        earlier = cohorts[self.procedure.load(self.task.settings.rounds).rounds :]
+        earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
         new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
         classifier = size_in_bytes(part(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
@@ -155,4 +161,4 @@ class ConcatRounds(Rounds):
         return self.procedure.stage(round, self.task.settings.rounds)
 
     def _round_of_stage_2(self, round: int) -> int:
-        return round - self.procedure.load(self.task.settings.rounds).rounds
+        return round - self.procedure.workload(self.task.settings.rounds).rounds

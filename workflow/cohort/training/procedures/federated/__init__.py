@@ -10,7 +10,7 @@ from cohort.core.components import build, parameter
 from cohort.core.metric import Metric
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
-from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
+from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure
 from cohort.training.servers import SERVERS
 

@@ -12,8 +12,8 @@ from cohort.core.metric import Metric
 from cohort.models import MODELS
 from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
-from cohort.training.procedures.federated.overlap import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Load, Procedure
+from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
+from cohort.training.procedures.procedure import Procedure, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,5 +57,5 @@ class FedTan(Procedure):
                 f"but the selector '{selector.name}' probes them first"
             )
 
-    def load(self, rounds: int) -> Load:
-        return Load(rounds, together=True)
+    def workload(self, rounds: int) -> Workload:
+        return Workload(rounds, together=True)

@@ -1,13 +1,13 @@
-"""What happens in a round of FedTAN: that of FedAvg, with a first step that is taken together."""
+"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together."""
 
 from __future__ import annotations
 
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.rounds import Asked, FederatedRounds, Pool
+from cohort.training.procedures.federated.rounds import FederatedRounds, Pool, Responders
 from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.trainer import FirstStepTogether
-from cohort.training.shared_norm import charge_exchange
+from cohort.training.procedures.fedtan.first_step import FirstStepTogether
+from cohort.training.procedures.fedtan.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Updates
@@ -22,8 +22,8 @@ class FedTanRounds(FederatedRounds):
         self.trainer = self.together = FirstStepTogether(task.model, task.settings, *data)
 
     def train(
-        self, state: RunState, asked: Asked, pool: Pool, round: int, ledger: Ledger
+        self, state: RunState, responders: Responders, pool: Pool, round: int, ledger: Ledger
     ) -> Updates:
-        updates = super().train(state, asked, pool, round, ledger)
+        updates = super().train(state, responders, pool, round, ledger)
         charge_exchange(state.weights, len(self.together.first), ledger)
         return updates

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from cohort.cell.settings import EVALUATION_PLANS
 from cohort.core.metric import Metric
-from cohort.training.procedures.procedure import Load, Overhead, Procedure
+from cohort.training.procedures.procedure import Overhead, Procedure, Workload
 
 COMPARISON_SECONDS = 3.5e-3  # subtract, send, decrypt
 ENCRYPTION_SECONDS = 8e-3
@@ -58,12 +58,12 @@ class MaskedLabels(Procedure):
             if settings[plan]:
                 raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
 
-    def load(self, rounds: int) -> Load:
-        return Load(0)
+    def workload(self, rounds: int) -> Workload:
+        return Workload(0)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """If every client holds half of the classes, as in the paper, and the list is complete
-        after seven of them."""
+        """Estimated for clients that hold half of the classes each, as in the paper, and a list
+        that is complete after seven of them."""
         held = clients * classes / 2
         comparisons = (clients + 6) * classes**2 / 2
         return Overhead(

@@ -1,4 +1,4 @@
-"""What happens in the round of masked labels."""
+"""The one round of masked labels: a run of the encrypted protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MaskedLabelsRounds(Rounds):
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
-        """Nothing: the accuracy of an untrained network says nothing."""
+        """Evaluate nothing: the accuracy of an untrained network says nothing."""
 
 
 def _seconds(step: Callable[[], None]) -> float:
@@ -53,14 +53,14 @@ def _seconds(step: Callable[[], None]) -> float:
 
 def _check(exchange: Exchange, counts: np.ndarray) -> None:
     """Raise UserError unless the decrypted counts are those of all clients' labels."""
-    found = {
+    decrypted = {
         (label, exchange.counts[placeholder])
         for client in exchange.clients
         for label, placeholder in client.placeholders.items()
     }
     exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
-    if found != exact or len(exchange.counts) != len(exact):
-        wrong = sorted(found ^ exact)[:3]
+    if decrypted != exact or len(exchange.counts) != len(exact):
+        wrong = sorted(decrypted ^ exact)[:3]
         raise UserError(
             f"the decrypted label counts differ from the clients' own, first in {wrong} "
             "(label, count): a defect of the protocol, please report it"

@@ -139,7 +139,7 @@ class StratifiedHybrid(InChunks):
         return dataclasses.replace(self, epochs=scale_epochs(self.epochs, share))
 
     def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Those of `stratified-batch`, then those of `stratified-single`."""
+        """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
         single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
         plain = {
@@ -175,8 +175,8 @@ def check_plain(settings: Mapping[str, Any]) -> None:
         )
     for key, value in PLAIN.items():
         if settings[key] != value:
-            given = settings[key] if isinstance(value, str) else settings[key]["name"]
-            raise ValueError(f"has no use for the {key} '{given}'; take the strategy 'fedavg'")
+            name = settings[key] if isinstance(value, str) else settings[key]["name"]
+            raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
 
 def check_handed_on(settings: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Which client trains which scheduled label: Stratify's Algorithms 1 and 2."""
+"""Assignment of clients to scheduled labels: Stratify's Algorithms 1 and 2."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Choice:
         return [int(client) for client in self._drawn([label])[0][:number]]
 
     def _drawn(self, labels: Sequence[int]) -> list[np.ndarray]:
-        """For each label the available clients, drawn one after another without replacement."""
+        """Draw the available clients of each label one after another, without replacement."""
         weights = self.available[labels]
         with np.errstate(divide="ignore"):
             arrivals = self.rng.standard_exponential(weights.shape) / weights
@@ -60,7 +60,7 @@ class Choice:
         return [row[:count] for row, count in zip(order, (weights > 0).sum(axis=1), strict=True)]
 
     def _retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
-        """For each label the retained clients, as the bits of a number."""
+        """Draw the retained clients of each label, as the bits of a number."""
         drawn = self._drawn(labels)
         return {label: _bits(row[:number]) for label, row in zip(labels, drawn, strict=True)}
 
@@ -81,17 +81,18 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
         start = end
 
 
-def _bits(places: np.ndarray) -> int:
+def _bits(positions: np.ndarray) -> int:
     """The number with these bits set, each given once."""
-    return sum(1 << place for place in places.tolist())
+    return sum(1 << position for position in positions.tolist())
 
 
 def _any_of(bits: int, rng: np.random.Generator) -> int:
     """The place of one of the bits that are set."""
-    places = [place for place in range(bits.bit_length()) if bits >> place & 1]
-    return places[int(rng.integers(len(places)))] if len(places) > 1 else places[0]
+    positions = [position for position in range(bits.bit_length()) if bits >> position & 1]
+    return positions[int(rng.integers(len(positions)))] if len(positions) > 1 else positions[0]
 
 
 def retained_of(share: float, clients: int) -> int:
-    """How many clients are retained for each label: the share as it is written, rounded up."""
+    """The number of clients that are retained for each label: the share as it is written, rounded
+    up."""
     return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

@@ -1,4 +1,4 @@
-"""What clients have left of each label in an epoch."""
+"""The samples that clients have not used yet in an epoch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 class Pools:
-    """For each client and label, the samples that the client has not used yet in this epoch, in
-    random order. `counts` has a row for each label: how many samples of it each client holds."""
+    """The unused samples of each client and label in an epoch, in random order. `counts` has a row
+    for each label: how many samples of it each client holds."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What happens in the epochs of Stratify, and of sequential federated learning."""
+"""Rounds of Stratify's procedures and of sequential federated learning."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy as np
 from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
-from cohort.training.local_work import LocalWork
+from cohort.training.procedures import procedure_of
 from cohort.training.procedures.centralized.rounds import EpochRounds
+from cohort.training.procedures.federated.transfers import charge_transfers
+from cohort.training.procedures.fedtan.shared_norm import charge_exchange
 from cohort.training.procedures.stratified import (
     Sequential,
     StratifiedBatch,
     StratifiedHybrid,
     StratifiedSingle,
 )
-from cohort.training.procedures.stratified.schedule import (
+from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
     batches,
@@ -26,11 +28,10 @@ from cohort.training.procedures.stratified.schedule import (
     single_samples,
 )
 from cohort.training.rounds import Rounds
-from cohort.training.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
-from cohort.training.transfers import charge_transfers
+from cohort.training.trainers.local_work import LocalWork
 from cohort.training.updates import Weights, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder
@@ -141,7 +142,7 @@ class StratifiedHybridRounds(Rounds):
         self.epochs = procedure.epochs  # of batches
         settings = [Settings(**part) for part in procedure.parts(asdict(task.settings))]
         tasks = [replace(task, settings=part) for part in settings]
-        self.batches, self.single = (part.procedure.rounds_of(part) for part in tasks)
+        self.batches, self.single = (procedure_of(part).rounds_of(part) for part in tasks)
 
     def begin(self) -> RunState:
         return self.batches.begin()
@@ -173,13 +174,13 @@ class SequentialRounds(HandedOn):
 
 
 def client_data(task: Task) -> ClientData:
-    """Which client holds which samples of each label."""
+    """The samples of each label that each client holds."""
     labels = task.train_samples.labels.cpu().numpy()
     return ClientData(task.shards.indices, labels, task.shards.label_counts.T)
 
 
 def schedule_rng(task: Task, round: int) -> np.random.Generator:
-    """What draws the label schedule of an epoch and its clients."""
+    """The generator of an epoch's label schedule and its clients."""
     return generator(task.settings.seed, "label schedule", round=round)
 
 

@@ -40,8 +40,8 @@ class CudaGraphed:
         captured = self.captures[shapes]
         if captured is None:
             return self.function(*arguments)
-        for place, argument in zip(captured.inputs, arguments, strict=True):
-            place.copy_(argument)
+        for buffer, argument in zip(captured.inputs, arguments, strict=True):
+            buffer.copy_(argument)
         captured.graph.replay()
         return captured.output
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from cohort.cell.settings import Settings
-from cohort.training.contract.objective import losses_of
+from cohort.training.contract.checked_objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.batched.cuda_graph import CudaGraphed
@@ -18,7 +18,8 @@ from cohort.training.updates import Weights, stack
 
 class Stack:
     """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
-    SCAFFOLD) and the objective's facts; and the `anchor`, the global weights of a proximal term.
+    SCAFFOLD) and the objective's statistics; and the `anchor`, the global weights of a proximal
+    term.
 
     They keep their memory from round to round, as CUDA graphs require.
     """
@@ -32,7 +33,7 @@ class Stack:
         )
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
         self.classes = len(bias)
-        self.facts, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
+        self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
         self.step = CudaGraphed(self._step, [*self.weights.values(), *self.velocity.values()])
 
     def fill(
@@ -51,7 +52,9 @@ class Stack:
             self.weights[name][rows] = begun[name]
             self.velocity[name].zero_()
             self.correction[name][rows] = corrected.get(name, 0)
-        self.facts[rows] = torch.stack([self.objective.facts(own) for own in counts.to(self.facts)])
+        self.statistics[rows] = torch.stack(
+            [self.objective.label_statistics(own) for own in counts.to(self.statistics)]
+        )
         self.lr.fill_(lr)
 
     def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
@@ -64,7 +67,7 @@ class Stack:
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
         of_each = grad_and_value(self._loss)
         gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(
-            own, inputs, targets, shares, self.facts[rows], self.anchor
+            own, inputs, targets, shares, self.statistics[rows], self.anchor
         )
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
@@ -88,13 +91,13 @@ class Stack:
         inputs: Tensor,
         targets: Tensor,
         shares: Tensor,
-        facts: Tensor,
+        statistics: Tensor,
         anchor: Weights,
     ) -> Tensor:
         """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
-        loss = (shares * losses_of(self.objective, outputs, targets, facts, bias)).sum()
+        loss = (shares * losses_of(self.objective, outputs, targets, statistics, bias)).sum()
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss

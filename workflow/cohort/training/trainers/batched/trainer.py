@@ -14,12 +14,12 @@ from torch.nn.functional import cross_entropy
 from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
-from cohort.training.contract.objective import augmented
+from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import Resumable, part
 from cohort.training.evaluation import chunks
-from cohort.training.local_work import LocalWork, local_steps
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class BatchedTrainer(Trainer):
                 drawn = self.augmentation_draws(len(indices), work.client, work.round)
             per_epoch = local_steps(len(indices), self.settings)[1]
             samples[:, row] = indices[:1] if len(indices) else 0  # what batches are padded with
-            for place, (step, batch) in enumerate(own):
-                filled = place, row, slice(len(batch))
+            for position, (step, batch) in enumerate(own):
+                filled = position, row, slice(len(batch))
                 samples[filled], shares[filled] = indices[batch], 1 / len(batch)
                 if drawn is not None:
                     draws[filled] = drawn[step // per_epoch][batch]
@@ -152,9 +152,9 @@ class BatchedTrainer(Trainer):
 
     def _current(self, step: int, losses: Tensor) -> Weights:
         """The state of the stack after a step, for a checkpoint."""
-        found = {"steps": torch.tensor(step + 1), "losses": losses}
-        found |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
-        return found | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
+        state = {"steps": torch.tensor(step + 1), "losses": losses}
+        state |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
+        return state | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
 
     def _load_current(self, resumable: Resumable, losses: Tensor) -> int:
         """Restore the state of an interrupted round; return how many steps were done."""

@@ -1,0 +1,136 @@
+"""Generated code takes the same steps as PyTorch, for every kind of processor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from cohort.native.batched_program import BatchedProgram
+from cohort.native.network_stages import stages_of
+from cohort.native.sgd import Options
+from cohort.native.single_program import is_single
+from cohort.native.spectra import Slots, pays
+from cohort.native.target import avx2, host, narrow
+from tests.native.networks import Case, networks
+
+TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": narrow}
+PLAIN, EVERYTHING = Options(), Options(*[True] * 6)
+
+
+def assert_same_steps(case: Case, tolerance: float) -> None:
+    expected = case.expected()
+    weights, losses = case.found()
+    assert np.abs(weights - expected).max() < tolerance * np.abs(expected).max()
+    np.testing.assert_allclose(losses, case.losses, rtol=tolerance, atol=tolerance)
+
+
+@settings(max_examples=10)
+@given(
+    network=networks(),
+    batch=st.sampled_from([1, 2, 7, 16, 33, 64, 200]),
+    kind=st.sampled_from(sorted(TARGETS)),
+    options=st.builds(Options, *[st.booleans()] * 6),
+    seed=st.integers(0, 99),
+)
+def test_any_network(
+    network: tuple[nn.Sequential, tuple[int, int, int]],
+    batch: int,
+    kind: str,
+    options: Options,
+    seed: int,
+):
+    """In float64, to 1e-12 of the largest weight."""
+    case = Case(*network, batch, TARGETS[kind]("double"), options, steps=3, seed=seed)
+    assert_same_steps(case, 1e-12)
+    expected, found = case.outputs()
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def lenet(channels: tuple[int, int], padding: int = 0) -> nn.Sequential:
+    side = 32 // 4 if padding else 5
+    return nn.Sequential(
+        nn.Conv2d(3, channels[0], 5, padding=padding),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(*channels, 5, padding=padding),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(channels[1] * side**2, 20),
+        nn.ReLU(),
+        nn.Linear(20, 10),
+    )
+
+
+VGG = nn.Sequential(  # wide convolutions on maps of any size, down to two pixels
+    nn.Conv2d(3, 9, 3, padding=1),
+    nn.MaxPool2d(2),
+    nn.ReLU(),
+    nn.Conv2d(9, 12, 3, padding=1),
+    nn.ReLU(),
+    nn.Conv2d(12, 17, 3, padding=1),
+    nn.MaxPool2d(2),
+    nn.ReLU(),
+    nn.Conv2d(17, 16, 3, padding=1),
+    nn.MaxPool2d(2),
+    nn.ReLU(),
+    nn.Conv2d(16, 16, 3, padding=1),
+    nn.MaxPool2d(2),
+    nn.ReLU(),
+    nn.Flatten(),
+    nn.Linear(16, 5),
+)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize(
+    ("network", "side", "spectral"),
+    [(lenet((6, 16)), 32, 0), (lenet((8, 24), 2), 32, 1), (VGG, 16, 4)],
+    ids=["narrow", "wide", "VGG"],
+)
+def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int, spectral: int):
+    """Directly where channels are few, by their spectra where there are many."""
+    stages = stages_of(network, (3, side, side))
+    assert sum(map(pays, stages[1:])) == spectral
+    batch, options = (64, Options(momentum=True)) if kind == "AVX2" else (10, EVERYTHING)
+    case = Case(network, (3, side, side), batch, TARGETS[kind]("double"), options)
+    assert_same_steps(case, 1e-12)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("network", [lenet((6, 20)), lenet((20, 33), 2)], ids=["small", "large"])
+@pytest.mark.parametrize(
+    "options",
+    [PLAIN, Options(proximal=True), Options(corrects=True), Options(proximal=True, corrects=True)],
+    ids=["plain", "proximal", "corrected", "both"],
+)
+def test_one_sample_a_step(kind: str, network: nn.Sequential, options: Options):
+    """Without momentum there is code of its own, with channels in the lanes."""
+    assert is_single(stages_of(network, (3, 32, 32)), 1, options)
+    case = Case(network, (3, 32, 32), 1, TARGETS[kind]("double"), options, steps=20)
+    assert_same_steps(case, 1e-12)
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_float32(batch: int):
+    """As close as float32 allows; where two pooled numbers are nearly equal, rounding may decide
+    which one gets the gradient."""
+    case = Case(lenet((6, 16)), (3, 32, 32), batch, host("float"), PLAIN)
+    assert_same_steps(case, 3e-6)
+
+
+@pytest.mark.parametrize(("kind", "lanes"), [("AVX2", 8), ("vectors of arm64", 4)])
+def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
+    shape, target = (3, 32, 32), TARGETS[kind]("float")
+    stages = stages_of(lenet((8, 24), 2), shape)
+    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).text()
+    assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
+
+
+def test_slots_of_a_spectrum():
+    """Half of an 18 x 18 spectrum: four real frequencies and 160 complex ones of three slots."""
+    assert Slots(18, 18).count == 4 + 3 * (18 * 18 - 4) // 2
+    assert Slots(17, 9).count == 1 + 3 * (17 * 9 - 1) // 2

@@ -1,0 +1,95 @@
+"""The rules' path patterns, compared with the layout that everything else takes its paths from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cohort.core.paths import (
+    PLAN_FOLDER,
+    Layout,
+    data_file,
+    plan_file,
+    raw_file,
+    record_file,
+    shards_file,
+    state_folder,
+    train_log,
+)
+from tests.conftest import ROOT
+
+RULES = "\n".join(file.read_text() for file in sorted((ROOT / "rules").glob("*.smk")))
+DIGEST = "k0123456789ab"
+SETTINGS = {
+    **{"dataset": "digits", "model": "small-mlp", "partition": "iid", "J": "J4"},
+    **{"strategy": "fedavg", "clients": 10, "seed": 3},
+}
+LAYOUT = Layout("full")
+
+
+def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
+    """The path patterns of a part of a rule, each as an expression that matches its paths."""
+    block = re.search(rf"^rule {rule}:\n(.*?)(?=^rule |\Z)", RULES, re.MULTILINE | re.DOTALL)
+    assert block is not None, rule
+    lines = re.search(rf"^    {part}:\n((?:        .*\n)+)", block[1], re.MULTILINE)
+    assert lines is not None, (rule, part)
+    told = r"^ +(?:caption|category|subcategory|labels)=.*\n"
+    paths = re.sub(told, "", lines[1], flags=re.MULTILINE)
+    found = []
+    for expression in re.findall(r'(?:multiext|report)\([^)]*\)|"[^"]*"', paths):
+        first, *suffixes = re.findall(r'"([^"]*)"', expression)
+        found += [first + suffix for suffix in suffixes or [""]]
+    return [re.compile(re.sub(r"\\{(\w+)\\}", "(.+)", re.escape(text))) for text in found]
+
+
+@pytest.mark.parametrize(
+    ("rule", "part", "paths"),
+    [
+        ("download", "output", [raw_file("digits", "digits.csv.gz")]),
+        ("prepare", "output", [data_file("digits", DIGEST)]),
+        ("prepare", "params", [str(plan_file(DIGEST))]),
+        ("deal", "output", [shards_file(SETTINGS, DIGEST)]),
+        ("deal", "params", [str(plan_file(DIGEST))]),
+        ("train", "output", [record_file(SETTINGS, DIGEST)]),
+        ("train", "log", [str(train_log(record_file(SETTINGS, DIGEST)))]),
+        ("collect", "output", [LAYOUT.metrics("aml", "main"), LAYOUT.runs("aml", "main")]),
+        ("draw", "output", LAYOUT.figure("aml", "fig1")),
+        ("tabulate", "output", LAYOUT.table("aml", "tab1")),
+        ("judge", "output", LAYOUT.claims("aml")),
+        ("report", "output", LAYOUT.page("aml")),
+        ("index", "output", [LAYOUT.index()]),
+    ],
+)
+def test_rules_and_layout_agree(rule: str, part: str, paths: list[str]):
+    found = patterns(rule, part)
+    assert len(found) == len(paths)
+    for pattern, path in zip(found, paths, strict=True):
+        assert pattern.fullmatch(path), (pattern, path)
+
+
+def test_paths_that_finished_results_depend_on():
+    record = f"results/cells/digits/small-mlp/iid/J4/fedavg/seed3-{DIGEST}.h5"
+    assert record_file(SETTINGS, DIGEST) == record
+    assert state_folder(record) == Path(record.replace(".h5", ".state"))
+    assert train_log(record) == Path(
+        f"results/logs/train/digits/small-mlp/iid/J4/fedavg/seed3-{DIGEST}.log"
+    )
+    assert shards_file(SETTINGS, DIGEST) == (
+        f"results/shards/digits/iid/clients10-seed3-{DIGEST}.h5"
+    )
+    assert PLAN_FOLDER == "results/plan"
+
+
+def test_a_preview_has_a_folder_of_its_own():
+    preview = Layout("smoke", partial=True)
+    for ours, declared in (
+        (preview.figure("aml", "fig1"), Layout("smoke").figure("aml", "fig1")),
+        (preview.claims("aml"), Layout("smoke").claims("aml")),
+        ([preview.metrics("aml", "main")], [Layout("smoke").metrics("aml", "main")]),
+        (preview.page("aml"), Layout("smoke").page("aml")),
+    ):
+        assert ours == [
+            path.replace("results/smoke/", "results/smoke/partial/", 1) for path in declared
+        ]

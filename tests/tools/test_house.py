@@ -1,0 +1,169 @@
+"""The structure of the package: imports only go downhill, files, functions and lines are short, and
+there is one list of dependencies and one policy for Snakemake."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import house
+from tools.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, arrows, modules, table
+
+CONDA_NAMES = {"pytorch": "torch"}
+LONGEST_FILE, LONGEST_FUNCTION, LONGEST_LINE = 300, 45, 100  # lines, lines, characters
+
+# Imports inside functions, each with the reason for which no lazy module can stand in for it.
+INNER_IMPORTS = {
+    "privacy/laplace.py: opendp.prelude": "optional: only `noise: opendp` needs it installed",
+}
+
+
+def test_imports_go_downhill():
+    floor = {part: number for number, parts in enumerate(FLOORS) for part in parts}
+    assert set(floor) == set(modules())
+    assert [arrow for arrow in sorted(arrows()) if floor[arrow[0]] < floor[arrow[1]]] == []
+
+
+def test_parts_do_not_import_each_other_in_a_cycle():
+    graph: dict[str, set[str]] = {}
+    for importer, imported in arrows():
+        graph.setdefault(importer, set()).add(imported)
+    assert list(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def test_the_table_in_the_design_is_up_to_date():
+    """Who imports whom; sizes are as of the last `make house`."""
+    drawn = re.findall(r"^\| `([\w/]+)` \| ([^|]+) \|", DESIGN.read_text(), re.MULTILINE)
+    shown = {
+        (room, other) for room, row in drawn for other in row.strip().split(", ") if other != "-"
+    }
+    assert shown == arrows(), "run `make house`"
+    assert table().splitlines()[0] in DESIGN.read_text(), "run `make house`"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from cohort.plan import load",
+        "from cohort import plan",
+        "import cohort.plan.resolve",
+        "def late():\n    from cohort.plan.resolve import cell",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from cohort.plan import Plan",
+        'plan = lazy("cohort.plan")',
+    ],
+)
+def test_every_kind_of_import_is_an_arrow(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for file in ("core/errors.py", "plan/resolve.py"):
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).write_text(source if file.startswith("core") else "")
+    monkeypatch.setattr(house, "PACKAGE", tmp_path)
+    assert arrows() == {("core", "plan")}
+
+
+def test_no_import_inside_a_function():
+    """Planning waits for no heavy package because of lazy modules, not of late imports."""
+    assert sorted({str(place) for place in house.inner_imports()}) == sorted(INNER_IMPORTS), (
+        "use cohort.core.lazy"
+    )
+
+
+def test_no_file_is_long():
+    lengths = ((file, house.lines_of(file)) for file in house.files())
+    long = [Place(file, f"{length} lines") for file, length in lengths if length > LONGEST_FILE]
+    assert long == []
+    assert len((ROOT / "Snakefile").read_text().splitlines()) <= 70
+
+
+def test_no_function_is_long():
+    bodies = ((file, body) for file in house.files() for body in house.functions(file))
+    long = [
+        Place(file, f"{body.name} has {house.length_of(body)} lines")
+        for file, body in bodies
+        if house.length_of(body) > LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_no_comprehension_is_inside_another():
+    assert house.nested_comprehensions() == []
+
+
+def test_the_checks_find_what_they_look_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "bad.py").write_text(
+        "class A:\n"
+        "    def outer(self):\n"
+        "        import torch\n"
+        "        def inner():\n"
+        "            from cohort.core import files\n"
+        "        return [row for row in (cell for cell in self.cells)]\n"
+    )
+    monkeypatch.setattr(house, "PACKAGE", tmp_path)
+    inner = [place.what for place in house.inner_imports()]
+    assert sorted(inner) == ["cohort.core", "torch"]
+    assert [place.what for place in house.nested_comprehensions()] == ["line 6"]
+    lengths = {body.name: house.length_of(body) for body in house.functions(tmp_path / "bad.py")}
+    assert lengths == {"outer": 5, "inner": 2}
+
+
+def test_no_line_is_long():
+    rule = f"--isolated --select E501 --line-length {LONGEST_LINE} --output-format json".split()
+    command = [sys.executable, "-m", "ruff", "check", *rule, str(PACKAGE)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    places = [
+        Place(Path(found["filename"]), f"line {found['location']['row']}")
+        for found in json.loads(done.stdout)
+    ]
+    assert places == []
+
+
+def test_rules_define_no_functions():
+    for file in (ROOT / "rules").glob("*.smk"):
+        assert not re.search(r"\b(def|lambda|run:)\b", file.read_text()), file
+
+
+@pytest.mark.parametrize(
+    ("imported", "allowed"),
+    [
+        ("cohort.plan", ""),
+        ("cohort.pipeline.driver, cohort.pipeline.targets", "h5py"),  # it reads records
+    ],
+)
+def test_planning_and_the_driver_import_no_heavy_package(imported: str, allowed: str):
+    heavy = {"torch", "pandas", "matplotlib", "seaborn", "sklearn", "scipy", "h5py", "pyarrow"} - {
+        allowed
+    }
+    code = f"import {imported}, sys; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "workflow", capture_output=True, text=True
+    )
+    assert done.stderr.strip() == ""
+
+
+def test_conda_and_pip_name_the_same_packages():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    pairs = [re.fullmatch(r"([\w.-]+)(.*)", line).groups() for line in conda]
+    assert {(CONDA_NAMES.get(name, name), bound) for name, bound in pairs} == {
+        re.fullmatch(r"([\w.-]+)(.*)", line).groups()
+        for line in [*project["dependencies"], "python" + project["requires-python"]]
+    }
+
+
+def test_both_profiles_state_one_policy():
+    default, slurm = (
+        yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
+        for name in ("default", "slurm")
+    )
+    assert {key: slurm[key] for key in default} == default
+    assert (ROOT / "slurm").resolve() == ROOT / "profiles/slurm"

@@ -1,0 +1,72 @@
+"""Reduced precision: what it does to a round, and that float32 is unaffected by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cohort.data.samples import Samples
+from cohort.models import MODELS
+from cohort.training.job.precision import set_up
+from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.batched.trainer import BatchedTrainer
+from cohort.training.trainers.serial import SerialTrainer
+from tests.training.small_task import small_task, train, trainer_of
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def float32_again() -> Iterator[None]:
+    yield
+    set_up("float32", CPU)
+
+
+def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
+    """All weights of a client that trained on 12 images for two epochs."""
+    rng = np.random.default_rng(8)
+    pictures = torch.from_numpy(rng.random((24, 3, 32, 32), dtype=np.float32))
+    samples = Samples(
+        pictures, torch.from_numpy(rng.integers(0, 3, 24)), 1.0, torch.zeros(1), torch.ones(1)
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = MODELS["lenet5"]().build((3, 32, 32), 3)
+    task = small_task(
+        model=model,
+        train=samples,
+        test=samples,
+        sizes=(12, 12),
+        J="J2e",
+        batch=4,
+        lr=0.05,
+        precision=precision,
+    )
+    set_up(precision, CPU)
+    updates = train(trainer_of(task, kind), task.initial_weights(), [0, 1])
+    return torch.cat([tensor.flatten() for tensor in updates.of_client(0).values()])
+
+
+@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+def test_bfloat16_is_close_to_float32_and_keeps_float32_weights(kind: type[Trainer]):
+    exact, rough = after_a_round("float32", kind), after_a_round("bfloat16", kind)
+    assert rough.dtype == torch.float32
+    assert 1e-5 < (rough - exact).norm() / exact.norm() < 1e-2
+    assert torch.equal(after_a_round("float32", kind), exact)
+
+
+def test_tf32_changes_nothing_on_a_cpu():
+    for precision in ("tf32", "float32", "bfloat16"):
+        set_up(precision, CPU)
+        assert (
+            torch.backends.cudnn.allow_tf32
+            == torch.backends.cuda.matmul.allow_tf32
+            == (precision == "tf32")
+        )
+    assert torch.equal(
+        after_a_round("tf32", SerialTrainer), after_a_round("float32", SerialTrainer)
+    )

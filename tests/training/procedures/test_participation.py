@@ -1,0 +1,145 @@
+"""Dropout and stragglers: how many clients, which, and what of their work counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
+from cohort.selection.loss import HighestLoss
+from cohort.training.participation import parse_participation
+from cohort.training.procedures.federated.gathering import scattered
+from tests.training.small_task import run, small_task, train, trainer_of
+
+
+@pytest.mark.parametrize(
+    ("share", "cohort", "gone"),
+    [("0.3", 10, 3), ("0.3", 9, 2), ("0.3", 5, 1), ("0.29", 100, 29), ("0", 4, 0)],
+)
+def test_dropout_removes_the_share_rounded_down(share: str, cohort: int, gone: int):
+    participation = parse_participation(f"dropout-{share}")
+    for seed in range(20):
+        assert (
+            ~participation.responds(np.arange(cohort), np.random.default_rng(seed))
+        ).sum() == gone
+
+
+def test_every_client_is_equally_likely_to_drop_out():
+    participation, rng = parse_participation("dropout-0.3"), np.random.default_rng(0)
+    gone = sum((~participation.responds(np.arange(10), rng)).astype(int) for _ in range(2000))
+    assert stats.chisquare(gone).pvalue > 0.01
+
+
+def test_bernoulli_is_independent_for_each_client_and_leaves_one():
+    participation, rng = parse_participation("bernoulli-0.3"), np.random.default_rng(0)
+    gone = np.array([(~participation.responds(np.arange(10), rng)).sum() for _ in range(2000)])
+    expected = stats.binom(10, 0.3).pmf(np.arange(8)) * 2000
+    observed = np.bincount(gone, minlength=8)[:8]
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 0.01
+    assert all(
+        parse_participation("bernoulli-0.99").responds(np.arange(3), rng).any() for _ in range(500)
+    )
+
+
+def test_half_of_the_clients_are_stragglers_for_the_whole_run():
+    participation = parse_participation("stragglers-0.5")
+    rounds = [
+        participation.efforts(1000, 5, np.random.default_rng(0), np.random.default_rng(round))
+        for round in range(3)
+    ]
+    assert (rounds[0] == rounds[1]).all() and (rounds[0] == rounds[2]).all()
+    slow = np.bincount(rounds[0], minlength=6)
+    assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(
+        400, abs=40
+    )  # a fifth of the 500 completes all epochs
+    assert stats.chisquare(slow[1:5]).pvalue > 0.01
+
+
+def test_redrawn_stragglers_are_the_same_clients_with_new_epochs():
+    participation = parse_participation("stragglers-0.5-redrawn1")
+    one, two = (
+        participation.efforts(100, 100, np.random.default_rng(0), np.random.default_rng(round))
+        for round in range(2)
+    )
+    assert (one != two).sum() > 40
+    assert ((one < 100) | (two < 100)).sum() <= 50
+
+
+WRONG = [
+    "dropout",
+    "dropout-1",
+    "dropout--0.1",
+    "bernoulli-1.5",
+    "stragglers-1.1",
+    "stragglers-0.5-redrawn2",
+    "late",
+]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_invalid_names_are_refused_in_one_sentence(text: str):
+    with pytest.raises(UserError) as caught:
+        parse_participation(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
+    """The weights are those of a round with only the other clients, merged by hand."""
+    task = small_task(participation="dropout-0.5", J="J2e")
+    answers = parse_participation("dropout-0.5").responds(
+        np.arange(4), generator(0, "answers", round=1)
+    )
+    state = run(task)
+    cohort = state.history.cohorts[0]
+    again = small_task(J="J2e")
+    updates = train(trainer_of(again), again.initial_weights(), cohort[answers])
+    for name, tensor in updates.mean(updates.sizes / updates.sizes.sum()).items():
+        assert torch.equal(state.weights[name], tensor)
+    assert len(cohort) == 4 and state.history.metrics["updates_used"] == [(1, 2)]
+    cost = state.history.cost
+    assert cost["bytes_down"][0][1] == 2 * cost["bytes_up"][0][1]
+
+
+def test_selectors_that_use_losses_cope_with_missing_answers():
+    """A client that drops out has no loss, and the selector uses those that it knows."""
+    task = small_task(
+        participation="dropout-0.5", rounds=3, selector=HighestLoss(), clients=4, cohort=2
+    )
+    state = run(task)
+    assert np.isfinite(state.selector["loss"]).sum() == 3, "one client of two answers in each round"
+
+
+def test_missing_reports_are_nan():
+    found = scattered(np.array([1.0, 2.0]), np.array([0, 2]), 3)
+    np.testing.assert_array_equal(found, [1.0, np.nan, 2.0])
+    rows = scattered(np.ones((1, 2)), np.array([1]), 2)
+    np.testing.assert_array_equal(rows, [[np.nan, np.nan], [1, 1]])
+
+
+@pytest.mark.parametrize(("J", "batch"), [("J5e", 4), ("J6", 4)])
+def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
+    """Steps are counted by hand; a straggler's model is that of a run with fewer epochs."""
+    task = small_task(participation="stragglers-1", J=J, batch=batch)
+    most = int(J.strip("Je"))
+    managed = parse_participation("stragglers-1").efforts(
+        4, most, generator(0, "stragglers"), generator(0, "stragglers", round=1)
+    )
+    per_epoch = [
+        -(-len(indices) // batch) if J.endswith("e") else 1 for indices in task.shards.indices
+    ]
+    state = run(task)
+    assert state.history.cost["client_steps"] == [(1, sum(managed * per_epoch))]
+    models = []
+    for client, epochs in enumerate(managed):
+        alone = small_task(J=f"J{epochs}" + "e" * J.endswith("e"), batch=batch)
+        updates = train(trainer_of(alone), alone.initial_weights(), [client])
+        models.append(updates.of_client(0))
+    for name, tensor in state.weights.items():
+        mean = sum(
+            size / task.sizes.sum() * model[name]
+            for size, model in zip(task.sizes, models, strict=True)
+        )
+        torch.testing.assert_close(tensor, mean, rtol=1e-12, atol=1e-14)

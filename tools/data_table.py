@@ -1,0 +1,247 @@
+"""`python -m tools.data_table [MIRROR]`: measure what is in the data sets, into docs/data.md.
+
+Files come from MIRROR or, without one, from the publishers. If they cannot be had, the row is about
+generated files and says so. The size of a whole prepared data set is computed from its declared
+samples and shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+import h5py
+import numpy as np
+import yaml
+
+from cohort.cell.planned import Planned, freeze
+from cohort.core.errors import UserError
+from cohort.core.paths import plan_file
+from cohort.data import download as stage
+from cohort.data.prepare import TYPES
+from cohort.data.prepare import prepare as prepare_data
+from tests.data import publishers
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "data.md"
+BEGIN, END = "<!-- data: made by `python -m tools.data_table` -->", "<!-- end of data -->"
+MOST_PRINTED = 20  # classes
+PLAN = "k0123456789ab"
+SETS = (
+    "data set",
+    "source",
+    "files",
+    "raw bytes",
+    "samples",
+    "classes",
+    "of each class",
+    "channel means",
+    "channel deviations",
+    "prepared MB",
+    "whole set MB",
+    "prepare s",
+    "load s",
+    "load MB",
+    "from",
+)
+FILES = ("data set", "file", "bytes", "SHA-256", "from")
+
+DatasetInfo = dict[str, Any]
+
+
+def main(mirror: str = "") -> None:
+    """Measure all data sets and write the tables between their marks."""
+    datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
+    sets, files = [], []
+    for dataset, declared in datasets.items():
+        with tempfile.TemporaryDirectory() as folder:
+            origin = alone(
+                get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else ""
+            )
+            seconds = alone(
+                prepare,
+                dataset,
+                declared | (publishers.counts(dataset) if origin == "generated" else {}),
+                folder,
+            )
+            sets.append(
+                row_of(dataset, declared, Path(folder), seconds, alone(load, folder), origin)
+            )
+            files += rows_of_files(dataset, Path(folder), origin)
+        print(*sets[-1], sep=" | ")
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    PAGE.write_text(
+        f"{before}{BEGIN}\n{table(SETS, sets)}\n\n{table(FILES, files)}\n{END}{after}",
+        encoding="utf-8",
+    )
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own, so that memory is measured separately."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> str:
+    """Put the raw files into resources/raw: real ones, or generated ones if they cannot be had."""
+    os.chdir(folder)
+    mock.patch("cohort.data.fetch.WAITS", ()).start()
+    if mirror:
+        mock.patch("cohort.data.download.fetch", not_asked).start()
+    raw = Path("resources/raw", dataset)
+    try:
+        for name, file in declared["files"].items():
+            stage.download(file, raw / name, mirror)
+    except UserError as error:
+        print(f"{dataset} is generated: {error}", file=sys.stderr)
+        publishers.write(dataset, raw)
+        return "generated"
+    return "real"
+
+
+def not_asked(url: str, target: Path) -> None:
+    """Replace fetching, so that no data set of many gigabytes is downloaded."""
+    raise UserError(f"{url} is not asked, because a mirror is named")
+
+
+def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
+    """Seconds to parse and store."""
+    os.chdir(folder)
+    freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
+    begin = time.perf_counter()
+    prepare_data(plan_file(PLAN), "data.h5")
+    return time.perf_counter() - begin
+
+
+def load(folder: str) -> tuple[float, float]:
+    """Seconds to load both splits on the CPU as a cell does, and the growth of the process's peak memory
+    in MB."""
+    import torch
+
+    from cohort.data import samples
+
+    cpu = torch.device("cpu")
+    torch.zeros(1)
+    before = peak_mb()
+    begin = time.perf_counter()
+    kept = [
+        samples.load(Path(folder, "data.h5"), part, cpu, torch.float32)
+        for part in ("train", "test")
+    ]
+    seconds = time.perf_counter() - begin
+    assert kept
+    return seconds, peak_mb() - before
+
+
+def peak_mb() -> float:
+    """Peak memory of this process alone; getrusage would start from its parent's."""
+    return (
+        float(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    )
+
+
+def row_of(
+    dataset: str,
+    declared: DatasetInfo,
+    folder: Path,
+    seconds: float,
+    loading: tuple[float, float],
+    origin: str,
+) -> tuple[str, ...]:
+    """A prepared data set."""
+    with h5py.File(folder / "data.h5") as file:
+        labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
+        means, deviations = (
+            moments(file["train/values"][:], file.attrs["scale"])
+            if file.attrs["kind"] == "images"
+            else ("-", "-")
+        )
+    raw = list((folder / "resources/raw" / dataset).iterdir())
+    return (
+        dataset,
+        publisher(next(iter(declared["files"].values()))),
+        str(len(raw)),
+        f"{sum(file.stat().st_size for file in raw):,}",
+        " + ".join(f"{len(part):,}" for part in labels),
+        str(len(np.unique(labels[0]))),
+        " + ".join(each_class(np.bincount(part)) for part in labels),
+        means,
+        deviations,
+        f"{(folder / 'data.h5').stat().st_size / 1e6:.1f}",
+        f"{whole(declared) / 1e6:,.1f}",
+        f"{seconds:.2f}",
+        f"{loading[0]:.2f}",
+        f"{loading[1]:.0f}",
+        origin,
+    )
+
+
+def publisher(file: DatasetInfo) -> str:
+    """The host or package a file comes from."""
+    source = file.get("source") or file["login"]
+    return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
+
+
+def whole(declared: DatasetInfo) -> int:
+    """Bytes of all values, plus two per label and two per group number."""
+    numbers = 2 if declared.get("groups") else 1
+    wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
+    return (declared["train"] + declared["test"]) * (
+        math.prod(declared["shape"]) * wide + 2 * numbers
+    )
+
+
+def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
+    """Mean and standard deviation of each channel, divided by the scale."""
+    channels = [images[:, number] for number in range(images.shape[1])]
+    means, deviations = (
+        " ".join(f"{moment(channel) / scale:.4f}" for channel in channels)
+        for moment in (np.mean, np.std)
+    )
+    return means, deviations
+
+
+def each_class(counts: np.ndarray) -> str:
+    """Class sizes in short: one number if all are equal, smallest and largest if there are too many."""
+    if len(set(counts)) == 1:
+        return f"{counts[0]:,} each"
+    return (
+        " ".join(map(str, counts))
+        if len(counts) <= MOST_PRINTED
+        else f"{counts.min():,} to {counts.max():,}"
+    )
+
+
+def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:
+    """The raw files."""
+    files = sorted((folder / "resources/raw" / dataset).iterdir())
+    return [
+        (
+            dataset,
+            file.name,
+            f"{file.stat().st_size:,}",
+            hashlib.sha256(file.read_bytes()).hexdigest(),
+            origin,
+        )
+        for file in files
+    ]
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Format a table as Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

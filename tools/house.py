@@ -1,0 +1,170 @@
+"""`python -m tools.house` (`make house`): the structure of the package, as a table in docs/design.md.
+
+Which room imports which, and how long files and functions are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "workflow" / "cohort"
+DESIGN = ROOT / "docs" / "design.md"
+BEGIN, END = "<!-- house: made by `make house` -->", "<!-- end of house -->"
+
+# From the bottom up: a part may import parts of its own floor and of those below it.
+FLOORS = (
+    ("core",),
+    ("cell",),
+    ("data", "models", "partition", "privacy"),
+    ("native",),
+    ("selection",),
+    ("needs",),
+    ("records",),
+    ("training",),
+    ("results",),
+    ("results/figures", "results/tables", "results/claims", "results/report", "results/release"),
+    ("plan",),
+    ("pipeline",),
+    ("commands",),
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+
+
+class Place(NamedTuple):
+    """Something in a file: a line, a function's name or an imported name."""
+
+    file: Path
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(PACKAGE)}: {self.what}"
+
+
+def part_of(file: Path) -> str:
+    """The room of a module: its top-level folder, or one that FLOORS name within it."""
+    first, *rest = file.relative_to(PACKAGE).with_suffix("").parts
+    inner = f"{first}/{rest[0]}" if rest else first
+    return inner if inner in sum(FLOORS, ()) else first
+
+
+def room_of(name: str) -> str:
+    """The room of an imported module, or of a name in it."""
+    return part_of(PACKAGE.joinpath(*name.split(".")[1:]))
+
+
+def modules() -> dict[str, list[Path]]:
+    """The files of each part."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if file.parent != PACKAGE or not file.name.startswith("__"):
+            found.setdefault(part_of(file), []).append(file)
+    return found
+
+
+def files() -> list[Path]:
+    """All files of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules, or names in them, that a statement or `lazy("module")` imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazy":
+        return [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+    return []
+
+
+def arrows() -> set[tuple[str, str]]:
+    """Pairs (importer, imported) of parts, wherever a file imports: at its top, inside a function,
+    under TYPE_CHECKING or lazily."""
+    parts, found = modules(), set()
+    for part, contents in parts.items():
+        for file in contents:
+            for node in ast.walk(tree_of(file)):
+                names = [name for name in imported(node) if name.startswith("cohort.")]
+                found |= {(part, room_of(name)) for name in names}
+    return {(one, other) for one, other in found if one != other and other in parts}
+
+
+def functions(file: Path) -> Iterator[Function]:
+    """Every function and method of a file, also those within functions."""
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, Function):
+            yield node
+
+
+def length_of(function: Function) -> int:
+    """How many lines a function has, from its `def` on."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def inner_imports() -> list[Place]:
+    """Every import inside a function, by the name of the module."""
+    found = []
+    for file in files():
+        statements: dict[int, ast.Import | ast.ImportFrom] = {}
+        for function in functions(file):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    statements[node.lineno] = node
+        found += [Place(file, imported(node)[0]) for node in statements.values()]
+    return found
+
+
+def nested_comprehensions() -> list[Place]:
+    """Every comprehension, or generator expression, that contains another one."""
+    found = []
+    for file in files():
+        outer = (node for node in ast.walk(tree_of(file)) if isinstance(node, COMPREHENSIONS))
+        for node in outer:
+            inner = [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
+            if len(inner) > 1:
+                found.append(Place(file, f"line {node.lineno}"))
+    return found
+
+
+def tree_of(file: Path) -> ast.Module:
+    """A file as a syntax tree."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def lines_of(file: Path) -> int:
+    """How many lines a file has."""
+    return len(file.read_text(encoding="utf-8").splitlines())
+
+
+def table() -> str:
+    """The structure as a Markdown table, from the top floor down."""
+    rows = [
+        "| room | imports | files | lines | longest file | longest function |",
+        "|---|---|---|---|---|---|",
+    ]
+    parts, drawn = modules(), sorted(arrows())
+    for room in (part for floor in reversed(FLOORS) for part in floor):
+        below = ", ".join(other for one, other in drawn if one == room) or "-"
+        lines = [lines_of(file) for file in parts[room]]
+        bodies = [length_of(body) for file in parts[room] for body in functions(file)]
+        sizes = f"{len(lines)} | {sum(lines)} | {max(lines)} | {max(bodies, default=0)}"
+        rows.append(f"| `{room}` | {below} | {sizes} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Write the table between its marks in docs/design.md."""
+    text = DESIGN.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    DESIGN.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+"""Machine code for networks on a processor, by LLVM.
+
+`native.network` is the way in: `NativeNetwork` compiles a network for batches of a size and trains
+it, `predict` puts out its outputs, and `Unsupported` says what has no native code. Everything else
+here is how that code is written: `stages` reads a network, `batched_program` and `single_program`
+emit its code by the other modules, `compiler` compiles it, `kernel` runs it.
+
+Shapes in comments and docstrings name the axes of an array from the slowest to the fastest:
+(block, channel, row, column, lane), where a block is as many samples as a vector has lanes.
+"""

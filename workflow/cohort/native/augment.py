@@ -1,0 +1,266 @@
+"""Code that augments the images of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cohort.data.augmentations import Augmentation
+from cohort.data.augmentations.augmentation import (
+    BRIGHTNESS,
+    CONTRAST,
+    GRAY,
+    HUE,
+    SATURATION,
+    Changes,
+)
+from cohort.native.arena import Arena
+from cohort.native.emitter import ZERO, Emitter, Index
+from cohort.native.gather import numbers_at
+from cohort.native.network_stages import Shape
+from cohort.native.vectors import absolute, backwards, rounded
+
+COLORS = 5  # changes of color, at most
+COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
+LUMA = 0.2989, 0.587, 0.114
+SIXTHS = 3, 1, -1  # where on the color circle the channels are darkest
+PARAMETERS = (
+    "ptr noalias %memory",
+    "ptr noalias %samples",
+    "ptr noalias %indices",
+    "ptr noalias %rows",
+    "ptr noalias %instructions",
+    "ptr noalias %factors",
+    "i64 %count",
+)
+
+
+def parameters(scalar: str) -> list[str]:
+    """The parameters of `augment`; `factor` scales what is stored."""
+    return [*PARAMETERS, f"{scalar} %factor"]
+
+
+@dataclass(frozen=True)
+class Augment:
+    """A kind of code that augments: the border from which images are cropped, whether it reflects
+    them, and whether there are changes of color."""
+
+    border: int
+    reflects: bool
+    has_colors: bool
+
+    @staticmethod
+    def of(augmentation: Augmentation, shape: Shape, lanes: int) -> Augment | None:
+        """The kind of code for an augmentation of images whose rows fill whole vectors; None if
+        there is none."""
+        changes = augmentation.changes(np.zeros((1, augmentation.numbers)))
+        if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
+            return None
+        has_colors = changes.colors.shape[1] > 0
+        return Augment(augmentation.border, augmentation.reflects, has_colors)
+
+
+def as_arrays(changes: Changes, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Changes as the code reads them: instructions and factors, one row per image."""
+    instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
+    instructions[:, : changes.colors.shape[1]] = changes.colors
+    instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)
+    factors = np.zeros((len(changes.flip), COLORS), dtype=dtype)
+    factors[:, : changes.factors.shape[1]] = changes.factors
+    return instructions, factors
+
+
+class AugmentCode:
+    """Emits `augment`: it fetches images (sample, channel, row, column) and writes the changed
+    ones, with numbers in [0, 1], to `images` (position in the batch, channel, row, column). In
+    between, one lies with its border in `work` (channel, row, column). `kind` is the type of the
+    stored numbers, which `factor` scales."""
+
+    def __init__(
+        self, emit: Emitter, arena: Arena, augment: Augment, shape: Shape, kind: str, batch: int
+    ):
+        self.emit, self.augment, self.shape, self.kind = emit, augment, shape, kind
+        channels, height, width = shape
+        self.row = width + 2 * augment.border
+        self.channel = (height + 2 * augment.border) * self.row
+        self.size = channels * height * width
+        self.work = arena.take(channels * self.channel)
+        self.images = arena.take(batch * self.size)
+
+    def function(self) -> None:
+        """Emit the function."""
+        emit = self.emit
+        with emit.function("augment", *parameters(emit.scalar)), emit.loop("%count") as image:
+            number, row = (emit.load_int(name, image) for name in ("%indices", "%rows"))
+            self._fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
+            if self.augment.reflects:
+                self._reflect()
+            instruction = emit.pointer("%instructions", (row, COLUMNS), kind="i32")
+            if self.augment.has_colors:
+                factors = emit.pointer("%factors", (row, COLORS))
+                with emit.loop(COLORS) as index:
+                    factor = emit.broadcast(emit.load_number(factors, index))
+                    self._change_color(emit.load_int(instruction, index), factor)
+            top, left, flip = (emit.load_int(instruction, COLORS + column) for column in range(3))
+            for comparison, is_flipped in (("eq", False), ("ne", True)):
+                with emit.when(emit.value(f"icmp {comparison} i64 {flip}, 0")):
+                    self._copy(top, left, image, is_flipped)
+
+    def call(self, indices: str, rows: str, count: str) -> None:
+        """Emit the call for a batch."""
+        pointers = ["%memory", "%samples", indices, rows, "%instructions", "%factors"]
+        arguments = [f"ptr {pointer}" for pointer in pointers]
+        self.emit.call("augment", *arguments, f"i64 {count}", f"{self.emit.scalar} %factor")
+
+    def _pixel(self, channel: Index, row: Index, column: Index) -> str:
+        """A pointer into the bordered image, from the corner of its border on."""
+        offsets = (channel, self.channel), (row, self.row), column
+        return self.emit.pointer("%memory", *offsets, self.work)
+
+    def _columns(self) -> list[int]:
+        """The columns at which the vectors of a row begin; the last one may overlap with the one
+        before it."""
+        width, lanes = self.shape[2], self.emit.lanes
+        return [min(start, width - lanes) for start in range(0, width, lanes)]
+
+    def _fetch(self, sample: str) -> None:
+        emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
+        scale = emit.broadcast("%factor")
+        with emit.loop(channels) as channel, emit.loop(height) as row:
+            offsets = (channel, height * width), (row, width)
+            goal = self._pixel(channel, emit.add(row, border), border)
+            for column in self._columns():
+                source = emit.pointer(sample, *offsets, column, kind=self.kind)
+                value = emit.op("fmul", numbers_at(emit, source, self.kind), scale)
+                emit.store_first(value, emit.lanes, goal, column)
+
+    def _reflect(self) -> None:
+        """Fill the border: columns first, then whole rows with them."""
+        emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
+        with emit.loop(channels) as channel:
+            with emit.loop(height) as row:
+                line = self._pixel(channel, emit.add(row, border), 0)
+                for step in range(1, border + 1):
+                    for goal, source in (
+                        (border - step, border + step),
+                        (border + width - 1 + step, border + width - 1 - step),
+                    ):
+                        emit.store_number(emit.load_number(line, source), line, goal)
+            for step in range(1, border + 1):
+                for goal, source in (
+                    (border - step, border + step),
+                    (border + height - 1 + step, border + height - 1 - step),
+                ):
+                    with emit.loop(self.row) as column:
+                        pixel = emit.load_number(self._pixel(channel, source, column))
+                        emit.store_number(pixel, self._pixel(channel, goal, column))
+
+    def _copy(self, top: str, left: str, image: Index, is_flipped: bool) -> None:
+        """Crop, and reverse rows."""
+        emit, (channels, height, width) = self.emit, self.shape
+        with emit.loop(channels) as channel, emit.loop(height) as row:
+            source = self._pixel(channel, emit.add(row, top), left)
+            offsets = (image, self.size), (channel, height * width), (row, width)
+            goal = emit.pointer("%memory", *offsets, self.images)
+            for column in self._columns():
+                value = emit.load_anywhere(source, column)
+                if is_flipped:
+                    value, column = backwards(emit, value), width - emit.lanes - column
+                emit.store_first(value, emit.lanes, goal, column)
+
+    # changes of color
+
+    def _change_color(self, code: str, factor: str) -> None:
+        changes = {
+            BRIGHTNESS: self._brightness,
+            CONTRAST: self._contrast,
+            SATURATION: self._saturation,
+            HUE: self._hue,
+            GRAY: self._gray,
+        }
+        for number, change in changes.items():
+            with self.emit.when(self.emit.value(f"icmp eq i64 {code}, {number}")):
+                change(factor)
+
+    def _each_vector(self, change: Callable[[list[str]], list[str]]) -> None:
+        """Replace vectors of pixels, one value per channel, everywhere in the image."""
+        emit = self.emit
+        with emit.loop(self.channel // emit.lanes) as number:
+            pointers = [self._pixel(channel, 0, 0) for channel in range(3)]
+            offset = number, emit.lanes
+            pixels = [emit.load(pointer, offset) for pointer in pointers]
+            for pointer, value in zip(pointers, change(pixels), strict=True):
+                emit.store(value, pointer, offset)
+
+    def _luma(self, pixels: list[str]) -> str:
+        emit, total = self.emit, ZERO
+        for pixel, share in zip(pixels, LUMA, strict=True):
+            total = emit.fma(pixel, emit.constant(share), total)
+        return total
+
+    def _blend(self, partner: str, pixels: list[str], factor: str) -> list[str]:
+        """partner + factor * (pixel - partner), within [0, 1]."""
+        emit, white = self.emit, self.emit.constant(1)
+        blended = []
+        for pixel in pixels:
+            value = emit.fma(factor, emit.op("fsub", pixel, partner), partner)
+            blended.append(emit.minimum(emit.maximum(value, ZERO), white))
+        return blended
+
+    def _brightness(self, factor: str) -> None:
+        self._each_vector(lambda pixels: self._blend(ZERO, pixels, factor))
+
+    def _saturation(self, factor: str) -> None:
+        self._each_vector(lambda pixels: self._blend(self._luma(pixels), pixels, factor))
+
+    def _contrast(self, factor: str) -> None:
+        emit = self.emit
+        total = emit.variables([ZERO])
+
+        def add(pixels: list[str]) -> list[str]:
+            total.set([emit.op("fadd", total.get()[0], self._luma(pixels))])
+            return pixels
+
+        self._each_vector(add)
+        scale = emit.literal(1 / self.channel)
+        mean = emit.value(f"fmul {emit.scalar} {emit.lane_sum(total.get()[0])}, {scale}")
+        shade = emit.broadcast(mean)
+        self._each_vector(lambda pixels: self._blend(shade, pixels, factor))
+
+    def _gray(self, factor: str) -> None:
+        self._each_vector(lambda pixels: [self._luma(pixels)] * 3)
+
+    def _hue(self, shift: str) -> None:
+        sixths = self.emit.op("fmul", shift, self.emit.constant(6))
+        self._each_vector(lambda pixels: self._rotated(pixels, sixths))
+
+    def _rotated(self, pixels: list[str], shift: str) -> list[str]:
+        """Pixels whose hue is rotated by sixths of the color circle."""
+        emit, (red, green, blue) = self.emit, pixels
+        brightest = emit.maximum(emit.maximum(red, green), blue)
+        spread = emit.op("fsub", brightest, emit.minimum(emit.minimum(red, green), blue))
+        is_red = emit.op("fcmp oeq", brightest, red)
+        is_green = emit.op("fcmp oeq", brightest, green)
+
+        def by_brightest(of_red: str, of_green: str, of_blue: str) -> str:
+            return emit.select(is_red, of_red, emit.select(is_green, of_green, of_blue))
+
+        differences = [
+            emit.op("fsub", *pair) for pair in ((green, blue), (blue, red), (red, green))
+        ]
+        is_gray = emit.op("fcmp oeq", spread, ZERO)
+        divisor = emit.select(is_gray, emit.constant(1), spread)
+        hue = emit.op("fdiv", by_brightest(*differences), divisor)
+        start = by_brightest(ZERO, emit.constant(2), emit.constant(4))
+        hue = emit.op("fadd", emit.op("fadd", hue, start), shift)
+        rotated = []
+        for offset in SIXTHS:
+            turns = emit.op("fadd", hue, emit.constant(offset))
+            turns = emit.op("fmul", turns, emit.constant(1 / 6))
+            distance = absolute(emit, emit.op("fsub", turns, rounded(emit, turns)))
+            darkness = emit.fma(distance, emit.constant(-6), emit.constant(2))
+            darkness = emit.minimum(emit.maximum(darkness, ZERO), emit.constant(1))
+            rotated.append(emit.fma(emit.op("fsub", ZERO, darkness), spread, brightest))
+        return rotated

@@ -1,0 +1,145 @@
+"""The code of a network for batches: samples in the lanes of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cohort.native import gather, sgd
+from cohort.native.augment import Augment, AugmentCode
+from cohort.native.batched_layout import Layout
+from cohort.native.convolution import ConvolutionCode
+from cohort.native.emitter import Emitter, Index
+from cohort.native.entry_points import PREDICT, TRAIN, entry, typed
+from cohort.native.linear import LinearCode
+from cohort.native.network_stages import Shape, Stage
+from cohort.native.softmax_loss import CrossEntropyCode
+from cohort.native.spectral_convolution import SpectralConvolutionCode
+from cohort.native.stage_code import PARAMETERS, StageCode
+from cohort.native.target import Target
+
+
+class BatchedProgram:
+    """Emits `train`, or `predict` if `options` is None, for batches of at most `batch` samples.
+
+    `width` is the room for samples in a batch, `memory` how many numbers of scratch memory the code
+    needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers
+    behind them. The weights lie one stage after the other, as in the network.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        shape: Shape,
+        batch: int,
+        target: Target,
+        kind: str,
+        options: sgd.Options | None,
+        augment: Augment | None = None,
+    ):
+        self.options = options
+        self.emit, self.layout = Emitter(target), Layout(stages, shape, batch, target)
+        self.width, self.weights = self.layout.width, self.layout.weights
+        self.slack = target.lanes * max(stage.taps for stage in stages)
+        self.order, self.padding = slice(self.weights), 0
+        self.augment = None
+        if augment is not None:
+            arena = self.layout.arena
+            self.augment = AugmentCode(self.emit, arena, augment, shape, kind, self.width)
+            kind = target.scalar
+        self.memory, self.shape, self.kind = self.layout.arena.used, shape, kind
+        self._codes = [self._code(number) for number in range(len(stages))]
+
+    def text(self) -> str:
+        """Emit the module."""
+        if self.augment is not None:
+            self.augment.function()
+        gather.gather(self.emit, self.layout, self.shape, self.kind)
+        for number, code in enumerate(self._codes):
+            self._emit_stage(number, code)
+        if self.options is None:
+            self._predict()
+        else:
+            CrossEntropyCode(self.emit, self.layout, self.options.calibrates).function()
+            sgd.step(self.emit, self.weights, self.options)
+            self._train()
+        return self.emit.text()
+
+    def _code(self, number: int) -> StageCode:
+        if self.layout.spectra[number] is not None:
+            return SpectralConvolutionCode(self.emit, self.layout, number)
+        if self.layout.stages[number].is_convolution:
+            return ConvolutionCode(self.emit, self.layout, number)
+        is_last = number == len(self.layout.stages) - 1
+        calibrates = is_last and self.options is not None and self.options.calibrates
+        return LinearCode(self.emit, self.layout, number, calibrates)
+
+    def _emit_stage(self, number: int, code: StageCode) -> None:
+        with self.emit.function(f"prepare{number}", *PARAMETERS):
+            code.prepare()
+        with self.emit.function(f"forward{number}", *PARAMETERS):
+            code.forward()
+        if self.options is None:
+            return
+        with self.emit.function(f"weight_gradient{number}", *PARAMETERS):
+            code.weight_gradient()
+        if number:
+            with self.emit.function(f"input_gradient{number}", *PARAMETERS):
+                code.input_gradient()
+
+    def _forward(self, batch: Index) -> tuple[str, list[str]]:
+        """Fetch a batch and pass it through the network: the size of the batch, and the arguments
+        of the functions of stages."""
+        emit = self.emit
+        count = emit.load_int("%counts", batch)
+        blocks = emit.value(f"sdiv i64 {emit.add(count, emit.lanes - 1)}, {emit.lanes}")
+        indices = emit.pointer("%indices", (batch, self.width), kind="i32")
+        samples = "%samples"
+        if self.augment is not None:
+            self.augment.call(
+                indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count
+            )
+            indices, samples = "%places", emit.pointer("%memory", self.augment.images)
+        gathered = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
+        emit.call("gather", *gathered, f"ptr {indices}", f"i64 {blocks}")
+        arguments = self._arguments(blocks)
+        for number in range(len(self._codes)):
+            if self.options is not None:
+                emit.call(f"prepare{number}", *arguments)
+            emit.call(f"forward{number}", *arguments)
+        return count, arguments
+
+    def _arguments(self, blocks: str) -> list[str]:
+        """The arguments of the functions of stages."""
+        arrays = typed("memory", "weights", "gradients")
+        return [*arrays, f"i64 {blocks}", *typed("logit_scale")]
+
+    def _train(self) -> None:
+        emit = self.emit
+        with entry(emit, TRAIN) as batch:
+            count, arguments = self._forward(batch)
+            labels = emit.pointer("%labels", (batch, self.width), kind="i32")
+            sums, gaps = (emit.pointer(name, (batch, self.width)) for name in ("%sums", "%gaps"))
+            loss_arguments = [*typed("memory", "weights"), f"ptr {labels}", f"i64 {count}"]
+            loss_arguments += [f"ptr {sums}", f"ptr {gaps}", *typed("logit_scale", "logit_shift")]
+            emit.call("cross_entropy", *loss_arguments)
+            for number in reversed(range(len(self._codes))):
+                emit.call(f"weight_gradient{number}", *arguments)
+                if number:
+                    emit.call(f"input_gradient{number}", *arguments)
+            distance = f"ptr {emit.pointer('%distances', batch)}"
+            rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
+            emit.call("step", *typed(*sgd.ARRAYS), distance, *rates)
+
+    def _predict(self) -> None:
+        """Copy the outputs: all samples of the first class, then those of the next."""
+        emit, outputs = self.emit, self.layout.activations[-1]
+        with entry(emit, PREDICT, before=self._prepare) as batch:
+            self._forward(batch)
+            count = self.layout.stages[-1].outer * self.width
+            with emit.loop(count // emit.lanes) as number:
+                value = emit.load("%memory", (number, emit.lanes), outputs.offset)
+                emit.store(value, "%outputs", (batch, count), (number, emit.lanes))
+
+    def _prepare(self) -> None:
+        for number in range(len(self._codes)):
+            self.emit.call(f"prepare{number}", *self._arguments("0"))

@@ -1,0 +1,299 @@
+"""An emitter of LLVM IR: functions, counted loops, vectors, and variables that loops change.
+
+It writes text; llvmlite's own builder would make a Python object of every instruction.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from cohort.native.target import Target
+
+Index = int | str
+"""An integer: known now, or the name of one that is known when the code runs."""
+Offset = Index | tuple[Index, int]
+"""A number of elements, or an index and its stride."""
+
+ZERO = "zeroinitializer"
+
+
+class Emitter:
+    """Appends instructions to the function that is being emitted.
+
+    Names like `%v7` are values; methods that compute return the name of their result. Vectors have
+    the target's number of lanes. Offsets of pointers are in elements.
+    """
+
+    def __init__(self, target: Target):
+        self.target, self.lanes, self.scalar = target, target.lanes, target.scalar
+        self.vector, self.mask = f"<{self.lanes} x {self.scalar}>", f"<{self.lanes} x i1>"
+        self.suffix = f"v{self.lanes}f{8 * target.size}"
+        self._functions: list[str] = []
+        self._declared: set[str] = set()
+        self._lines: list[str] = []
+        self._allocas: list[str] = []
+        self._block = "entry"
+        self._names = 0
+
+    # functions and loops
+
+    @contextmanager
+    def function(self, name: str, *parameters: str, exported: bool = False) -> Iterator[None]:
+        """Emit a function without result."""
+        self._lines, self._allocas, self._block = [], [], "entry"
+        yield
+        linkage = "" if exported else "internal "
+        head = f"define {linkage}void @{name}({', '.join(parameters)}) #0 {{"
+        self._functions += [head, "entry:", *self._allocas, *self._lines, "ret void", "}"]
+
+    @contextmanager
+    def loop(self, stop: Index, start: Index = 0, step: int = 1) -> Iterator[Index]:
+        """A loop over start, start + step, ... below stop, which runs at least once. If it is known
+        to run only once, it is no loop."""
+        if isinstance(start, int) and isinstance(stop, int) and start + step >= stop:
+            yield start
+            return
+        label, before = self._name()[1:], self._block
+        self._open_block(label)
+        self.emit(f"%{label}.i = phi i64 [ {start}, %{before} ], [ %{label}.next, %{label}.latch ]")
+        yield f"%{label}.i"
+        self._open_block(f"{label}.latch")
+        self.emit(f"%{label}.next = add nuw nsw i64 %{label}.i, {step}")
+        more = self.value(f"icmp slt i64 %{label}.next, {stop}")
+        done = f"{label}.done"
+        self._open_block(done, f"br i1 {more}, label %{label}, label %{done}")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Emit code that is skipped unless a condition holds."""
+        label = self._name()[1:]
+        done = f"{label}.done"
+        self._open_block(label, f"br i1 {condition}, label %{label}, label %{done}")
+        yield
+        self._open_block(done)
+
+    def call(self, function: str, *arguments: str) -> None:
+        """Call a function of this module."""
+        self.emit(f"call void @{function}({', '.join(arguments)})")
+
+    def intrinsic(self, name: str, kind: str, *arguments: tuple[str, str]) -> str:
+        """Call one of LLVM's functions; arguments are types and values."""
+        types = ", ".join(type for type, _ in arguments)
+        self._declared.add(f"declare {kind} @llvm.{name}({types})")
+        listed = ", ".join(f"{type} {value}" for type, value in arguments)
+        return self.value(f"call {kind} @llvm.{name}({listed})")
+
+    # integers and pointers
+
+    def add(self, left: Index, right: Index) -> Index:
+        """The sum of two integers."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if right == 0:
+            return left
+        return right if left == 0 else self.value(f"add nsw i64 {left}, {right}")
+
+    def mul(self, left: Index, right: int) -> Index:
+        """The product of an integer and a known one."""
+        if isinstance(left, int):
+            return left * right
+        return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
+
+    def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
+        """A pointer moved by offsets. What is known goes last, to the instruction that uses it."""
+        fixed, kind = 0, kind or self.scalar
+        for offset in offsets:
+            index, stride = offset if isinstance(offset, tuple) else (offset, 1)
+            if isinstance(index, int):
+                fixed += index * stride
+            else:
+                moved = self.mul(index, stride)
+                base = self.value(f"getelementptr {kind}, ptr {base}, i64 {moved}")
+        return self.value(f"getelementptr {kind}, ptr {base}, i64 {fixed}") if fixed else base
+
+    def load_int(self, base: str, *offsets: Offset) -> str:
+        """An integer of an array of 32-bit integers."""
+        number = self.value(f"load i32, ptr {self.pointer(base, *offsets, kind='i32')}")
+        return self.value(f"sext i32 {number} to i64")
+
+    def load_number(self, base: str, *offsets: Offset) -> str:
+        """A number of an array."""
+        return self.value(f"load {self.scalar}, ptr {self.pointer(base, *offsets)}")
+
+    def store_number(self, value: str, base: str, *offsets: Offset) -> None:
+        """Write a number to an array."""
+        self.emit(f"store {self.scalar} {value}, ptr {self.pointer(base, *offsets)}")
+
+    # vectors
+
+    def load(self, base: str, *offsets: Offset, reload: bool = False) -> str:
+        """An aligned vector of an array. `reload` keeps LLVM from holding it in a register for
+        later, which the sums of an inner loop need."""
+        kind = f"{'volatile ' if reload else ''}{self.vector}"
+        return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
+
+    def store(self, value: str, base: str, *offsets: Offset) -> None:
+        """Write a vector to an aligned address in an array."""
+        address = self.pointer(base, *offsets)
+        self.emit(f"store {self.vector} {value}, ptr {address}, align {self._width}")
+
+    def load_anywhere(self, base: str, *offsets: Offset) -> str:
+        """A vector from any address in an array."""
+        address = self.pointer(base, *offsets)
+        return self.value(f"load {self.vector}, ptr {address}, align {self.target.size}")
+
+    def store_first(self, value: str, count: int, base: str, *offsets: Offset) -> None:
+        """Write the first lanes of a vector to any address in an array, in powers of two."""
+        address, done = self.pointer(base, *offsets), 0
+        while done < count:
+            size = 1 << ((count - done).bit_length() - 1)
+            part, kind = value, f"<{size} x {self.scalar}>"
+            if size < self.lanes:
+                lanes = ", ".join(f"i32 {done + lane}" for lane in range(size))
+                vectors = f"{self.vector} {value}, {self.vector} poison"
+                part = self.value(f"shufflevector {vectors}, <{size} x i32> <{lanes}>")
+            goal = self.pointer(address, done)
+            self.emit(f"store {kind} {part}, ptr {goal}, align {self.target.size}")
+            done += size
+
+    def broadcast(self, value: str, kind: str = "") -> str:
+        """A vector of one number."""
+        kind = kind or self.scalar
+        vector = f"<{self.lanes} x {kind}>"
+        first = self.value(f"insertelement {vector} poison, {kind} {value}, i64 0")
+        zeros = f"<{self.lanes} x i32> zeroinitializer"
+        return self.value(f"shufflevector {vector} {first}, {vector} poison, {zeros}")
+
+    def constant(self, number: float) -> str:
+        """A vector of one known number."""
+        return f"splat ({self.scalar} {self.literal(number)})"
+
+    def literal(self, number: float) -> str:
+        """A known number, rounded to the target's precision."""
+        if self.scalar == "float":
+            number = struct.unpack("f", struct.pack("f", number))[0]
+        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+    def op(self, name: str, left: str, right: str) -> str:
+        """An elementwise operation, such as `fadd` or `fcmp olt`."""
+        return self.value(f"{name} {self.vector} {left}, {right}")
+
+    def fma(self, left: str, right: str, added: str) -> str:
+        """left * right + added, rounded once."""
+        operands = ((self.vector, value) for value in (left, right, added))
+        return self.intrinsic(f"fma.{self.suffix}", self.vector, *operands)
+
+    def select(self, mask: str, yes: str, no: str) -> str:
+        """`yes` in the lanes where the mask is set, `no` in the others."""
+        return self.value(f"select {self.mask} {mask}, {self.vector} {yes}, {self.vector} {no}")
+
+    def maximum(self, left: str, right: str) -> str:
+        """The greater number in each lane."""
+        return self.select(self.op("fcmp ogt", left, right), left, right)
+
+    def minimum(self, left: str, right: str) -> str:
+        """The smaller number in each lane."""
+        return self.select(self.op("fcmp olt", left, right), left, right)
+
+    def relu(self, value: str) -> str:
+        """0 instead of what is negative. NaN stays NaN."""
+        return self.select(self.op("fcmp olt", value, ZERO), ZERO, value)
+
+    def where_positive(self, value: str, condition: str) -> str:
+        """`value` in the lanes where `condition` is positive, else 0."""
+        return self.select(self.op("fcmp ogt", condition, ZERO), value, ZERO)
+
+    def lane_sum(self, value: str) -> str:
+        """The sum over the lanes of a vector."""
+        operands = f"{self.scalar} 0.0", f"{self.vector} {value}"
+        name = f"llvm.vector.reduce.fadd.{self.suffix}"
+        self._declared.add(f"declare {self.scalar} @{name}({self.scalar}, {self.vector})")
+        return self.value(f"call reassoc {self.scalar} @{name}({', '.join(operands)})")
+
+    def lane_maximum(self, value: str) -> str:
+        """The greatest number in a vector."""
+        name = f"vector.reduce.fmax.{self.suffix}"
+        return self.intrinsic(name, self.scalar, (self.vector, value))
+
+    def add_outer_product(
+        self, sums: list[str], width: int, rows: Sequence[str], columns: Iterable[tuple[int, str]]
+    ) -> None:
+        """Add the product of each row's factor with each column's to the sums, `width` of them for
+        each row. Columns come with their indices."""
+        for column, factor in columns:
+            for row, other in enumerate(rows):
+                index = row * width + column
+                sums[index] = self.fma(other, factor, sums[index])
+
+    # variables
+
+    def variables(self, values: Sequence[str], kind: str = "") -> Variables:
+        """Variables with initial values, by default vectors."""
+        return Variables(self, values, kind or self.vector)
+
+    def alloca(self, kind: str) -> str:
+        """Reserve room on the stack for a value; its address."""
+        name = self._name()
+        self._allocas.append(f"{name} = alloca {kind}")
+        return name
+
+    # text
+
+    def emit(self, line: str) -> None:
+        """Append an instruction."""
+        self._lines.append(line)
+
+    def value(self, expression: str) -> str:
+        """Append an instruction with a result."""
+        name = self._name()
+        self._lines.append(f"{name} = {expression}")
+        return name
+
+    def text(self) -> str:
+        """The module."""
+        width = f'"prefer-vector-width"="{8 * self._width}"'
+        least = f'"min-legal-vector-width"="{8 * self._width}"'
+        attributes = f"attributes #0 = {{ nounwind noinline {width} {least} }}"
+        return "\n".join([*self._functions, *sorted(self._declared), attributes])
+
+    @property
+    def _width(self) -> int:
+        """Bytes of a vector."""
+        return self.target.size * self.lanes
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"%v{self._names}"
+
+    def _open_block(self, label: str, jump: str = "") -> None:
+        self._lines += [jump or f"br label %{label}", f"{label}:"]
+        self._block = label
+
+
+class Variables:
+    """Values that a loop changes: room on the stack, which LLVM turns into registers."""
+
+    def __init__(self, emitter: Emitter, values: Sequence[str], kind: str):
+        self._emitter, self._kind = emitter, kind
+        self._addresses = [emitter.alloca(kind) for _ in values]
+        self.set(values)
+
+    def get(self) -> list[str]:
+        """The present values."""
+        return [
+            self._emitter.value(f"load {self._kind}, ptr {address}") for address in self._addresses
+        ]
+
+    def set(self, values: Sequence[str]) -> None:
+        """Replace all values."""
+        for address, value in zip(self._addresses, values, strict=True):
+            self._emitter.emit(f"store {self._kind} {value}, ptr {address}")
+
+    @contextmanager
+    def changed(self) -> Iterator[list[str]]:
+        """The present values as a list; what it holds in the end are the new ones."""
+        values = self.get()
+        yield values
+        self.set(values)

@@ -1,0 +1,95 @@
+"""Code that fetches the samples of a batch, standardizes them and puts each into a lane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from cohort.native.batched_layout import Layout, chunks
+from cohort.native.emitter import Emitter, Index, Offset
+from cohort.native.network_stages import Shape
+from cohort.native.vectors import transposed
+
+BYTES = "i8"
+PARAMETERS = (
+    "ptr noalias %memory",
+    "ptr noalias %samples",
+    "ptr noalias %scale",
+    "ptr noalias %shift",
+    "ptr noalias %indices",
+    "i64 %blocks",
+)
+
+
+def gather(emit: Emitter, layout: Layout, shape: Shape, kind: str) -> None:
+    """Emit `gather`: from samples (sample, channel, row, column), which are bytes (`i8`) or
+    numbers, to maps (block, channel, row, column, lane) or features (number, block, lane).
+
+    A number becomes itself * scale + shift (channel, row, column).
+    """
+    goal, lanes = layout.activations[0], layout.lanes
+    channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
+    with emit.function("gather", *PARAMETERS), emit.loop("%blocks") as block:
+        numbers = [emit.load_int("%indices", (block, lanes), lane) for lane in range(lanes)]
+        sources = [
+            emit.pointer("%samples", (number, math.prod(shape)), kind=kind) for number in numbers
+        ]
+        with emit.loop(channels) as channel, emit.loop(rows) as row:
+            offsets = (channel, rows * length), (row, length)
+            strided = zip((block, channel, row), goal.strides, strict=False)
+            line = emit.pointer("%memory", *strided, goal.offset)
+
+            def store(value: str, column: Index, offsets: Sequence[Offset] = offsets) -> None:
+                scale, shift = (
+                    emit.broadcast(emit.load_number(name, *offsets, column))
+                    for name in ("%scale", "%shift")
+                )
+                emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
+
+            _gather_row(emit, sources, offsets, kind, length, store)
+
+
+def _gather_row(
+    emit: Emitter,
+    sources: Sequence[str],
+    offsets: Sequence[Offset],
+    kind: str,
+    length: int,
+    store: Callable[[str, Index], None],
+) -> None:
+    """Fetch one row of each sample: whole vectors, transposed. The last one overlaps with that
+    before it. A row that is shorter than a vector is fetched number by number."""
+    lanes = emit.lanes
+    if length < lanes:
+        with emit.loop(length) as column:
+            pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
+            store(_from_addresses(emit, pointers, kind), column)
+        return
+    for part in chunks(length, lanes):
+        start = min(part.start, length - lanes)
+        with emit.loop(part.count) as number:
+            column = emit.add(emit.mul(number, lanes), start)
+            pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
+            vectors = [numbers_at(emit, pointer, kind) for pointer in pointers]
+            for index, value in enumerate(transposed(emit, vectors)):
+                store(value, emit.add(column, index))
+
+
+def numbers_at(emit: Emitter, address: str, kind: str) -> str:
+    """Load as many numbers as a vector has lanes, from any address."""
+    if kind != BYTES:
+        return emit.load_anywhere(address)
+    loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")
+    return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
+
+
+def _from_addresses(emit: Emitter, addresses: Sequence[str], kind: str) -> str:
+    """A vector of one number from each address."""
+    vector = "poison"
+    for lane, address in enumerate(addresses):
+        number = emit.value(f"load {kind}, ptr {address}")
+        if kind == BYTES:
+            number = emit.value(f"uitofp i8 {number} to {emit.scalar}")
+        element = f"{emit.scalar} {number}"
+        vector = emit.value(f"insertelement {emit.vector} {vector}, {element}, i64 {lane}")
+    return vector

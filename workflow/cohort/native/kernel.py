@@ -1,0 +1,223 @@
+"""Native code of a network with the memory that it works in: local training, and outputs."""
+
+from __future__ import annotations
+
+import functools
+import math
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+
+from cohort.core.files import code_hash
+from cohort.native.augment import Augment
+from cohort.native.batched_program import BatchedProgram
+from cohort.native.compiler import Function, compiled
+from cohort.native.entry_points import ARRAYS, NUMBERS, PREDICT, TRAIN
+from cohort.native.gather import BYTES
+from cohort.native.network_stages import Shape, Stage
+from cohort.native.sgd import Options
+from cohort.native.single_program import SingleProgram, is_single
+from cohort.native.target import CACHE_LINE, Target
+
+HUGE_PAGE = 2 << 20  # bytes
+EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
+BATCHES = 32  # evaluated in one call, which no signal interrupts
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Samples in memory, one after another, and how their numbers are standardized: times `scale`
+    plus `shift`, which are given for each number of a sample."""
+
+    samples: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def kind(self) -> str:
+        """LLVM's type of a number of a sample; empty for the type that the code computes in."""
+        return BYTES if self.samples.dtype == np.uint8 else ""
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """The augmentation of the samples of some batches: the row of each in `instructions` and
+    `factors`, as `augment.as_arrays` gives them."""
+
+    rows: np.ndarray
+    instructions: np.ndarray
+    factors: np.ndarray
+
+
+class Batches:
+    """Batches as the code reads them: `indices` of samples (batch, width), of which the first
+    `counts` (batch) of each row are `used` (batch, width). The others repeat the first sample."""
+
+    def __init__(self, indices: np.ndarray, counts: np.ndarray, width: int):
+        self.counts = counts.astype(np.int32)
+        self.used = np.arange(width) < counts[:, None]
+        starts = np.cumsum(counts) - counts
+        self.indices = np.repeat(indices[starts].astype(np.int32)[:, None], width, axis=1)
+        self.indices[self.used] = indices
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values (sample of any batch) as rows (batch, width), with 0 where no sample is."""
+        rows = np.zeros(self.used.shape, dtype=np.int32)
+        rows[self.used] = values
+        return rows
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request for code that trains a network by batches of a size, or evaluates it if `options`
+    is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code; samples
+    are augmented if `augment` is given."""
+
+    stages: tuple[Stage, ...]
+    shape: Shape
+    batch: int
+    target: Target
+    kind: str
+    options: Options | None
+    augment: Augment | None = None
+
+    def program(self) -> BatchedProgram | SingleProgram:
+        """The program that emits the code."""
+        kind = self.kind or self.target.scalar
+        if is_single(self.stages, self.batch, self.options):
+            assert self.options is not None
+            arguments = self.stages, self.shape, self.target, kind, self.options, self.augment
+            return SingleProgram(*arguments)
+        return BatchedProgram(
+            self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
+        )
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program and its compiled function."""
+
+    program: BatchedProgram | SingleProgram
+    function: Function
+    target: Target
+
+
+@functools.lru_cache(maxsize=32)
+def code_for(request: Request) -> Code:
+    """The code that is asked for, made once in a process. It is emitted only if no other process
+    has compiled it: the key is what was asked for, and the generator's own code."""
+    program = request.program()
+    name = PREDICT if request.options is None else TRAIN
+    key = f"{request}\0{_generator()}"
+    return Code(program, compiled(key, program.text, name, request.target), request.target)
+
+
+@functools.cache
+def _generator() -> str:
+    return code_hash("native", "data/augmentations")
+
+
+class Kernel:
+    """Runs a network's code in memory of its own; two threads need a kernel each."""
+
+    def __init__(self, code: Code):
+        self.code, self.dtype = code, code.target.dtype
+        program = code.program
+        self.arrays = dict.fromkeys(ARRAYS, np.empty(0, self.dtype))
+        self.arrays["memory"] = zeros(program.memory, self.dtype)
+        self.arrays["places"] = np.arange(program.width, dtype=np.int32)
+        is_training = program.options is not None
+        for name in ("weights", "gradients", "velocity", "anchor", "correction"):
+            needed = program.weights if is_training or name == "weights" else 0
+            self.arrays[name] = zeros(needed + program.slack, self.dtype)
+        self.calibrate()
+
+    def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
+        """Set what the logits of each class are scaled by, without their bias, and shifted by."""
+        classes = self.code.program.layout.stages[-1].outer
+        scale = np.ones(classes) if scale is None else scale
+        shift = np.zeros(classes) if shift is None else shift
+        self.arrays["logit_scale"] = np.ascontiguousarray(scale, self.dtype)
+        self.arrays["logit_shift"] = np.ascontiguousarray(shift, self.dtype)
+
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Set an array that has a number for each weight."""
+        program = self.code.program
+        padding = 0 if name == "correction" else program.padding
+        self.arrays[name][: program.weights] = padding
+        self.arrays[name][program.order] = values
+
+    def view(self, name: str) -> np.ndarray:
+        """An array that has a number for each weight, in their order; it may be the array that the
+        code works on."""
+        return self.arrays[name][self.code.program.order]
+
+    def train(
+        self,
+        inputs: Inputs,
+        labels: np.ndarray,
+        batches: Batches,
+        numbers: dict[str, float],
+        augmented: Augmented | None = None,
+    ) -> np.ndarray:
+        """Take a step on each batch and return its mean loss (batch). `labels` are those of all
+        samples of the batches, one batch after another."""
+        shape = len(batches), self.code.program.width
+        sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
+        distances = zeros(len(batches) + 1, self.dtype)  # before each step, and after the last
+        self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
+        self.arrays["labels"] = batches.spread(labels)
+        if augmented is not None:
+            self.arrays["rows"] = batches.spread(augmented.rows)
+            self.arrays["instructions"] = augmented.instructions
+            self.arrays["factors"] = augmented.factors
+        self._call(inputs, batches, numbers, slice(None))
+        sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
+        losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps
+        means: np.ndarray = losses.sum(axis=1, where=batches.used) / batches.counts
+        return means + (numbers["mu"] / 2 * distances[: len(batches)]).astype(self.dtype)
+
+    def outputs(self, inputs: Inputs, indices: np.ndarray) -> np.ndarray:
+        """The network's outputs (sample, class) for the samples with these indices."""
+        program = self.code.program
+        counts = np.full(-(-len(indices) // EVALUATED), EVALUATED)
+        counts[-1:] = len(indices) - EVALUATED * (len(counts) - 1)
+        batches = Batches(indices, counts, program.width)
+        classes = program.layout.stages[-1].outer
+        by_batch = zeros(len(batches) * classes * program.width, self.dtype)
+        self.arrays["outputs"] = by_batch
+        for first in range(0, len(batches), BATCHES):
+            self._call(inputs, batches, {}, slice(first, first + BATCHES))
+        by_class = by_batch[: len(batches) * classes * program.width]
+        by_class = by_class.reshape(len(batches), classes, program.width)
+        return by_class.transpose(0, 2, 1)[batches.used]
+
+    def _call(
+        self, inputs: Inputs, batches: Batches, numbers: dict[str, float], part: slice
+    ) -> None:
+        first, last, _ = part.indices(len(batches))
+        if first == last:
+            return
+        of_call = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
+        of_call |= {"indices": batches.indices, "counts": batches.counts}
+        arrays = self.arrays | of_call
+        addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
+        rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
+        self.code.function(addresses.ctypes.data, rates.ctypes.data, first, last)
+
+
+def zeros(count: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros on whole cache lines, and on huge pages if there are many."""
+    size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory = mmap.mmap(-1, size + HUGE_PAGE)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        raw, line = np.frombuffer(memory, dtype=np.uint8), HUGE_PAGE
+    else:
+        raw, line = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
+    start = -raw.ctypes.data % line
+    return raw[start : start + size].view(dtype)

@@ -1,0 +1,264 @@
+"""Networks as machine code: compile one for a batch and processor, train it, predict with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cohort.data.augmentations import Augmentation
+from cohort.data.samples import Samples
+from cohort.native.augment import Augment, as_arrays
+from cohort.native.kernel import EVALUATED, Augmented, Batches, Inputs, Kernel, Request, code_for
+from cohort.native.network_stages import Shape, Stage, Unsupported, sample_shape, stages_of
+from cohort.native.sgd import Options
+from cohort.native.target import Target, has_fma, host
+
+__all__ = ["NativeNetwork", "Sgd", "Unsupported", "check_supported", "flat", "predict", "unflat"]
+
+SCALARS = {torch.float32: "float", torch.float64: "double"}
+STATE = "weights", "velocity"
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """Rates of SGD as in torch.optim, on a mean cross-entropy plus `mu` / 2 times the squared
+    distance of the weights to an anchor. `clip` is the largest norm of a gradient, 0 for none."""
+
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    mu: float = 0.0
+
+
+class NativeNetwork:
+    """A network's code for training on batches of at most `batch` samples, and its memory.
+
+    `begin` says where it starts and by which rule it steps; `train` takes steps. Raises Unsupported
+    if there is no code for the network or its samples.
+    """
+
+    def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):
+        self.model, self.samples, self.batch = model, samples, batch
+        self.stages, self.target = _stages(model, samples), _target(model)
+        self.labels = samples.labels.numpy()
+        self.shape = sample_shape(samples.values.shape[1:])
+        self.augmentation, self.augment = augmentation, None
+        self.inputs = _raw_inputs(samples, self.dtype)
+        if augmentation.numbers:
+            self.augment = Augment.of(augmentation, self.shape, self.target.lanes)
+            self.inputs = _scaled_inputs(samples, None, self.dtype)
+        self._kernels: dict[Options, Kernel] = {}
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of weights and losses."""
+        return self.target.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return self.stages[-1].end
+
+    @property
+    def classes(self) -> int:
+        """The number of outputs."""
+        return self.stages[-1].outer
+
+    def begin(
+        self,
+        weights: Mapping[str, Tensor],
+        sgd: Sgd,
+        *,
+        anchor: Mapping[str, Tensor],
+        correction: Mapping[str, Tensor] | None = None,
+        logit_scale: Tensor | None = None,
+        logit_shift: Tensor | None = None,
+    ) -> None:
+        """Start at these weights, with a velocity of zero.
+
+        After each step the weights move by the learning rate times `correction`. The loss is that
+        of the logits scale * (output - bias) + bias + shift, by class.
+        """
+        calibrates = logit_scale is not None or logit_shift is not None
+        self.sgd = sgd
+        self._kernel = kernel = self._kernel_for(_options(sgd, bool(correction), calibrates))
+        kernel.fill("weights", flat(weights, self.model))
+        if sgd.momentum:
+            kernel.arrays["velocity"].fill(0)
+        if sgd.mu:
+            kernel.fill("anchor", flat(anchor, self.model))
+        if correction:
+            kernel.fill("correction", flat(correction, self.model))
+        scale, shift = (
+            None if numbers is None else numbers.numpy() for numbers in (logit_scale, logit_shift)
+        )
+        kernel.calibrate(scale, shift)
+
+    def train(
+        self,
+        indices: np.ndarray,
+        counts: np.ndarray,
+        *,
+        draws: np.ndarray | None = None,
+        images: Tensor | None = None,
+    ) -> np.ndarray:
+        """Take a step on each batch and return its mean loss.
+
+        `indices` (sample) are those of all batches, one batch after another, `counts` (batch) says
+        how many samples each has. Where samples are augmented, `draws` (sample, number) are the
+        random numbers for it, or, if `augments` is false, `images` the augmented samples.
+        """
+        assert self.samples.scale is not None
+        numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
+        labels, inputs, augmented = self.labels[indices], self.inputs, None
+        if images is not None:
+            inputs = _scaled_inputs(self.samples, images, self.dtype)
+            indices = np.arange(len(indices))
+        if draws is not None:
+            changes = self.augmentation.changes(draws)
+            assert changes is not None
+            augmented = Augmented(np.arange(len(indices)), *as_arrays(changes, self.dtype))
+        batches = Batches(indices, counts, self._kernel.code.program.width)
+        return self._kernel.train(inputs, labels, batches, numbers, augmented)
+
+    @property
+    def augments(self) -> bool:
+        """Whether the code augments samples itself."""
+        return self.augment is not None
+
+    def weights(self) -> np.ndarray:
+        """All weights (weight), as `flat` orders them."""
+        return self._kernel.view("weights")
+
+    def state(self) -> dict[str, Tensor]:
+        """Copies of the weights and their velocity, with which `restore` goes on."""
+        return {name: torch.from_numpy(self._kernel.view(name).copy()) for name in STATE}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from an earlier state, once `begin` was called as it was then."""
+        for name in STATE:
+            self._kernel.fill(name, state[name].numpy())
+
+    def _kernel_for(self, options: Options) -> Kernel:
+        if options not in self._kernels:
+            is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
+            kind = "" if is_augmented_by_pytorch else self.inputs.kind
+            network = self.stages, self.shape, self.batch, self.target
+            request = Request(*network, kind, options, self.augment)
+            self._kernels[options] = Kernel(code_for(request))
+        return self._kernels[options]
+
+
+def check_supported(model: nn.Module, samples: Samples) -> None:
+    """Raise Unsupported if there is no native code for a network on these samples."""
+    _stages(model, samples)
+
+
+def predict(
+    model: nn.Module, weights: Mapping[str, Tensor], samples: Samples, indices: Tensor
+) -> Tensor | None:
+    """A network's outputs in evaluation (sample, class) for the samples with these indices, with
+    these weights; None if there is no native code for it."""
+    try:
+        stages = _stages(model, samples)
+    except Unsupported:
+        return None
+    target = _target(model)
+    inputs = _raw_inputs(samples, target.dtype)
+    kernel = _evaluator(stages, sample_shape(samples.values.shape[1:]), target, inputs.kind)
+    kernel.fill("weights", flat(weights, model))
+    return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
+
+
+def flat(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
+    """The parameters' weights as one array (weight), in the order of the network's parameters."""
+    rows = [weights[name].reshape(-1) for name, _ in model.named_parameters()]
+    joined: np.ndarray = torch.cat(rows).numpy()
+    return joined
+
+
+def unflat(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
+    """Views of flat weights (network, weight) by the names of the network's parameters."""
+    tensor, start, views = torch.from_numpy(rows), 0, {}
+    for name, parameter in model.named_parameters():
+        end = start + parameter.numel()
+        views[name] = tensor[:, start:end].view(-1, *parameter.shape)
+        start = end
+    return views
+
+
+def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> Options:
+    return Options(
+        momentum=sgd.momentum != 0,
+        weight_decay=sgd.weight_decay != 0,
+        proximal=sgd.mu != 0,
+        pulls_hard=sgd.lr * sgd.mu > 0.5,
+        clips=bool(sgd.clip),
+        corrects=corrects,
+        calibrates=calibrates,
+    )
+
+
+def _stages(model: nn.Module, samples: Samples) -> tuple[Stage, ...]:
+    """The stages of a network for these samples; Unsupported if there is no code for them."""
+    parameters = list(model.parameters())
+    if not parameters or parameters[0].device.type != "cpu":
+        raise Unsupported("this device")
+    if parameters[0].dtype not in SCALARS or torch.is_autocast_enabled("cpu"):
+        raise Unsupported("this precision")
+    if samples.scale is None:
+        raise Unsupported("text")
+    stages = stages_of(model, samples.values.shape[1:])
+    if not has_fma():
+        raise Unsupported("processors without fused multiply-add")
+    return tuple(stages)
+
+
+def _target(model: nn.Module) -> Target:
+    """This processor, in the type of a network's weights."""
+    return host(SCALARS[next(model.parameters()).dtype])
+
+
+def _raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
+    """All samples as they are in memory or in the file, to be scaled and standardized."""
+    assert samples.scale is not None
+    return _inputs(samples, _values(samples, dtype), 1 / samples.scale)
+
+
+def _scaled_inputs(samples: Samples, images: Tensor | None, dtype: np.dtype) -> Inputs:
+    """Images that are scaled already, to be standardized; all samples if None."""
+    values = _values(samples, dtype) if images is None else images.contiguous().numpy()
+    return _inputs(samples, values, 1.0)
+
+
+def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
+    values = samples.values.numpy()
+    return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
+
+
+def _inputs(samples: Samples, values: np.ndarray, factor: float) -> Inputs:
+    """Inputs whose numbers (sample, number) are multiplied by a factor and then standardized."""
+    shape = tuple(values.shape[1:])
+    std, mean = (
+        tensor.double().expand(shape).reshape(-1).numpy() for tensor in (samples.std, samples.mean)
+    )
+    dtype = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
+    return Inputs(values, (factor / std).astype(dtype), (-mean / std).astype(dtype))
+
+
+_kernels = threading.local()
+
+
+def _evaluator(stages: tuple[Stage, ...], shape: Shape, target: Target, kind: str) -> Kernel:
+    """The kernel that evaluates a network; each thread has its own."""
+    key = stages, shape, EVALUATED, target, kind
+    if key not in vars(_kernels).setdefault("by_key", {}):
+        _kernels.by_key = {key: Kernel(code_for(Request(*key, None)))}
+    kernel: Kernel = _kernels.by_key[key]
+    return kernel

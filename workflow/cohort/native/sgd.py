@@ -1,0 +1,132 @@
+"""Code of a step of stochastic gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cohort.native.emitter import ZERO, Emitter
+
+NUMBERS = "lr", "momentum", "weight_decay", "mu", "clip"
+ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Parts of a step beside following the gradient, and whether logits are calibrated.
+
+    `pulls_hard` if a step takes a proximal term more than half of the way to its anchor.
+    """
+
+    momentum: bool = False
+    weight_decay: bool = False
+    proximal: bool = False
+    pulls_hard: bool = False
+    clips: bool = False
+    corrects: bool = False
+    calibrates: bool = False
+
+
+def parameters(scalar: str) -> list[str]:
+    """The parameters of `step`."""
+    arrays = [f"ptr noalias %{name}" for name in (*ARRAYS, "distance")]
+    return arrays + [f"{scalar} %{name}" for name in NUMBERS]
+
+
+def step(emit: Emitter, count: int, options: Options) -> None:
+    """Emit `step`, as torch.optim.SGD, for a number of weights.
+
+    The gradient of a proximal term is added first, then the gradient is clipped to a norm. The
+    weights are moved along a correction at last. With a proximal term, `distance` gets the squared
+    distance to the anchor from where the step begins.
+    """
+    vectors = -(-count // emit.lanes)
+    with emit.function("step", *parameters(emit.scalar)):
+        if options.proximal:
+            measure_distance(emit, count, "%distance")
+        clipped = emit.broadcast(_clip_factor(emit, vectors, options)) if options.clips else ""
+        with emit.loop(vectors) as number:
+            offset = number, emit.lanes
+            weight = emit.load("%weights", offset)
+            change = _proximal_gradient(emit, offset, weight, options)
+            if options.clips:
+                change = emit.op("fmul", change, clipped)
+            if options.weight_decay:
+                change = emit.fma(emit.broadcast("%weight_decay"), weight, change)
+            if options.momentum:
+                velocity = emit.load("%velocity", offset)
+                change = emit.fma(emit.broadcast("%momentum"), velocity, change)
+                emit.store(change, "%velocity", offset)
+            if options.corrects:
+                change = emit.op("fsub", change, emit.load("%correction", offset))
+            downwards = emit.op("fsub", ZERO, emit.broadcast("%lr"))
+            emit.store(emit.fma(downwards, change, weight), "%weights", offset)
+
+
+def _proximal_gradient(
+    emit: Emitter, offset: tuple[str | int, int], weight: str, options: Options
+) -> str:
+    """The gradient of the loss with its proximal term, if there is one."""
+    gradient = emit.load("%gradients", offset)
+    if not options.proximal:
+        return gradient
+    distance = emit.op("fsub", weight, emit.load("%anchor", offset))
+    return emit.fma(emit.broadcast("%mu"), distance, gradient)
+
+
+def measure_distance(emit: Emitter, count: int, goal: str) -> None:
+    """Emit the squared distance of a number of weights to the anchor."""
+    square = emit.variables([ZERO])
+    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
+        offset = number, emit.lanes
+        distance = emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
+        values[0] = emit.fma(distance, distance, values[0])
+    emit.store_number(emit.lane_sum(*square.get()), goal)
+
+
+def move(emit: Emitter, count: int, options: Options) -> None:
+    """Emit `move`, which ends a step after weights were moved along their gradients in place, at
+    `rate_before_move`: it moves all weights towards the anchor of a proximal term, and along a
+    correction. `distance` gets the squared distance to the anchor that is left."""
+    square = emit.variables([ZERO])
+    rate = emit.broadcast("%lr")
+    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
+        offset = number, emit.lanes
+        weight = emit.load("%weights", offset)
+        if options.proximal:
+            anchor = emit.load("%anchor", offset)
+            pull = emit.op("fmul", rate, emit.broadcast("%mu"))
+            weight = emit.fma(pull, emit.op("fsub", anchor, weight), weight)
+        if options.corrects:
+            weight = emit.fma(rate, emit.load("%correction", offset), weight)
+        emit.store(weight, "%weights", offset)
+        if options.proximal:
+            distance = emit.op("fsub", weight, anchor)
+            values[0] = emit.fma(distance, distance, values[0])
+    if options.proximal:
+        emit.store_number(emit.lane_sum(*square.get()), "%distance")
+
+
+def rate_before_move(emit: Emitter, options: Options) -> str:
+    """The rate of a gradient's step of which `move` takes the share lr mu back."""
+    if not options.proximal:
+        return "%lr"
+    scalar = emit.scalar
+    kept = emit.value(f"fmul {scalar} %lr, %mu")
+    kept = emit.value(f"fsub {scalar} {emit.literal(1)}, {kept}")
+    return emit.value(f"fdiv {scalar} %lr, {kept}")
+
+
+def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:
+    """The factor by which torch's clip_grad_norm_ multiplies the gradient."""
+    square = emit.variables([ZERO])
+    with emit.loop(vectors) as number, square.changed() as values:
+        offset = number, emit.lanes
+        weight = emit.load("%weights", offset)
+        gradient = _proximal_gradient(emit, offset, weight, options)
+        values[0] = emit.fma(gradient, gradient, values[0])
+    scalar, total = emit.scalar, emit.lane_sum(*square.get())
+    norm = emit.intrinsic(f"sqrt.f{8 * emit.target.size}", scalar, (scalar, total))
+    norm = emit.value(f"fadd {scalar} {norm}, {emit.literal(1e-6)}")
+    factor = emit.value(f"fdiv {scalar} %clip, {norm}")
+    is_above = emit.value(f"fcmp ogt {scalar} {factor}, {emit.literal(1)}")
+    return emit.value(f"select i1 {is_above}, {scalar} {emit.literal(1)}, {scalar} {factor}")

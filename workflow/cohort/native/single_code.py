@@ -1,0 +1,81 @@
+"""The base of all stages' code for training on one sample at a time: pointers to its arrays, and
+lists of what is not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cohort.native.emitter import Emitter, Index, Offset, Variables
+from cohort.native.single_layout import SingleLayout
+
+PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
+
+
+class SingleCode:
+    """Emits the forward pass of one stage, and its backward pass with the gradient's step."""
+
+    def __init__(self, emit: Emitter, layout: SingleLayout, number: int):
+        self.emit, self.layout, self.number = emit, layout, number
+        self.stage, self.lanes = layout.stages[number], layout.lanes
+        self.inner, self.outer = layout.widths[number : number + 2]
+        self.row, self.column = layout.strides(number)
+
+    def forward(self) -> None:
+        """Emit the forward pass."""
+        raise NotImplementedError
+
+    def backward(self) -> None:
+        """Emit the gradient of the inputs and the step of the weights."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Emit what is done with the weights before each forward pass."""
+
+    def input(self, *offsets: Offset) -> str:
+        """A pointer into what this stage reads, from the corner of its border on."""
+        return self.emit.pointer("%memory", *offsets, self.layout.activations[self.number])
+
+    def output(self, row: Index, column: Index, *offsets: Offset, gradient: bool = False) -> str:
+        """A pointer to a pixel of the outputs, or of their gradient."""
+        number = self.number + 1
+        arrays = self.layout.gradients if gradient else self.layout.activations
+        strides = self.layout.strides(number)
+        pixel = (row, strides[0]), (column, strides[1])
+        start = arrays[number] + self.layout.origin(number)
+        return self.emit.pointer("%memory", *pixel, *offsets, start)
+
+    def position(self, row: Index, column: Index, *offsets: Offset) -> str:
+        """A pointer to the offset of the greatest of four from the first of them."""
+        base = self.emit.pointer("%memory", self.layout.positions[self.number])
+        width = self.layout.sides[self.number + 1][1]
+        pixel = (row, width * self.outer), (column, self.outer)
+        return self.emit.pointer(base, *pixel, *offsets, kind="i32")
+
+    @contextmanager
+    def listing(self, count: Variables, offset: Index) -> Iterator[list[str]]:
+        """Append an offset to the list, where it stays if the conditions that are added hold. There
+        is no branch, which the processor would often predict wrongly."""
+        emit, conditions = self.emit, ["true"]
+        (number,) = count.get()
+        base = emit.pointer("%memory", self.layout.lists[self.number])
+        goal = emit.pointer(base, number, kind="i32")
+        emit.emit(f"store i32 {emit.value(f'trunc i64 {offset} to i32')}, ptr {goal}")
+        yield conditions
+        holds = conditions[0]
+        for condition in conditions[1:]:
+            holds = emit.value(f"and i1 {holds}, {condition}")
+        more = emit.value(f"zext i1 {holds} to i64")
+        count.set([emit.value(f"add i64 {number}, {more}")])
+
+    @contextmanager
+    def listed(self, count: str) -> Iterator[tuple[Index, str]]:
+        """A loop over the list: the number of an entry, and the offset that it holds."""
+        emit = self.emit
+        base = emit.pointer("%memory", self.layout.lists[self.number])
+        with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:
+            yield entry, emit.load_int(base, entry)
+
+    def downwards(self) -> str:
+        """Minus the learning rate, in all lanes."""
+        return self.emit.op("fsub", "zeroinitializer", self.emit.broadcast("%lr"))

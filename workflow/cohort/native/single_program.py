@@ -1,0 +1,171 @@
+"""The code of a network that trains on one sample at a time by SGD without momentum: channels in
+the lanes of vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from cohort.native import sgd
+from cohort.native.augment import Augment, AugmentCode
+from cohort.native.emitter import Emitter, Index
+from cohort.native.entry_points import TRAIN, entry, typed
+from cohort.native.gather import BYTES
+from cohort.native.network_stages import Shape, Stage
+from cohort.native.sgd import Options
+from cohort.native.single_code import PARAMETERS, SingleCode
+from cohort.native.single_convolution import (
+    FirstConvolutionCode,
+    SingleConvolutionCode,
+)
+from cohort.native.single_layout import SingleLayout
+from cohort.native.single_linear import SingleLinearCode
+from cohort.native.target import Target
+from cohort.native.vectors import exponential
+
+
+def is_single(stages: Sequence[Stage], batch: int, options: Options | None) -> bool:
+    """Whether SingleProgram can train a network. Linear layers must follow ReLUs, because inputs
+    that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step is
+    divided by what the pull leaves of it."""
+    if batch != 1 or options is None:
+        return False
+    rectified = all(before.rectifies or after.is_convolution for before, after in pairwise(stages))
+    return rectified and options == Options(proximal=options.proximal, corrects=options.corrects)
+
+
+class SingleProgram:
+    """Emits `train` for batches of one sample."""
+
+    width, slack = 1, 0
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        shape: Shape,
+        target: Target,
+        kind: str,
+        options: Options,
+        augment: Augment | None = None,
+    ):
+        self.options, self.kind, self.shape = options, kind, shape
+        self.emit, self.layout = Emitter(target), SingleLayout(stages, shape, target)
+        self.weights, self.augment = self.layout.weights, None
+        if augment is not None:
+            self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
+            self.kind = target.scalar
+        self.memory = self.layout.arena.used
+        self.order, self.padding = self.layout.order, self.layout.padding
+
+    def text(self) -> str:
+        """Emit the module."""
+        if self.augment is not None:
+            self.augment.function()
+        stages = len(self.layout.stages)
+        for number in range(stages):
+            code = self._code(number)
+            with self.emit.function(f"forward{number}", *PARAMETERS):
+                code.forward()
+            with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
+                code.backward()
+            with self.emit.function(f"prepare{number}", *PARAMETERS):
+                code.prepare()
+        self._cross_entropy()
+        with self.emit.function("move", *sgd.parameters(self.emit.scalar)):
+            sgd.move(self.emit, self.weights, self.options)
+        self._train(stages)
+        return self.emit.text()
+
+    def _code(self, number: int) -> SingleCode:
+        if not self.layout.stages[number].is_convolution:
+            return SingleLinearCode(self.emit, self.layout, number)
+        kind = SingleConvolutionCode if number else FirstConvolutionCode
+        return kind(self.emit, self.layout, number)
+
+    def _cross_entropy(self) -> None:
+        """The gradient of the logits, and the sum and gap of which the loss is made (loss.py)."""
+        emit, lanes, scalar = self.emit, self.layout.lanes, self.emit.scalar
+        parameters = "ptr noalias %memory", "i64 %label", "ptr noalias %sum", "ptr noalias %gap"
+        with emit.function("cross_entropy", *parameters):
+            logits, goal = (
+                emit.pointer("%memory", arrays[-1])
+                for arrays in (self.layout.activations, self.layout.gradients)
+            )
+            vectors = [emit.load(logits, n) for n in range(0, self.layout.widths[-1], lanes)]
+            greatest = vectors[0]
+            for vector in vectors[1:]:
+                greatest = emit.maximum(vector, greatest)
+            maximum = emit.lane_maximum(greatest)
+            below = emit.broadcast(maximum)
+            powers = [exponential(emit, emit.op("fsub", vector, below)) for vector in vectors]
+            total = powers[0]
+            for power in powers[1:]:
+                total = emit.op("fadd", total, power)
+            total = emit.lane_sum(total)
+            for number, power in enumerate(powers):
+                softmax = emit.op("fdiv", power, emit.broadcast(total))
+                emit.store(softmax, goal, number * lanes)
+            softmax = emit.load_number(goal, "%label")
+            emit.store_number(emit.value(f"fsub {scalar} {softmax}, 1.0"), goal, "%label")
+            logit = emit.load_number(logits, "%label")
+            emit.store_number(total, "%sum")
+            emit.store_number(emit.value(f"fsub {scalar} {logit}, {maximum}"), "%gap")
+
+    def _train(self, stages: int) -> None:
+        emit, memory = self.emit, typed("memory", "weights")
+        with entry(emit, TRAIN, before=self._measure_distance) as step:
+            self._fetch(step)
+            for number in range(stages):
+                emit.call(f"prepare{number}", *memory)
+                emit.call(f"forward{number}", *memory)
+            addresses = (emit.pointer(name, step) for name in ("%sums", "%gaps"))
+            label = f"i64 {emit.load_int('%labels', step)}"
+            emit.call(
+                "cross_entropy", "ptr %memory", label, *(f"ptr {address}" for address in addresses)
+            )
+            rate = sgd.rate_before_move(emit, self.options)
+            for number in reversed(range(stages)):
+                emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
+            if self.options != Options():
+                distance = f"ptr {emit.pointer('%distances', step, 1)}"
+                rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
+                emit.call("move", *typed(*sgd.ARRAYS), distance, *rates)
+
+    def _measure_distance(self) -> None:
+        """The distance to the anchor before the first step; each step leaves that of the next."""
+        if self.options.proximal:
+            goal = self.emit.pointer("%distances", "%first")
+            sgd.measure_distance(self.emit, self.weights, goal)
+
+    def _fetch(self, step: Index) -> None:
+        """Standardize a sample and put its channels into the lanes of each pixel."""
+        emit, (channels, height, width) = self.emit, self.shape
+        if self.augment is None:
+            index = emit.load_int("%indices", step)
+            sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
+        else:
+            pointers = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
+            self.augment.call(pointers[0], pointers[1], "1")
+            sample = emit.pointer("%memory", self.augment.images)
+        strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
+        start = self.layout.activations[0] + self.layout.origin(0)
+        with (
+            emit.loop(channels) as channel,
+            emit.loop(height) as row,
+            emit.loop(width) as column,
+        ):
+            position = emit.add(emit.mul(channel, height * width), emit.mul(row, width))
+            position = emit.add(position, column)
+            value = emit.value(f"load {self.kind}, ptr {self._at(sample, position)}")
+            if self.kind == BYTES:
+                value = emit.value(f"uitofp i8 {value} to {emit.scalar}")
+            scale, shift = (emit.load_number(name, position) for name in ("%scale", "%shift"))
+            value = emit.value(f"fmul contract {emit.scalar} {value}, {scale}")
+            value = emit.value(f"fadd contract {emit.scalar} {value}, {shift}")
+            offsets = (row, strides[0]), (column, strides[1]), channel
+            goal = emit.pointer("%memory", *(offsets if is_image else (position,)), start)
+            emit.store_number(value, goal)
+
+    def _at(self, sample: str, index: Index) -> str:
+        return self.emit.pointer(sample, index, kind=self.kind)

@@ -1,0 +1,80 @@
+"""Targets of generated code: a processor and a floating-point type."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from llvmlite import binding as llvm
+else:
+    llvm = lazy("llvmlite.binding")
+
+SIZES = {"float": 4, "double": 8}
+CACHE_LINE = 64  # bytes
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor, by LLVM's name and list of features, and how its vector registers are used."""
+
+    cpu: str
+    features: str
+    scalar: str
+    lanes: int
+    registers: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of a number."""
+        return SIZES[self.scalar]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """numpy's type of a number."""
+        return np.dtype(f"f{self.size}")
+
+    @property
+    def tile(self) -> int:
+        """The number of sums that an inner loop keeps in registers, so that some are left for
+        factors."""
+        return self.registers * 4 // 5
+
+
+@functools.cache
+def host(scalar: str) -> Target:
+    """The processor that this runs on."""
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        width, registers = 64, 32
+    elif features.get("avx"):
+        width, registers = 32, 16
+    else:
+        width, registers = 16, 32  # the vectors of arm64
+    lanes = width // SIZES[scalar]
+    return Target(llvm.get_host_cpu_name(), features.flatten(), scalar, lanes, registers)
+
+
+def avx2(scalar: str) -> Target:
+    """An x86-64 processor with AVX2 but without AVX-512."""
+    return Target("haswell", "", scalar, 32 // SIZES[scalar], 16)
+
+
+def narrow(scalar: str) -> Target:
+    """The processor that this runs on, by vectors as short as those of arm64."""
+    here = host(scalar)
+    return Target(here.cpu, here.features, scalar, 16 // SIZES[scalar], here.registers)
+
+
+@functools.cache
+def has_fma() -> bool:
+    """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function
+    of the C library for each number."""
+    is_arm = platform.machine().lower() in ("arm64", "aarch64")
+    return is_arm or bool(llvm.get_host_cpu_features().get("fma"))

@@ -1,0 +1,197 @@
+"""The state of a cell: done, diverged, running, stopped, failed, waiting or missing."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned
+from cohort.core import own
+from cohort.core.errors import UserError
+from cohort.core.log import last_line, last_session
+from cohort.core.paths import state_folder, train_log
+from cohort.plan import Plan
+from cohort.plan.cost import START_SECONDS as CELL_START
+from cohort.plan.cost import round_seconds
+from cohort.records.record import read
+from cohort.training.job.checkpoint_header import saved_header
+from cohort.training.job.lease import is_held, was_left
+
+STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
+FINISHED_STATES = ("done", "diverged")
+SLURM_LOGS = Path(".snakemake/slurm_logs/rule_train")
+START_SECONDS = 60.0  # at most, from the start of a job to the start of its cell
+STOPPED = "error: stopped "  # begins the last line of a cell that a signal stopped
+PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """The state of a cell.
+
+    A finished one has the seconds that its rounds took and its device, if it was trained here on
+    one alone; an unfinished one the round it reached and its rounds per second. `changed` lists the
+    user's own files that made its record or checkpoint in another version. `restored` tells a
+    record from a release from one that was trained here.
+    """
+
+    planned: Planned
+    state: str
+    seconds: float = 0.0
+    device: str = ""
+    round: int = 0
+    rate: float = 0.0
+    reason: str = ""
+    changed: tuple[str, ...] = ()
+    restored: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the cell has a valid record."""
+        return self.state in FINISHED_STATES
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the whole cell has."""
+        return int(self.planned.settings["rounds"])
+
+
+def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
+    """The state of a cell by its record, its state folder and the log of its last job."""
+    if Path(planned.path).exists():
+        return _of_record(planned)
+    folder, log = state_folder(planned.path), last_log(planned, slurm_logs)
+    facts = saved_header(folder)
+    saved, changed = facts.get("round"), _changed(facts)
+    if is_held(folder):
+        round, rate = _progress(train_log(planned.path))
+        return CellStatus(planned, "running", round=max(round, saved or 0), rate=rate)
+    words = last_line(log) if log else ""  # `cohort run` writes no log
+    failed = log is not None and (log != train_log(planned.path) or words.startswith("error: "))
+    stopped = saved is not None and (words.startswith(STOPPED) or not words)
+    if not stopped and (failed or was_left(folder)):
+        reason = words if failed or not words else f"killed after: {words}"
+        return CellStatus(planned, "failed", round=saved or 0, reason=reason, changed=changed)
+    state = "missing" if saved is None else "stopped"
+    return CellStatus(planned, state, round=saved or 0, changed=changed)
+
+
+def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
+    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
+    in another version than the current one."""
+    changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
+    for status in cells:
+        changed[status.is_finished].append(status.changed)
+    return [
+        *own.made_by_another("record", changed[True]),
+        *own.made_by_another("checkpoint", changed[False]),
+    ]
+
+
+def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
+    """The cells of an experiment that were left out of the plan, each with the reason."""
+    return [
+        CellStatus(plan.cells[row.digest], "waiting", reason=reason)
+        for row, reason in plan.skipped(study, experiment)
+    ]
+
+
+def hours_left(plan: Plan, found: Iterable[CellStatus]) -> dict[str, float]:
+    """The hours that unfinished cells still take on one device: as estimated for one CPU core, and
+    at the pace of the finished cells of each kind of device."""
+    left = 0.0
+    taken: dict[str, float] = defaultdict(float)
+    estimated: dict[str, float] = defaultdict(float)
+    for status in found:
+        seconds = estimate(plan, status.planned)
+        if status.is_finished and status.device:
+            taken[status.device] += status.seconds
+            estimated[status.device] += seconds
+        elif not status.is_finished:
+            left += CELL_START + seconds * (1 - status.round / status.rounds)
+    paces = {device: taken[device] / estimated[device] for device in taken}
+    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
+
+
+def estimate(plan: Plan, planned: Planned) -> float:
+    """The estimated seconds of all rounds of a cell on one CPU core."""
+    settings = planned.settings
+    return round_seconds(settings, plan.datasets[settings["dataset"]])
+
+
+def last_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
+    """The log of a cell's last attempt, or SLURM's if the job died before the cell began."""
+    own, slurm = train_log(planned.path), slurm_logs.get(planned.digest)
+    if not own.exists() or slurm is None:
+        return own if own.exists() else slurm
+    died_early = (
+        slurm.stat().st_mtime > own.stat().st_mtime
+        and "error" in last_line(slurm)
+        and not last_line(own).startswith("error: ")
+    )
+    return slurm if died_early else own
+
+
+def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
+    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log
+    is all that is left of the job.
+
+    Logs of jobs that may still be starting are skipped: a log must end in an error or have been
+    written at least `quiet_seconds` ago.
+    """
+    files = sorted((file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log"))
+    return {
+        file.parent.name.rpartition("_")[2]: file
+        for written, file in files
+        if time.time() - written > quiet_seconds or "error" in last_line(file)
+    }
+
+
+def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
+    """A failed cell with the last words of its log, and the command that shows the whole log."""
+    log = last_log(status.planned, slurm_logs)
+    more = f"\n  more: less {log}" if log else ""
+    return f"failed: {status.planned.path}\n  {status.reason or 'no log'}{more}"
+
+
+def failures(cells: Iterable[Planned]) -> list[str]:
+    """The failures of these cells, of those without a record, when no job is running any more."""
+    logs = find_slurm_logs(quiet_seconds=0)
+    missing = [planned for planned in cells if not Path(planned.path).exists()]
+    found = (status_of(planned, logs) for planned in missing)
+    return [failure(status, logs) for status in found if status.state == "failed"]
+
+
+def _of_record(planned: Planned) -> CellStatus:
+    try:
+        record = read(planned.path)
+    except UserError as error:
+        return CellStatus(planned, "failed", reason=str(error))
+    seconds = sum(value for _, value in record.history.cost["seconds"])
+    made = record.header["provenance"]
+    restored = "restored" in record.header
+    device = "" if restored or len(made["devices"]) > 1 else made["devices"][0]
+    return CellStatus(
+        planned,
+        record.header["status"],
+        seconds,
+        device,
+        changed=_changed(made),
+        restored=restored,
+    )
+
+
+def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
+    """The user's own files that changed after a run of this provenance."""
+    return tuple(own.changed_files(own.versions_in(provenance)))
+
+
+def _progress(log: Path) -> tuple[int, float]:
+    """The latest round in a log and the rounds per second; zeros where its last job wrote none."""
+    found = PROGRESS.findall(last_session(log))
+    return (int(found[-1][0]), float(found[-1][1])) if found else (0, 0.0)

@@ -1,0 +1,67 @@
+"""Resolves the claims of a study to comparisons of cells before anything is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from cohort.core.errors import UserError
+from cohort.plan.axes import Values
+from cohort.plan.located import located
+from cohort.results.at import check_at
+from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
+from cohort.results.claims.paper import Paper
+from cohort.results.paper import paper_files
+
+
+def resolve(
+    claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
+) -> dict[str, Values]:
+    """Check each claim and add its comparisons and the shares of rounds of its experiments.
+
+    `shares` is, by experiment, the fraction of its rounds that this scale trains.
+    """
+    if not claims:
+        return {}
+    paper = Paper(study)
+    resolved = {}
+    for name, spec in claims.items():
+        with located(f"claims.{name}"):
+            resolved[name] = _resolved(spec, matrix, shares, paper, study)
+    return resolved
+
+
+def _resolved(
+    spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
+) -> Values:
+    claim = CLAIMS[spec["kind"]].from_spec(spec)
+    claim.check()
+    comparisons = claim.resolved(matrix)
+    _check_rounds(comparisons, matrix)
+    _check_paper(claim, comparisons, paper, study)
+    experiments = [point.experiment for comparison in comparisons for point in comparison.points]
+    return spec | {
+        "rounds": {name: shares[name] for name in dict.fromkeys([claim.experiment, *experiments])},
+        "comparisons": [dataclasses.asdict(comparison) for comparison in comparisons],
+    }
+
+
+def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
+    """Reject a claim about a round that the compared runs do not reach."""
+    for point in (point for comparison in comparisons for point in comparison.points):
+        owner = f"runs of {point.experiment} that it compares"
+        check_at(point.at, matrix.rounds(point), owner)
+
+
+def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
+    """Reject an item of the paper that is unknown, fits nothing compared, or has two values."""
+    if not claim.paper:
+        return
+    points = [point for comparison in comparisons for point in comparison.points]
+    results = paper.results(points, claim.paper)
+    if not any(result.value or result.curve for result in results):
+        files = " or ".join(map(str, paper_files(study)))
+        raise UserError(
+            f"paper is '{claim.paper}', but no value of it in {files} fits what is compared "
+            f"({claim.metric}, at {claim.at}); compare their labels"
+        )

@@ -1,0 +1,195 @@
+"""Validate config files by their JSON Schemas; each mistake becomes one sentence.
+
+It names the file, the key, the value found and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from cohort.core.errors import UserError, suggest
+from cohort.plan.located import located
+from cohort.plan.schemas import derived_schemas
+from cohort.plan.yaml_files import read_yaml
+
+TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a word",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "empty",
+}
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
+LONGEST = 200  # characters of a name, which becomes a part of a path
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Match strictly: JSON Schema allows a newline after `$`, and a name too long for a file's."""
+    too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > LONGEST
+    if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
+        yield ValidationError(f"{_shown(value)} does not match {pattern!r}")
+
+
+def _is_number(checker: Any, value: Any) -> bool:
+    """Whether a value is a finite number: no bound in a schema refuses NaN."""
+    return bool(Draft202012Validator.TYPE_CHECKER.is_type(value, "number")) and math.isfinite(value)
+
+
+Strict = extend(
+    Draft202012Validator,
+    {"pattern": _pattern},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
+)
+
+
+class Validator:
+    """Validates config files; `names` lists what they define and refer to, such as data sets."""
+
+    def __init__(self, folder: Path, names: Mapping[str, list[str]] | None = None):
+        self.folder = folder
+        self.registry: Registry[Any] = Registry().with_resources(
+            (f"cohort:{name}", DRAFT202012.create_resource(schema))
+            for name, schema in derived_schemas(names or {}).items()
+        )
+
+    def read(self, file: Path, schema: str) -> dict[str, Any]:
+        """Read a YAML file that fits `{schema}.schema.yaml`."""
+        content: dict[str, Any] = read_yaml(file)
+        with located(file):
+            self.check(content, schema)
+        return content
+
+    def check(self, value: Any, schema: str) -> None:
+        """Raise a one-sentence UserError where a file's content does not fit its schema."""
+        self._check(value, read_yaml(self.folder / f"{schema}.schema.yaml"))
+
+    def check_part(self, value: Any, part: str) -> None:
+        """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
+        self._check(value, {"$ref": f"cohort:{part}"})
+
+    def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
+        error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
+        if error is not None:
+            raise UserError(explain(error))
+
+
+def explain(error: ValidationError) -> str:
+    """A validation error as one sentence that begins with the key."""
+    while error.context:
+        error = min(error.context, key=lambda inner: -len(inner.path))
+    rule = str(error.validator)
+    explanation = EXPLANATIONS.get(rule)
+    if rule in BOUNDS:
+        sentence = (
+            f" is {_shown(error.instance)}, but must be {BOUNDS[rule]} {error.validator_value!r}"
+        )
+    elif explanation is None or (rule == "not" and error.validator_value):
+        sentence = f": {error.message[:LONGEST]}"
+    else:
+        sentence = explanation(error)
+    return f"{_key(error)}{sentence}"
+
+
+def _key(error: ValidationError) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+    return "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
+
+
+def _unknown_key(error: Any) -> str:
+    keys = list(error.schema.get("properties", {}))
+    key = next(key for key in error.instance if key not in keys)
+    return (
+        f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], keys, _described(key, error))}"
+    )
+
+
+def _described(key: str, error: Any) -> str:
+    """The allowed key whose description has the words of an unknown one: lr for learning_rate."""
+    words = re.escape(key.replace("_", " "))
+    for name, schema in error.schema.get("properties", {}).items():
+        if re.search(rf"\b{words}\b", schema.get("description", "")):
+            return str(name)
+    return ""
+
+
+def _missing_key(error: Any) -> str:
+    key = next(key for key in error.validator_value if key not in error.instance)
+    return f" lacks the key '{key}'"
+
+
+def _unknown_value(error: Any) -> str:
+    allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
+    value = error.instance
+    return f" is {_shown(value)}, which is not known{suggest(str(value)[:LONGEST], allowed)}"
+
+
+def _wrong_type(error: Any) -> str:
+    limit, value = error.validator_value, error.instance
+    expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
+    about = error.schema.get("description", "") if limit == "string" else ""
+    hint = f" ({about})" if about else _number_hint(value, limit)
+    return f" is {_shown(value)}, but must be {expected}{hint}"
+
+
+def _too_short(error: Any) -> str:
+    return f" is empty, but must hold at least {error.validator_value}"
+
+
+def _repeated(error: Any) -> str:
+    return f" holds a value twice: {_shown(error.instance)}"
+
+
+def _wrong_form(error: Any) -> str:
+    expected = error.schema.get("description", error.validator_value)
+    return f" is {_shown(error.instance)}, which does not look like {expected}"
+
+
+def _not_allowed(error: Any) -> str:
+    return " cannot be combined with the other keys there"
+
+
+EXPLANATIONS: dict[str, Callable[[Any], str]] = {
+    "additionalProperties": _unknown_key,
+    "required": _missing_key,
+    "not": _not_allowed,
+    "enum": _unknown_value,
+    "const": _unknown_value,
+    "type": _wrong_type,
+    "minItems": _too_short,
+    "minProperties": _too_short,
+    "uniqueItems": _repeated,
+    "pattern": _wrong_form,
+}
+"""How to say what is wrong, by the rule of JSON Schema that was broken."""
+
+
+def _shown(value: Any) -> str:
+    """A value as the config has it, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _number_hint(value: Any, limit: Any) -> str:
+    if limit not in ("number", "integer") or not isinstance(value, str):
+        return ""
+    try:
+        return f" (YAML reads {value} as text: write {float(value)!r})"
+    except ValueError:
+        return ""

@@ -1,0 +1,169 @@
+"""The selector's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from cohort.selection import Selector
+from cohort.selection.abilities import (
+    Allocating,
+    Filtering,
+    Measuring,
+    Probing,
+    Screening,
+    Weighing,
+)
+from cohort.selection.selector import Reports, State, View
+from cohort.training.contract.answers import as_array, check_metrics, check_shape, shown
+from cohort.training.contract.mistakes import WrongAnswer
+from cohort.training.contract.read_only import read_only, read_only_arrays
+
+
+class CheckedSelector:
+    """A selector that gets read-only arrays, and whose answers are checked. What it has no ability
+    for is answered as if nothing was asked."""
+
+    def __init__(self, selector: Selector):
+        self.selector = selector
+
+    @property
+    def screens(self) -> bool:
+        """Whether it chooses from a pool that it draws."""
+        return isinstance(self.selector, Screening)
+
+    @property
+    def probe_batches(self) -> int:
+        """On how many batches it has clients train before it chooses; 0 if it probes none."""
+        return self.selector.batches if isinstance(self.selector, Probing) else 0
+
+    @property
+    def allocates(self) -> bool:
+        """Whether it says on how many samples of each class clients train."""
+        return isinstance(self.selector, Allocating)
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        """The state before the first round."""
+        return _check_state(self.selector.begin(_shown(view), rng), "begin")
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        """The pool: all candidates unless the selector screens them."""
+        if not isinstance(self.selector, Screening):
+            return candidates
+        pool = self.selector.draw_pool(read_only(candidates), _shown(view), rng)
+        return _check_clients(pool, candidates, "draw_pool")
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The cohort: distinct candidates, no more than its size."""
+        arguments = _memory(state), read_only(candidates), _shown(view)
+        cohort = _check_clients(self.selector.select(*arguments, rng), candidates, "select")
+        if len(cohort) > view.cohort:
+            raise WrongAnswer(
+                f"select returned {len(cohort)} clients for a cohort of {view.cohort}"
+            )
+        return cohort
+
+    def measure(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> dict[str, float]:
+        """The metrics that it measures."""
+        if not isinstance(self.selector, Measuring):
+            return {}
+        arguments = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
+
+        def inputs_are_finite() -> bool:
+            reports = [values[candidates] for values in view.reports.values()]
+            return all(np.isfinite(array).all() for array in [*state.values(), *reports])
+
+        return check_metrics(
+            self.selector.measure(*arguments),
+            self.selector.metrics,
+            method="measure",
+            owner="selector",
+            inputs_are_finite=inputs_are_finite,
+        )
+
+    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray | None:
+        """The probability of each candidate; None if the selector does not weigh them."""
+        if not isinstance(self.selector, Weighing):
+            return None
+        arguments = _memory(state), read_only(candidates), _shown(view)
+        answer = self.selector.probabilities(*arguments)
+        chances = check_shape(answer, (len(candidates),), "probabilities")
+        if chances.dtype.kind not in "fiu" or not (chances >= 0).all() or np.isinf(chances).any():
+            raise WrongAnswer(
+                f"probabilities returned {shown(chances)}, not finite numbers from 0 up"
+            )
+        return chances
+
+    def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
+        """The number of samples of each class that each client of the cohort uses (client, class):
+        all that are `held` unless the selector allocates them."""
+        if not isinstance(self.selector, Allocating):
+            return held
+        answer = self.selector.quotas(read_only(cohort), _shown(view))
+        quotas = check_shape(answer, held.shape, "quotas")
+        if quotas.dtype.kind not in "iu" or (quotas < 0).any():
+            raise WrongAnswer(f"quotas returned {shown(quotas)}, not whole numbers from 0 up")
+        return quotas
+
+    def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
+        """Whether each update counts: all do unless the selector filters them."""
+        if not isinstance(self.selector, Filtering):
+            return np.ones(len(sizes), dtype=bool)
+        answer = self.selector.keep(read_only_arrays(reports), read_only(sizes))
+        kept = check_shape(answer, (len(sizes),), "keep")
+        if kept.dtype.kind != "b":
+            raise WrongAnswer(f"keep returned {shown(kept)}, not true or false for each update")
+        return kept
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        """The state after a round."""
+        arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
+        return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
+
+
+def _memory(state: State) -> State:
+    """A state that cannot be written to."""
+    return cast(State, read_only_arrays(state))
+
+
+def _shown(view: View) -> View:
+    """A view that cannot be written to."""
+    counts = None if view.label_counts is None else read_only(view.label_counts)
+    reports = read_only_arrays(view.reports)
+    return replace(view, sizes=read_only(view.sizes), label_counts=counts, reports=reports)
+
+
+def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarray:
+    """The clients that a method returned: some, distinct, all candidates."""
+    clients = as_array(answer, method)
+    if not clients.size:
+        raise WrongAnswer(f"{method} returned no client")
+    if clients.ndim != 1 or clients.dtype.kind not in "iu":
+        raise WrongAnswer(f"{method} returned {shown(clients)}, not a row of client numbers")
+    numbers = clients.tolist()
+    if len(set(numbers)) < len(numbers):
+        twice = next(number for number in numbers if numbers.count(number) > 1)
+        raise WrongAnswer(f"{method} returned {shown(clients)}, in which client {twice} is twice")
+    if not (are_candidates := np.isin(clients, candidates)).all():
+        stranger = clients[~are_candidates][0]
+        raise WrongAnswer(
+            f"{method} returned {shown(clients)}, but client {stranger} is no candidate"
+        )
+    return clients
+
+
+def _check_state(answer: Any, method: str) -> State:
+    """The selector's memory: arrays of numbers by name."""
+    if not isinstance(answer, Mapping):
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not arrays by name")
+    for name, array in answer.items():
+        if not isinstance(array, np.ndarray | np.generic) or array.dtype.kind not in "fiub":
+            raise WrongAnswer(f"{method} returned {array!r:.80} as {name}, not an array of numbers")
+    return dict(answer)

@@ -1,0 +1,131 @@
+"""The context in which a run's needs measure: results of global and local models on samples, which
+are computed and counted when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cohort.core.randomness import generator
+from cohort.data.samples import Samples
+from cohort.training.contract.read_only import read_only
+from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
+from cohort.training.ledger import Ledger
+from cohort.training.task import Task
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import Updates, Weights
+
+
+@dataclass(frozen=True)
+class ModelEvaluation:
+    """The `ModelResults` of a model on the samples with these indices."""
+
+    task: Task
+    ledger: Ledger
+    weights: Weights
+    samples: Samples
+    indices: Tensor
+
+    @property
+    def loss(self) -> float:
+        return self._evaluation.loss
+
+    @property
+    def accuracy(self) -> float:
+        return self._evaluation.accuracy
+
+    @cached_property
+    def softmax(self) -> np.ndarray:
+        return read_only(self._computed(softmax_of))
+
+    @cached_property
+    def mean_softmax(self) -> np.ndarray:
+        return read_only(self._computed(mean_softmax))
+
+    @property
+    def labels(self) -> np.ndarray:
+        return read_only(self.samples.labels[self.indices].cpu().numpy())
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        self.ledger.evaluated(len(self.indices))
+        return self.samples.inputs(self.indices)
+
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        self.ledger.evaluated(len(self.indices))
+        return evaluate(*self._arguments, plain=self.task.plain)
+
+    def _computed(self, compute: Callable[..., Tensor]) -> np.ndarray:
+        self.ledger.evaluated(len(self.indices))
+        return compute(*self._arguments, plain=self.task.plain).cpu().numpy()
+
+    @property
+    def _arguments(self) -> tuple[nn.Module, Weights, Samples, Tensor]:
+        return self.task.model, self.weights, self.samples, self.indices
+
+
+@dataclass(frozen=True)
+class ModelEvaluations:
+    """The `EvaluationContext` of a run: global model, local models and the samples for them."""
+
+    task: Task
+    clients: np.ndarray
+    ledger: Ledger
+    trainer: Trainer | None = None
+    weights: Weights | None = None
+    updates: Updates | None = None
+
+    @property
+    def network(self) -> nn.Module:
+        return self.task.model
+
+    def label_counts(self) -> np.ndarray:
+        rng = generator(self.task.settings.seed, "selection")
+        return read_only(self.task.selector.label_report.of(self.task.shards.label_counts, rng))
+
+    def overlapping(self) -> np.ndarray:
+        return self.task.shards.overlapping()[self.clients].astype(np.float64)
+
+    def training_losses(self) -> np.ndarray:
+        assert self.updates is not None
+        return self.updates.losses.double().cpu().numpy()
+
+    def global_on_own(self) -> Iterator[ModelEvaluation]:
+        assert self.weights is not None
+        for client in self.clients:
+            yield self._on_own(self.weights, client)
+
+    def local_on_own(self) -> Iterator[ModelEvaluation]:
+        assert self.updates is not None
+        for row, client in enumerate(self.clients):
+            yield self._on_own(self.updates.of_client(row), client)
+
+    def local_on_reserved(self) -> Sequence[ModelEvaluation]:
+        return self._local_on_reserved
+
+    def reserved_losses(self) -> np.ndarray:
+        assert self.trainer is not None and self.updates is not None
+        self.ledger.evaluated(len(self.clients) * len(self.task.reserved))
+        return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
+
+    @cached_property
+    def _local_on_reserved(self) -> list[ModelEvaluation]:
+        """Kept, so that needs which share an evaluation are charged for it once."""
+        assert self.updates is not None
+        models = map(self.updates.of_client, range(len(self.clients)))
+        samples, reserved = self.task.test_samples, self.task.reserved
+        return [
+            ModelEvaluation(self.task, self.ledger, model, samples, reserved) for model in models
+        ]
+
+    def _on_own(self, weights: Weights, client: int) -> ModelEvaluation:
+        """A model on a client's own training samples."""
+        samples = self.task.train_samples
+        indices = torch.from_numpy(self.task.shards.indices[client]).to(samples.labels.device)
+        return ModelEvaluation(self.task, self.ledger, weights, samples, indices)

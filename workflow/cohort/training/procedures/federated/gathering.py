@@ -1,0 +1,88 @@
+"""Gathers what a selector needs to be told, and enters what that costs into the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from cohort.needs import NEEDS, Need
+from cohort.training.contract.mistakes import WrongAnswer
+from cohort.training.contract.read_only import read_only
+from cohort.training.ledger import Ledger
+from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
+from cohort.training.task import Task
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import Updates, Weights
+
+
+class Needs:
+    """The needs of a selector on a task, by when they are gathered."""
+
+    def __init__(self, names: Iterable[str], task: Task):
+        self.task = task
+        self.all: list[Need] = [NEEDS[name]() for name in sorted(names)]
+
+    def gathered(self, when: str) -> list[Need]:
+        """The needs that are gathered `once`, `before` choosing or `after` training."""
+        return [need for need in self.all if need.gathered == when]
+
+    def once(self) -> dict[str, np.ndarray]:
+        """Gather what all clients report before the first round, by need."""
+        everybody = read_only(np.arange(self.task.settings.clients))
+        context = ModelEvaluations(self.task, everybody, Ledger())
+        return {need.name: _answers(need, context) for need in self.gathered("once")}
+
+    def charge_setup(self, ledger: Ledger) -> None:
+        """Record what all clients uploaded before the first round."""
+        self._charge(self.gathered("once"), self.task.settings.clients, ledger)
+
+    def before_choosing(
+        self, weights: Weights, pool: np.ndarray, ledger: Ledger
+    ) -> dict[str, np.ndarray]:
+        """Gather what the clients of a pool report of the global model, by need: a row for each
+        client of the federation, NaN for those outside the pool."""
+        needs = self.gathered("before")
+        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
+        with ledger.timed("selecting"):
+            answers = {need.name: _answers(need, context) for need in needs}
+        self._charge(needs, len(pool), ledger)
+        clients = self.task.settings.clients
+        return {name: scattered(values, pool, clients) for name, values in answers.items()}
+
+    def after_training(
+        self, updates: Updates, trainer: Trainer, ledger: Ledger
+    ) -> dict[str, np.ndarray]:
+        """Gather what is to be known of the clients that answered, by need: one row each."""
+        needs = self.gathered("after")
+        clients = read_only(np.array(updates.clients, dtype=np.int64))
+        context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
+        with ledger.timed("selecting"):
+            answers = {need.name: _answers(need, context) for need in needs}
+        self._charge(needs, len(clients), ledger)
+        return answers
+
+    def _charge(self, needs: Iterable[Need], clients: int, ledger: Ledger) -> None:
+        for need in needs:
+            size = need.upload(self.task.classes)
+            if size:
+                ledger.sent(need.name, size, to="server", copies=clients)
+
+
+def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
+    """Measure a need and check its answers: numbers, one row for each client that is asked."""
+    answers = np.asarray(need.measure(context))
+    if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
+        raise WrongAnswer(
+            f"need '{need.name}' returned an array of shape {answers.shape} and type "
+            f"{answers.dtype}, "
+            f"not a row of numbers for each of {len(context.clients)} clients"
+        )
+    return answers
+
+
+def scattered(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
+    """Rows put at their places among `count` rows, NaN in all others."""
+    rows = np.full((count, *values.shape[1:]), np.nan)
+    rows[positions] = values
+    return rows

@@ -1,0 +1,34 @@
+"""Metrics of a round about clients that overlap with others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cohort.core.metric import Metric
+
+OVERLAP_METRICS = {
+    "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
+    "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
+    "overlapping_preference": Metric("Preference for overlapping"),
+}
+
+
+def of_cohort(overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
+    """The share of a cohort that overlaps; nothing if no client of the federation does."""
+    return {"overlapping_chosen": float(overlapping[cohort].mean())} if overlapping.any() else {}
+
+
+def of_probabilities(
+    overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
+) -> dict[str, float]:
+    """The probability that the first client drawn from a pool overlaps, and that of the mean
+    overlapping client as a multiple of the mean regular client's; nothing unless there are both."""
+    among = overlapping[pool]
+    if among.all() or not among.any():
+        return {}
+    regular = probabilities[~among].mean()
+    preference = probabilities[among].mean() / regular if regular else np.inf
+    return {
+        "overlapping_probability": float(probabilities[among].sum()),
+        "overlapping_preference": float(preference),
+    }

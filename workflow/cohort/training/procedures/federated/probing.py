@@ -1,0 +1,47 @@
+"""The ability to probe, in a round: local models that were trained a little before the cohort is
+chosen, and from which its clients continue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cohort.cell.settings import Settings, local_work
+from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.updates import Updates, Weights
+
+NORM_BYTES = 8  # of the number that a probed client sends
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The local models of a pool after the first `batches` of each client's local work."""
+
+    updates: Updates
+    batches: int
+
+    def norms(self, weights: Weights) -> np.ndarray:
+        """The distance of each client's model (client) from the trainable global weights."""
+        return self.updates.only(weights).distances(weights).cpu().numpy()
+
+    def rest_of(self, work: LocalWork, settings: Settings) -> LocalWork:
+        """The rest of a client's work after its probe: all but the first epoch if J counts epochs,
+        else all but the steps of the probe."""
+        _, counts_epochs = local_work(settings.J)
+        per_epoch = local_steps(len(work.samples), settings)[1]
+        return replace(
+            work,
+            weights=self.updates.of_client(self._row(work.client)),
+            begin=per_epoch if counts_epochs else self.batches,
+        )
+
+    def completed(self, updates: Updates) -> Updates:
+        """The updates of clients that continued; one whose probe was all its work keeps the loss of
+        the probe."""
+        rows = [self._row(client) for client in updates.clients]
+        continued = (updates.steps > 0).to(updates.losses.device)
+        return replace(updates, losses=updates.losses.where(continued, self.updates.losses[rows]))
+
+    def _row(self, client: int) -> int:
+        return self.updates.clients.index(client)

@@ -1,0 +1,108 @@
+"""Local work whose first step the clients take together."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+
+from cohort.core.randomness import torch_seed
+from cohort.training.contract.checked_objective import losses_of
+from cohort.training.cursor import Resumable
+from cohort.training.procedures.fedtan.shared_norm import LockStep, by_averages
+from cohort.training.trainers.base import Trained
+from cohort.training.trainers.local_work import LocalWork
+from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
+from cohort.training.trainers.serial import AfterStep, SerialTrainer
+from cohort.training.updates import Weights
+
+
+class First(NamedTuple):
+    """A client's weights after its first step, and the loss of that step."""
+
+    weights: Weights
+    loss: Tensor
+
+
+class FirstStepTogether(SerialTrainer):
+    """The serial trainer, but the first step of all clients shares the statistics of batch
+    normalization. Work that is resumed takes that step again."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.first: dict[int, First] = {}  # of the last call, by client
+
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+        self.first = self._first_steps(works)
+        return super()._train(works, anchor, resumable)
+
+    def run(
+        self,
+        work: LocalWork,
+        optimizer: LocalOptimizer,
+        anchor: Sequence[Tensor],
+        after_step: AfterStep | None,
+        resumable: Resumable,
+    ) -> Tensor:
+        if work.client not in self.first:
+            return super().run(work, optimizer, anchor, after_step, resumable)
+        weights, loss = self.first[work.client]
+        self.model.load_state_dict(weights)
+        rest = replace(work, begin=1)
+        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step, resumable)])
+
+    def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, First]:
+        """The first step of each client that takes any. It starts at the global weights, where a
+        proximal term is zero and does not pull."""
+        steps = ((work, next(work.steps(self.settings), None)) for work in works)
+        taking = [(work, *step) for work, step in steps if step is not None]
+        batches = [self._batch(work, step, batch) for work, step, batch in taking]
+        if sum(len(inputs) for inputs, _ in batches) < 2:  # one sample has no variance
+            return {}
+        networks = [self._network(work) for work, *_ in taking]
+        seed, round = self.settings.seed, works[0].round
+        torch.manual_seed(torch_seed(seed, "dropout", round=round))
+        outputs = LockStep(networks, by_averages)([inputs for inputs, _ in batches])
+        losses = [
+            self._mean_loss(work, network, own, targets)
+            for (work, *_), network, own, (_, targets) in zip(
+                taking, networks, outputs, batches, strict=True
+            )
+        ]
+        torch.stack(losses).sum().backward()
+        return {
+            work.client: self._stepped(work, network, loss)
+            for (work, *_), network, loss in zip(taking, networks, losses, strict=True)
+        }
+
+    def _batch(self, work: LocalWork, step: int, batch: np.ndarray) -> tuple[Tensor, Tensor]:
+        """The inputs and labels of a step."""
+        indices = torch.from_numpy(work.samples)
+        return self._inputs(indices, work)(step, batch), self.samples.labels[indices[batch]]
+
+    def _network(self, work: LocalWork) -> nn.Module:
+        """A client's own network at the beginning of its work."""
+        network = copy.deepcopy(self.model)
+        network.load_state_dict(work.weights)
+        return network
+
+    def _mean_loss(
+        self, work: LocalWork, network: nn.Module, outputs: Tensor, targets: Tensor
+    ) -> Tensor:
+        """A client's loss of its batch."""
+        labels = self.samples.labels[torch.from_numpy(work.samples)]
+        statistics, bias = self._statistics(labels, network)
+        return losses_of(self.objective, outputs, targets, statistics, bias).mean()
+
+    def _stepped(self, work: LocalWork, network: nn.Module, loss: Tensor) -> First:
+        """Take the step of a network that has its gradients."""
+        if self.settings.clip:
+            clip_grad_norm_(network.parameters(), self.settings.clip)
+        local_optimizer(self.settings, network.parameters(), work.lr).step()
+        return First(network.state_dict(), loss.detach()[None])
