@@ -98,13 +98,13 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     )
     values.write_text(head + "TableI,printed,,digits,,iid,J2,fedavg,,test_accuracy,last,,0.5,\n")
     study = finished.study()
-    study["tables"]["tab1"] |= {"paper": "TableI", "tolerance": 100}
+    study["tables"]["tab1"] |= {"paper": "TableI", "margin": 100}
     finished.write(study)
     assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
     table = finished.root / "results/full/tables/tiny/tab1.md"
     assert (
         "| iid | FedAvg (random) | 50.00 |" in table.read_text()
-        and "| agrees |" in table.read_text()
+        and "| one run |" in table.read_text()
     )
     assert finished.planned() == {}
     values.write_text(values.read_text().replace("0.5,", "0.625,"))
