@@ -7,6 +7,7 @@ from typing import Any
 
 from cohort.results.at import rounds_of
 from cohort.results.claims.claim import FIRST, Claim, short
+from cohort.results.claims.kinds.average import Average
 from cohort.results.claims.kinds.best import Best
 from cohort.results.claims.kinds.bound import Bound
 from cohort.results.claims.kinds.compare import Compare
@@ -147,7 +148,7 @@ def _other(claim: Compare, other: Labels, names: Names) -> str:
     return " ".join(filter(None, words))
 
 
-def _beyond(claim: Compare | Gain, way: str) -> str:
+def _beyond(claim: Average | Compare | Gain, way: str) -> str:
     """`above`, `more than 5 points above`, or `at most 2 points below`."""
     if claim.margin < 0:
         other = {"above": "below", "below": "above"}[way]
@@ -158,6 +159,18 @@ def _beyond(claim: Compare | Gain, way: str) -> str:
 
 
 def _gain(claim: Gain, names: Names) -> str:
+    over = [
+        " minus ".join(short(claim.along, text(value), names) for value in pair)
+        for pair in claim.over or []
+    ]
+    return _pairs(claim, names) + (f", by more than {', '.join(over)}" if over else "")
+
+
+def _average(claim: Average, names: Names) -> str:
+    return f"{_pairs(claim, names)}, on average over settings"
+
+
+def _pairs(claim: Average | Gain, names: Names) -> str:
     groups: dict[str, list[Any]] = {}
     for first, second in claim.pairs:
         groups.setdefault(text(first), []).append(second)
@@ -166,11 +179,7 @@ def _gain(claim: Gain, names: Names) -> str:
         + values_of(claim.along, seconds, names)
         for first, seconds in groups.items()
     ]
-    over = [
-        " minus ".join(short(claim.along, text(value), names) for value in pair)
-        for pair in claim.over or []
-    ]
-    return f": {'; '.join(parts)}" + (f", by more than {', '.join(over)}" if over else "")
+    return f": {'; '.join(parts)}"
 
 
 def _gap(claim: Gap, names: Names) -> str:
@@ -212,6 +221,7 @@ KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
     Best: _best,
     Compare: _compare,
     Gain: _gain,
+    Average: _average,
     Gap: _gap,
     Slower: _slower,
     Bound: _bound,

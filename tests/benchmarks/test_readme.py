@@ -47,11 +47,6 @@ def test_results_are_those_of_the_reproduction_page():
     assert f"averages {excess[f'{start}, Nc = 50']:.2f} points above the authors'" in page
 
 
-def test_a_single_run_has_no_verdict():
-    verdicts = {found.runs: found.cells()[-1] for found in readme.results() if found.runs == 1}
-    assert verdicts == {1: "one run"}
-
-
 def test_speed_is_that_of_the_performance_page():
     rows = dict(re.findall(r"^\| ([A-Z].*?) +\| (.*) \|$", readme.speed(), re.MULTILINE))
     for part, column in (("W1", 0), ("W2", 2)):

@@ -50,7 +50,7 @@ def test_only_seeds_and_settings_that_all_strategies_have() -> None:
         mine = frame[(frame["strategy"] == "b") & (frame["setting"] == setting)]
         expected = mine[mine["seed"].isin(seeds)].sort_values("seed")["value"]
         place = scores.settings.index(setting)
-        np.testing.assert_allclose(row[scores.places == place], expected)
+        np.testing.assert_allclose(row[scores.positions == place], expected)
 
 
 def test_two_runs_of_one_seed_are_an_error() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.agreement import MARGIN, Printed, agreement
+from cohort.results.agreement import Printed, agreement
 
+MARGIN = 0.02  # two points
 OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, deviation sqrt(0.00013) = 0.0114
 THEIRS = (0.43, 0.47, 0.45, 0.44)  # mean 0.4475, deviation 0.0171
 
@@ -21,7 +22,7 @@ def test_the_interval_is_welchs() -> None:
     error = 0.0185 / welch.statistic
     assert welch.df == pytest.approx(5.04, abs=0.005)
     half = float(stats.t.ppf(0.975, 4)) * error
-    assert agreement(OURS, paper).interval == pytest.approx((0.0185 - half, 0.0185 + half))
+    assert agreement(OURS, paper, MARGIN).interval == pytest.approx((0.0185 - half, 0.0185 + half))
 
 
 def test_welchs_freedom_where_it_is_the_smaller_one() -> None:
@@ -30,7 +31,7 @@ def test_welchs_freedom_where_it_is_the_smaller_one() -> None:
     freedom = (mine + theirs) ** 2 / (mine**2 / 4 + theirs**2 / 2)
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(mine + theirs)
     assert freedom < 4
-    assert agreement(OURS, paper).interval == pytest.approx((0.016 - half, 0.016 + half))
+    assert agreement(OURS, paper, MARGIN).interval == pytest.approx((0.016 - half, 0.016 + half))
 
 
 @pytest.mark.parametrize(
@@ -49,14 +50,15 @@ def test_welchs_freedom_where_it_is_the_smaller_one() -> None:
 def test_the_papers_error(paper: Printed, error: float) -> None:
     """All have our four degrees of freedom; the last has 4.7 by Welch."""
     half = 2.7764451 * math.sqrt(error)
-    assert agreement(OURS, paper).interval == pytest.approx((0.016 - half, 0.016 + half))
+    assert agreement(OURS, paper, MARGIN).interval == pytest.approx((0.016 - half, 0.016 + half))
 
 
 def test_the_f_test_is_scipys() -> None:
     """A printed deviation is doubted from the point on where scipy's F has 40 % above."""
     limit = math.sqrt(0.00013 / float(stats.f.isf(0.4, 4, 2)))
     believed, doubted = (
-        agreement(OURS, Printed(0.45, limit * factor, 3)).interval for factor in (1.001, 0.999)
+        agreement(OURS, Printed(0.45, limit * factor, 3), MARGIN).interval
+        for factor in (1.001, 0.999)
     )
     assert believed and doubted
     assert doubted[1] - doubted[0] > 1.01 * (believed[1] - believed[0])
@@ -81,9 +83,9 @@ def test_words_by_hand(value: float, margin: float, word: str) -> None:
 
 
 def test_one_run_has_a_difference_only() -> None:
-    found = agreement([0.5], Printed(0.25, 0.01, 3))
+    found = agreement([0.5], Printed(0.25, 0.01, 3), MARGIN)
     assert (found.difference, found.interval, found.word) == (0.25, None, None)
-    assert agreement([0.5, 0.5], Printed(math.inf)).word is None
+    assert agreement([0.5, 0.5], Printed(math.inf), MARGIN).word is None
 
 
 @pytest.mark.parametrize(
@@ -98,14 +100,14 @@ def test_one_run_has_a_difference_only() -> None:
 )
 def test_no_spread_on_either_side(runs: int, paper: Printed, word: str) -> None:
     """A strategy that is stuck at chance level in all runs is so without any error."""
-    found = agreement([0.10] * runs, paper)
+    found = agreement([0.10] * runs, paper, MARGIN)
     assert found.interval == (found.difference, found.difference)
     assert found.word == word
 
 
 def test_spread_on_their_side_only() -> None:
     """The error is theirs, as are the degrees of freedom."""
-    found = agreement([0.10] * 5, Printed(0.12, 0.03, 4))
+    found = agreement([0.10] * 5, Printed(0.12, 0.03, 4), MARGIN)
     half = float(stats.t.ppf(0.975, 3)) * 0.015
     assert found.interval == pytest.approx((-0.02 - half, -0.02 + half))
 
@@ -139,7 +141,9 @@ def test_how_often_a_word_is_wrong(n: int, runs: int, ratio: float, printed: flo
     error = MARGIN / 20 * math.sqrt(1 / n + ratio**2 / runs)
     values = error * stats.norm.ppf((np.arange(STUDIES) + 0.5) / STUDIES)
     words = [
-        agreement(mine, Printed(value, None if printed is None else printed * sd, runs)).word
+        agreement(
+            mine, Printed(value, None if printed is None else printed * sd, runs), MARGIN
+        ).word
         for mine, value, sd in zip(ours, values, sds, strict=True)
     ]
     assert words.count("agrees") / STUDIES <= 0.052

@@ -73,6 +73,12 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "test accuracy at the end: a is above b, by more than c minus FedAvg",
     ),
     (
+        "average",
+        {"along": "strategy", "pairs": PAIRS, "margin": 5},
+        "test accuracy at the end: a is more than 5 points above FedAvg, b; b is more than 5 points "
+        "above FedAvg, on average over settings",
+    ),
+    (
         "gap",
         {
             "along": "strategy",

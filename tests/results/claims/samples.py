@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
+from cohort.pipeline.specs import claims_spec
+from cohort.plan import load
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
+from cohort.results.claims.judge import judged, table_of
 from cohort.results.claims.values import measured
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
 
+ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
 FRAME = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
 Cell = tuple[dict[str, Any], str, Mapping[int, float]]  # labels, status, value by round
@@ -24,6 +29,16 @@ Cell = tuple[dict[str, Any], str, Mapping[int, float]]  # labels, status, value 
 def claim(kind: str, **fields: Any) -> Claim:
     """A claim about `main`, unless said otherwise."""
     return CLAIMS[kind](**(FRAME | fields))
+
+
+def of_paper(study: str, **data_paths: str) -> pd.DataFrame:
+    """What the pipeline makes of a study's claims without any run of ours, by claim."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        plan = load({"studies": [study], "data_paths": data_paths})
+        claims = judged(claims_spec(plan, study) | {"metrics": {}})
+    assert {claim.measured for claim in claims} == {"not enough runs"}
+    return table_of(claims).set_index("claim")
 
 
 def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:

@@ -7,11 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cohort.pipeline.specs import claims_spec
-from cohort.plan import load
-from cohort.results.claims.judge import judged
+from tests.results.claims.samples import ROOT, of_paper
 
-ROOT = Path(__file__).resolve().parents[3]
 VALUES, CURVES = (
     pd.read_csv(ROOT / f"resources/paper_values/{name}.csv", low_memory=False)
     for name in ("aml", "aml_curves")
@@ -21,13 +18,7 @@ NC = ["iid", "sampled-50-51", "sampled-10-11", "sampled-5-6", "sampled-1-2"]
 
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, str]:
-    """What the pipeline makes of them without any run of ours."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        spec = claims_spec(load({"studies": ["aml"]}), "aml") | {"metrics": {}}
-        claims = judged(spec)
-    assert {claim.measured for claim in claims} == {"not enough runs"}
-    return {claim.claim: claim.paper for claim in claims}
+    return dict(of_paper("aml")["paper"])
 
 
 def single(item: str, at: str, metric: str = "test_accuracy") -> pd.DataFrame:

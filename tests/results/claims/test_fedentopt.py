@@ -8,11 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from cohort.pipeline.specs import claims_spec
-from cohort.plan import load
-from cohort.results.claims.judge import judged, table_of
+from tests.results.claims.samples import ROOT, of_paper
 
-ROOT = Path(__file__).resolve().parents[3]
 VALUES = pd.read_csv(ROOT / "resources/paper_values/fedentopt.csv")
 PLACE = ["model", "dataset", "partition"]
 BUFFERS = [0.0, 0.25, 0.5, 0.75]
@@ -20,14 +17,8 @@ BUFFERS = [0.0, 0.25, 0.5, 0.75]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    """What the pipeline makes of them without any run of ours."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        brains = str(tmp_path_factory.mktemp("brains"))
-        plan = load({"studies": ["fedentopt"], "data_paths": {"brain-tumor-mri-224": brains}})
-        claims = judged(claims_spec(plan, "fedentopt") | {"metrics": {}})
-    assert {claim.measured for claim in claims} == {"not enough runs"}
-    return table_of(claims).set_index("claim")
+    brains = str(tmp_path_factory.mktemp("brains"))
+    return of_paper("fedentopt", **{"brain-tumor-mri-224": brains})
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cohort.pipeline.specs import claims_spec
-from cohort.plan import load
-from cohort.results.claims.judge import judged, table_of
+from tests.results.claims.samples import ROOT, of_paper
 
-ROOT = Path(__file__).resolve().parents[3]
 VALUES = pd.read_csv(ROOT / "resources/paper_values/stratify.csv")
 UNIFORM, WEIGHTED = "stratify-uniform", "stratify-weighted"
 BASELINES = ["fedavg", "fedprox", "scaffold"]
@@ -20,15 +17,8 @@ BASELINES = ["fedavg", "fedprox", "scaffold"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    """What the pipeline makes of them without any run of ours."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        given = str(tmp_path_factory.mktemp("given"))
-        paths = {"pacs": given, "digits-dg": given}
-        plan = load({"studies": ["stratify"], "data_paths": paths})
-        claims = judged(claims_spec(plan, "stratify") | {"metrics": {}})
-    assert {claim.measured for claim in claims} == {"not enough runs"}
-    return table_of(claims).set_index("claim")
+    given = str(tmp_path_factory.mktemp("given"))
+    return of_paper("stratify", **{"pacs": given, "digits-dg": given})
 
 
 @pytest.fixture(scope="module")

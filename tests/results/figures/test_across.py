@@ -157,7 +157,7 @@ def test_a_panel_for_each_partition(metrics: Metrics) -> None:
     for axes, settings in zip(
         figure.axes, (("dir-0.1J4", "dir-0.1J16"), ("iidJ4", "iidJ16")), strict=True
     ):
-        kept = np.isin(np.array(rows.settings)[rows.places], settings)
+        kept = np.isin(np.array(rows.settings)[rows.positions], settings)
         mean = np.sort(rows.values[0, kept])  # six runs: half of the second and of the fifth
         middle = (mean[1] / 2 + mean[2] + mean[3] + mean[4] / 2) / 3
         assert axes.lines[1].get_xdata() == pytest.approx([middle])
@@ -198,12 +198,12 @@ def test_nothing_in_common(metrics: Metrics, kind: str) -> None:
 def test_in_words(metrics: Metrics, kind: str, text: str) -> None:
     spec = spec_of(kind)
     comparison = compare_figure(spec, metrics())
-    assert len(told := comparison.told) == 1
-    assert alternative(spec, comparison).endswith(f". {told[0]}.")
-    assert text.format(interquartile_means(expected())[0].value) in told[0]
+    assert len(parts := comparison.description) == 1
+    assert alternative(spec, comparison).endswith(f". {parts[0]}.")
+    assert text.format(interquartile_means(expected())[0].value) in parts[0]
     panels = kind_of(spec_of(kind, columns="partition"))
-    told = panels.told(read_metric(metrics(), "test_accuracy"), Names.of(LOOK))
-    assert [words.partition(": ")[0] for words in told] == ["dir-0.1", "iid"]
+    parts = panels.describe(read_metric(metrics(), "test_accuracy"), Names.of(LOOK))
+    assert [words.partition(": ")[0] for words in parts] == ["dir-0.1", "iid"]
 
 
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cohort.core.paths import Layout, experiment_plan_file
 from cohort.plan import Plan
-from cohort.plan.extension import BASELINE as USUAL
+from cohort.results.measure import BASELINE
 from cohort.results.paper import paper_files
 from cohort.training.procedures import parse_procedure
 
@@ -58,12 +58,12 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
     """
     found = plan.study(study).experiments[experiment]
     names = found.axes["strategy"]
-    others = [name for name in names if name != USUAL]
+    others = [name for name in names if name != BASELINE]
     procedures = {plan.cells[row.digest].settings["procedure"] for row in found.rows}
     round_names = {parse_procedure(name).round_name for name in procedures}
     return {
         "orders": found.axes,
-        "styles": {USUAL: 0} | {name: place for place, name in enumerate(others, start=1)},
+        "styles": {BASELINE: 0} | {name: color for color, name in enumerate(others, start=1)},
         "titles": titles(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }

@@ -9,10 +9,10 @@ from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.axes import Values
+from cohort.results.measure import BASELINE
 from cohort.results.names import SERIES
 
 Text = Mapping[str, Any]
-BASELINE = "fedavg"
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ class Estimate:
 @dataclass(frozen=True)
 class Scores:
     """The runs of several strategies: `values` has a row for each strategy and a column for each
-    pair of a setting and a seed that all of them have; `places` says which setting that is."""
+    pair of a setting and a seed that all of them have; `positions` are those of its setting."""
 
     strategies: tuple[str, ...]
     settings: tuple[str, ...]
     values: np.ndarray
-    places: np.ndarray
+    positions: np.ndarray
     better: Literal["high", "low"] = "high"
 
     @classmethod
@@ -56,17 +56,17 @@ class Scores:
         index = ["setting", "seed"]
         runs = table.pivot(index=index, columns="strategy", values="value")  # raises for duplicates
         runs = runs.reindex(columns=list(strategies)).dropna()
-        found = set(runs.index.get_level_values("setting"))
-        kept = tuple(setting for setting in settings if setting in found)
-        places = np.array([kept.index(setting) for setting, _ in runs.index], dtype=int)
-        order = np.argsort(places, kind="stable")
+        common = set(runs.index.get_level_values("setting"))
+        kept = tuple(setting for setting in settings if setting in common)
+        positions = np.array([kept.index(setting) for setting, _ in runs.index], dtype=int)
+        order = np.argsort(positions, kind="stable")
         values = runs.to_numpy(dtype=float).T.round(DIGITS)
-        return cls(strategies, kept, values[:, order], places[order], better)
+        return cls(strategies, kept, values[:, order], positions[order], better)
 
     @property
     def seeds(self) -> np.ndarray:
         """How many seeds each setting has."""
-        return np.bincount(self.places, minlength=len(self.settings))
+        return np.bincount(self.positions, minlength=len(self.settings))
 
     @property
     def merits(self) -> np.ndarray:
@@ -75,12 +75,12 @@ class Scores:
 
     def means(self) -> np.ndarray:
         """The mean over seeds: a row for each strategy and a column for each setting."""
-        totals = [np.bincount(self.places, row, len(self.settings)) for row in self.values]
+        totals = [np.bincount(self.positions, row, len(self.settings)) for row in self.values]
         return np.array(totals).round(DIGITS) / self.seeds
 
     def weights(self) -> np.ndarray:
         """What each run counts, so that settings count alike, however many seeds they have."""
-        return 1 / (len(self.settings) * self.seeds[self.places])
+        return 1 / (len(self.settings) * self.seeds[self.positions])
 
     def resampled(self) -> np.ndarray | None:
         """The weights of the runs in each resample, a row for each; None where a setting has a
@@ -115,12 +115,13 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
     which it is ahead, where a tie is half a win, averaged over settings."""
     weights, resampled = scores.weights(), scores.resampled()
     rates = {}
-    for one, mine in zip(scores.strategies, scores.merits, strict=True):
-        for other, theirs in zip(scores.strategies, scores.merits, strict=True):
-            wins = (mine > theirs) + 0.5 * (mine == theirs)
+    runs = list(zip(scores.strategies, scores.merits, strict=True))
+    for first, merits in runs:
+        for second, other_merits in runs:
+            wins = (merits > other_merits) + 0.5 * (merits == other_merits)
             draws = None if resampled is None else resampled @ wins
-            if one != other:
-                rates[one, other] = _estimate(float(weights @ wins), draws)
+            if first != second:
+                rates[first, second] = _estimate(float(weights @ wins), draws)
     return rates
 
 
@@ -138,12 +139,12 @@ def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
     threshold by itself."""
     weights, resampled = scores.weights(), scores.resampled()
     limits = thresholds if scores.better == "high" else -thresholds
-    found = []
+    bands = []
     for row in scores.merits:
         is_better = (row[:, None] > limits).astype(float)
         low, high = (None, None) if resampled is None else _band(resampled @ is_better)
-        found.append(Profile(weights @ is_better, low, high))
-    return found
+        bands.append(Profile(weights @ is_better, low, high))
+    return bands
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

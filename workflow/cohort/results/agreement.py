@@ -20,7 +20,6 @@ else:
     special = lazy("scipy.special")
 
 Word = Literal["agrees", "differs", "cannot tell"]
-MARGIN = 0.02  # two points of accuracy
 # The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is
 # three times too small; one that is right loses little by being doubted.
 DOUBT = 0.4
@@ -46,8 +45,8 @@ class Agreement:
     word: Word | None
 
 
-def agreement(ours: Sequence[float], paper: Printed, margin: float = MARGIN) -> Agreement:
-    """Compare our runs with a paper's value; all numbers, the margin too, are in one unit."""
+def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement:
+    """Compare our runs with a paper's value; all numbers, the margin too, share a unit."""
     sample = Sample.of(ours)
     difference = sample.mean - paper.value
     if sample.n < 2 or not math.isfinite(difference):
@@ -72,13 +71,13 @@ def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
     beside ten. The paper's own error counts if it rests on three runs and our seeds do not
     contradict it. Otherwise it is at least as large as ours, run by run and as a whole.
     """
-    mine, printed = ours.sd**2 / ours.n, (paper.sd or 0.0) ** 2 / max(paper.runs, 1)
+    own, printed = ours.sd**2 / ours.n, (paper.sd or 0.0) ** 2 / max(paper.runs, 1)
     if is_believed(ours, paper):
-        both = mine + printed
-        welch = both**2 / (mine**2 / (ours.n - 1) + printed**2 / (paper.runs - 1)) if both else 1.0
+        both = own + printed
+        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (paper.runs - 1)) if both else 1.0
         return math.sqrt(both), min(welch, ours.n - 1.0)
-    borrowed = max(printed, ours.sd**2 / max(paper.runs, 1), mine)
-    return math.sqrt(mine + borrowed), ours.n - 1.0
+    borrowed = max(printed, ours.sd**2 / max(paper.runs, 1), own)
+    return math.sqrt(own + borrowed), ours.n - 1.0
 
 
 def is_believed(ours: Sample, paper: Printed) -> bool:

@@ -21,7 +21,7 @@ from cohort.results.agreement import Agreement, Printed, agreement
 from cohort.results.at import described
 from cohort.results.best import Key, Runs, inseparable
 from cohort.results.intervals import Sample, paired
-from cohort.results.measure import CLIENT, Measure
+from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
 from cohort.results.series import (
@@ -29,6 +29,7 @@ from cohort.results.series import (
     is_generated,
     label_columns,
     read_metric,
+    subtracted,
     value_per_cell,
     values_by_client,
 )
@@ -36,7 +37,6 @@ from cohort.results.series import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-BASELINE = "fedavg"
 NOT_ENOUGH, ONE_RUN = "not enough runs", "one run"
 NO_RESULT, NO_PAPER = "no result", "no paper value"
 FIX = "delete it and run snakemake again, which works it out anew"
@@ -85,17 +85,20 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All results of a figure or table, in the order in which they are shown."""
+    """All results of a figure or table, in the order in which they are shown.
+
+    `description` says in words what is seen in a figure that shows no means of its runs.
+    """
 
     labels: list[str]
     results: list[Result]
     scale: str
     generated: bool
     has_paper: bool
-    told: list[str] = field(default_factory=list)  # by a figure that shows no means, in words
+    description: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Its content as plain data, for a JSON file with a checksum."""
+        """Return the comparison as dicts, lists, texts and numbers, which JSON can hold."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -148,7 +151,7 @@ def _measured(
         papers = _papers(measure, spec, cells)
         is_judged = measure.margin is not None and spec.get("scale", FULL) == FULL
         margin = measure.margin if is_judged else None
-        results = [_with_paper(one, papers[key_of(one)], margin) for one in results]
+        results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
     best = inseparable(runs, measure.labels, measure.better)
@@ -173,29 +176,6 @@ def _cells(measure: Measure, metrics: DataFrame) -> DataFrame:
         diverged=cells["status"] == "diverged",
     )
     return subtracted(cells, measure.minus) if measure.minus else cells
-
-
-def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract from each cell the value of its partner; keep the cells that have one.
-
-    `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
-    partner has the same seed and all other labels in common.
-    """
-    ((label, bases),) = minus.items()
-    others = [name for name in label_columns(cells) if name != label]
-    ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
-    partners = cells.rename(columns=ends)[[label, *others, *ends.values()]]
-    chosen = cells[cells[label].isin(list(bases))]
-    joined = chosen.assign(partner=chosen[label].map(bases)).merge(
-        partners.rename(columns={label: "partner"}),
-        on=["partner", *others],
-        how="left",
-        validate="many_to_one",
-    )
-    diverged = joined["diverged"] | joined["base_diverged"].eq(True)
-    finished = joined["finished"] & joined["base_finished"].eq(True)
-    value = joined["value"] - joined["base"]
-    return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
@@ -252,23 +232,24 @@ def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) 
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
-    """The results, each compared with FedAvg's in the same place if there is one."""
+    """The results, each compared with FedAvg's in the same setting if there is one."""
     bases = {
-        _place(result): result.values
+        _setting(result): result.values
         for result in results
         if result.labels.get("strategy") == BASELINE
     }
     compared = []
     for result in results:
-        base = bases.get(_place(result), {}) if "strategy" in result.labels else {}
+        base = bases.get(_setting(result), {}) if "strategy" in result.labels else {}
         contrast = paired(result.values, base)
         is_other = result.labels.get("strategy") != BASELINE
         compared.append(replace(result, against=contrast if is_other and contrast.n else None))
     return compared
 
 
-def _place(result: Result) -> Key:
-    """The labels of a result that are no part of its strategy, as `selector.alpha` is."""
+def _setting(result: Result) -> Key:
+    """The values of those labels of a result that are no part of its strategy, as `selector.alpha`
+    is."""
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from cohort.results.names import GAIN, METRICS
 from cohort.results.paper_match import Cell, PaperMatch, match_paper
 
+BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
 """The label of results that are clients' and not runs'."""
 POINTS = 2.0  # how far apart from the paper's an accuracy may be and still agree

@@ -64,11 +64,11 @@ def _groups(scores: Scores, ranks: np.ndarray, limit: float) -> list[tuple[str, 
     groups, covered = [], 0
     for first in range(len(order)):
         last = max(
-            place
-            for place in range(first, len(order))
-            if ranks[order[place]] - ranks[order[first]] < limit
+            index
+            for index in range(first, len(order))
+            if ranks[order[index]] - ranks[order[first]] < limit
         )
         if last > first and last >= covered:
-            groups.append(tuple(scores.strategies[place] for place in order[first : last + 1]))
+            groups.append(tuple(scores.strategies[index] for index in order[first : last + 1]))
             covered = last + 1
     return groups

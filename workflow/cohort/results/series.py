@@ -6,6 +6,7 @@ metric for each planned cell that has no result. Planning imports this module, s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +201,29 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     return rows[["digest", *labels, "status", "value"]].assign(
         client=rows["client"].astype(int).astype(str)
     )
+
+
+def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
+    """Subtract from each cell the value of its partner; keep the cells that have one.
+
+    `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
+    partner has the same seed and all other labels in common.
+    """
+    ((label, bases),) = minus.items()
+    others = [name for name in label_columns(cells) if name != label]
+    ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
+    partners = cells.rename(columns=ends)[[label, *others, *ends.values()]]
+    chosen = cells[cells[label].isin(list(bases))]
+    joined = chosen.assign(partner=chosen[label].map(bases)).merge(
+        partners.rename(columns={label: "partner"}),
+        on=["partner", *others],
+        how="left",
+        validate="many_to_one",
+    )
+    diverged = joined["diverged"] | joined["base_diverged"].eq(True)
+    finished = joined["finished"] & joined["base_finished"].eq(True)
+    value = joined["value"] - joined["base"]
+    return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
 
 
 def label_text(value: Any) -> str:

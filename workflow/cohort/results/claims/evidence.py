@@ -138,12 +138,13 @@ def in_words(
     names: Names,
 ) -> str:
     """The numbers of all comparisons that could be made, how many hold, and what is missing."""
-    made = [one for one in evidence if one.shown]
-    called = [name_of(one, names) if len(comparisons) > 1 else "" for one in comparisons]
-    lines = [one.text(name) for name, one in zip(called, evidence, strict=True) if one.shown]
-    heads = [one.opening for one in made[:1]]
+    several = len(comparisons) > 1
+    titles = [name_of(comparison, names) if several else "" for comparison in comparisons]
+    pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
+    lines, made = [part.text(title) for title, part in pairs], [part for _, part in pairs]
+    heads = [part.opening for part in made[:1]]
     if len(made) > 1 and made[0].verdict:
-        hold = sum(one.verdict in (HELD, LEANS_HELD) for one in made)
+        hold = sum(part.verdict in (HELD, LEANS_HELD) for part in made)
         heads.append(f"{hold} of {len(made)} hold")
     text = "".join(f"{head}: " for head in heads if head) + "; ".join(lines)
     return "; ".join(part for part in (text, gap) if part)
@@ -164,14 +165,14 @@ def statistics(
 
 def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
     """The names of the points without a value, or of the first of them."""
-    found: dict[tuple[str, ...], str] = {}
-    for comparison, mine in each(comparisons, values):
-        found |= {
+    missing: dict[tuple[str, ...], str] = {}
+    for comparison, own_values in each(comparisons, values):
+        missing |= {
             key(point): named(point, comparison, names)
-            for point, value in zip(comparison.points, mine, strict=True)
+            for point, value in zip(comparison.points, own_values, strict=True)
             if not value.known
         }
-    words = list(found.values())
+    words = list(missing.values())
     more = len(words) - NAMED
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -140,14 +140,14 @@ def _judge(
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
     comparisons = list(map(_comparison, entry["comparisons"]))
-    points = [point for one in comparisons for point in one.points]
+    points = [point for comparison in comparisons for point in comparison.points]
 
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
         return read_metric(files[experiment], metric) if experiment in files else None
 
     runs = judge_runs(
         ours,
-        [_with_scaled_rounds(one, entry["rounds"]) for one in comparisons],
+        [_with_scaled_rounds(comparison, entry["rounds"]) for comparison in comparisons],
         measured(points, read),
         names,
         judged=judged,
@@ -155,13 +155,13 @@ def _judge(
     )
     papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
     experiments = dict.fromkeys(point.experiment for point in points)
-    if any(reads_generated(files[one]) for one in experiments if one in files):
+    if any(reads_generated(files[name]) for name in experiments if name in files):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
     evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
     compared = [
-        _compared(ours, one, names, {"paper": theirs, "ours": mine})
-        for one, mine, theirs in evidence
+        _compared(ours, comparison, names, {"paper": by_paper, "ours": by_runs})
+        for comparison, by_runs, by_paper in evidence
     ]
     return _of_verdicts(name, ours, runs, papers, compared)
 

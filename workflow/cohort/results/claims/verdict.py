@@ -75,17 +75,17 @@ def judge_runs(
     """
     pairs = list(each(comparisons, values))
     gap = _gap(comparisons, values, names)
-    rows = [by_seed(mine) for _, mine in pairs if _are_known(mine)]
+    rows = [by_seed(own_values) for _, own_values in pairs if _are_known(own_values)]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = too_few(fewest)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         compared = zip(comparisons, rows, strict=True)
-        contrasts = [contrasts_of(claim, *one) for one in compared]
+        contrasts = [contrasts_of(claim, *pair) for pair in compared]
         pairs = [
-            (comparison, with_common_seeds(mine, row))
-            for (comparison, mine), row in zip(pairs, rows, strict=True)
+            (comparison, with_common_seeds(own_values, row))
+            for (comparison, own_values), row in zip(pairs, rows, strict=True)
         ]
         made = _decided(claim, pairs, contrasts, names)
         word = together([evidence.verdict for evidence in made])
@@ -93,7 +93,7 @@ def judge_runs(
             needed = seeds_to_decide(contrasts)
             gap = more_seeds(needed, fewest, seconds())
     else:
-        made = [evidence_of(claim, comparison, mine, names) for comparison, mine in pairs]
+        made = [evidence_of(claim, *pair, names) for pair in pairs]
     return Verdict(
         word,
         in_words(comparisons, made, gap, names),
@@ -127,9 +127,12 @@ def judge_paper(
 
     `values` are those of the points of all comparisons, in order.
     """
-    made = [_held_up(claim, one, mine, names) for one, mine in each(comparisons, values)]
+    made = [
+        _held_up(claim, comparison, own_values, names)
+        for comparison, own_values in each(comparisons, values)
+    ]
     some = any(value.known for value in values)
-    words, missing = [one.verdict for one in made], lacking(comparisons, values, names)
+    words, missing = [evidence.verdict for evidence in made], lacking(comparisons, values, names)
     gap = f"no value for {missing}" if missing and some else ""
     word = together(words) if all(words) else NO_PAPER
     points = list(_once(comparisons, values).values())
@@ -180,7 +183,7 @@ def _once(
     """The value of each point, even if several comparisons share it; if they differ, that of fewest
     runs."""
     points = [point for comparison in comparisons for point in comparison.points]
-    found: dict[tuple[str, ...], Value] = {}
+    once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        found[key(point)] = min(found.get(key(point), value), value, key=lambda one: one.n)
-    return found
+        once[key(point)] = min(once.get(key(point), value), value, key=lambda known: known.n)
+    return once

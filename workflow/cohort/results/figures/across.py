@@ -130,9 +130,9 @@ class Across(Kind):
         return f"{runs} run{'' if runs == 1 else 's'}"
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        found = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
-        remarks = [_extent(found, str(measured["apart"].iloc[0]))] if found else []
-        used = sum(scores.values.size for scores in found)
+        panels = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        remarks = [_extent(panels, str(measured["apart"].iloc[0]))] if panels else []
+        used = sum(scores.values.size for scores in panels)
         if left := len(measured) - used:
             remarks.append(f"{left} runs left out, since not all strategies have their seed")
         lacking = int(measured["lacking"].max()) if len(measured) else 0
@@ -142,16 +142,16 @@ class Across(Kind):
             remarks.append("a diverged run counts with the worst value")
         return remarks
 
-    def told(self, metrics: DataFrame, names: Names) -> list[str]:
+    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         measured = self.measure(self.select(metrics))
         texts: list[str] = []
-        for place, panel in self._panels(measured):
+        for title, panel in self._panels(measured):
             scores = self.scores(panel, names)
-            text = self.told_of(scores, names) if scores.settings else NOTHING_IN_COMMON
-            texts.append(f"{place}: {text}" if place else text)
+            text = self.describe_scores(scores, names) if scores.settings else NOTHING_IN_COMMON
+            texts.append(f"{title}: {text}" if title else text)
         return texts
 
-    def told_of(self, scores: Scores, names: Names) -> str:
+    def describe_scores(self, scores: Scores, names: Names) -> str:
         """The numbers of one panel in words."""
         raise NotImplementedError
 
@@ -171,14 +171,14 @@ class Across(Kind):
             yield ", ".join(map(str, values)), panel
 
 
-def _extent(found: Sequence[Scores], apart: str) -> str:
+def _extent(panels: Sequence[Scores], apart: str) -> str:
     """Over how many settings and seeds the figure compares."""
-    settings = _span([len(scores.settings) for scores in found])
+    settings = _span([len(scores.settings) for scores in panels])
     if settings == "0":
         return NOTHING_IN_COMMON
     text = f"{settings} setting{'' if settings == '1' else 's'}"
     text += f" ({apart})" if apart else ""
-    seeds = [int(count) for scores in found for count in scores.seeds]
+    seeds = [int(count) for scores in panels for count in scores.seeds]
     return f"{text}, {_span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"
 
 

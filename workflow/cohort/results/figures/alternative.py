@@ -21,7 +21,7 @@ def alternative(spec: Mapping[str, Any], comparison: Comparison) -> str:
     axes = f"{kind.picture} of {kind.subject()}"
     sets = [_values(label, style) for label in labels if len(style.orders.get(label, [])) > 1]
     shown = [result for result in comparison.results if result.metric == kind.metric]
-    numbers = comparison.told or _means(shown, labels, style)
+    numbers = comparison.description or _means(shown, labels, style)
     parts = [axes + (f" against {x}" if x else ""), *sets, *numbers]
     return ". ".join([str(spec["title"]).rstrip("."), *parts]) + "."
 
@@ -55,8 +55,8 @@ def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> li
     for key, mean in means.items():
         hues.setdefault(key[-1], []).append(mean)
     texts = [
-        f"{style.value(labels[-1], hue)} {min(found):.{metric.digits}f} to "
-        f"{max(found):.{metric.digits}f}"
-        for hue, found in hues.items()
+        f"{style.value(labels[-1], hue)} {min(values):.{metric.digits}f} to "
+        f"{max(values):.{metric.digits}f}"
+        for hue, values in hues.items()
     ]
     return [f"Means: {'; '.join(texts)}"]

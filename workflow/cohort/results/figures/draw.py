@@ -72,7 +72,9 @@ def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
     if comparison.generated or not kind.is_across:
         return comparison
     metrics = read_metric(metrics_file, *kind.metrics())
-    return dataclasses.replace(comparison, told=kind.told(metrics, Style.of(spec["look"])))
+    return dataclasses.replace(
+        comparison, description=kind.describe(metrics, Style.of(spec["look"]))
+    )
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:

@@ -173,7 +173,7 @@ class Kind(Component):
         noun = "run" if self.averaged() else "seed"
         return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
 
-    def told(self, metrics: DataFrame, names: Names) -> list[str]:
+    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         """What is seen in the figure, in words; nothing if the means of its runs say it."""
         return []
 

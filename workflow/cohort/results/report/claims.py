@@ -134,11 +134,14 @@ def _claim(claim: Judged, runs: StudyRuns, has_paper: bool) -> Claim:
         verdicts=verdicts,
         columns=columns,
         comparisons=[
-            (_setting(one, columns), list(_rows(one, columns, runs))) for one in claim.comparisons
+            (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
+            for comparison in claim.comparisons
         ],
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
-        labels=together(point.labels for one in claim.comparisons for point in one.points),
+        labels=together(
+            point.labels for comparison in claim.comparisons for point in comparison.points
+        ),
     )
 
 
@@ -146,7 +149,7 @@ def _counts(comparisons: Sequence[Compared]) -> list[str]:
     """How many comparisons hold: by the paper's numbers, and in our runs."""
     counts = []
     for side, whose in SIDES.items():
-        evidence = [one.sides[side] for one in comparisons if side in one.sides]
+        evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
         verdicts = [made.verdict for made in evidence if made.verdict]
         if verdicts:
             unjudged = len(comparisons) - len(verdicts)
@@ -176,7 +179,7 @@ def _columns(comparisons: Sequence[Compared]) -> list[str]:
     longest = max(names, key=len, default=[])
     if len(longest) > MOST_COLUMNS:
         return EVIDENCE
-    if all(set(one) <= set(longest) and len(set(one)) == len(one) for one in names):
+    if all(set(own) <= set(longest) and len(set(own)) == len(own) for own in names):
         return longest
     return VALUE if len(longest) == 1 else [*PLACES, *map(str, range(5, 99))][: len(longest)]
 

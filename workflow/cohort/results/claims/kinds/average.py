@@ -56,9 +56,9 @@ class Average(Claim):
         points = []
         for sweep in sweeps:
             called = [*sweep.name, self.along]
-            found = {point.labels[self.along]: point for point in sweep.points}
-            if set(pair) <= set(found):
-                points += [replace(found[value], called=called) for value in pair]
+            by_value = {point.labels[self.along]: point for point in sweep.points}
+            if set(pair) <= set(by_value):
+                points += [replace(by_value[value], called=called) for value in pair]
         if len(points) < 2 * FEWEST_SETTINGS:
             names, settings = " and ".join(pair), len(points) // 2
             raise UserError(
@@ -70,7 +70,7 @@ class Average(Claim):
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """The differences in all settings, each the mean over seeds, less the margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
-        return [[np.array([np.mean(above(one, other, self.margin)) for one, other in pairs])]]
+        return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
     def contrast(self, difference: Number) -> SignedRanks:
         """The differences in all settings by their signed ranks."""

@@ -98,7 +98,7 @@ class CriticalDifference(Across):
                     fontsize=7.5,
                 )
 
-    def told_of(self, scores: Scores, names: Names) -> str:
+    def describe_scores(self, scores: Scores, names: Names) -> str:
         found = ranking(scores)
         if found is None:
             return TOO_FEW

@@ -112,6 +112,8 @@ class Curves(Averaging):
                     f"curves over x: {self.x} cannot show {metric}; choose among "
                     f"{', '.join(allowed)}"
                 )
+        if self.x == "step" and self.paper:
+            raise UserError("a paper's values are of rounds; leave paper out for x: step")
         if self.x == "step" and self.buckets > 1:
             raise UserError("buckets are of rounds; leave them out for x: step")
 

@@ -53,7 +53,7 @@ class Interval(Across):
     def _found(self, scores: Scores) -> list[tuple[str, Estimate]]:
         return list(zip(scores.strategies, interquartile_means(scores), strict=True))
 
-    def told_of(self, scores: Scores, names: Names) -> str:
+    def describe_scores(self, scores: Scores, names: Names) -> str:
         texts = []
         for strategy, found in self._found(scores):
             text = f"{names.value(self.hue, strategy)} {self.number(found.value)}"

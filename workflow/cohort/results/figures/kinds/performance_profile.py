@@ -51,7 +51,7 @@ class PerformanceProfile(Across):
         axes.set_ylim(-2, 102)
         axes.set_xlim(thresholds[0], thresholds[-1])
 
-    def told_of(self, scores: Scores, names: Names) -> str:
+    def describe_scores(self, scores: Scores, names: Names) -> str:
         """The threshold that half of each strategy's runs exceed."""
         thresholds = _thresholds(scores)
         texts = []

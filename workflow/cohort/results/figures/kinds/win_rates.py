@@ -71,7 +71,7 @@ class WinRates(Across):
         for spine in axes.spines.values():
             spine.set_visible(False)
 
-    def told_of(self, scores: Scores, names: Names) -> str:
+    def describe_scores(self, scores: Scores, names: Names) -> str:
         rates = win_rates(scores)
         texts = []
         for place, one in enumerate(scores.strategies):
