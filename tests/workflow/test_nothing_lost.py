@@ -162,3 +162,16 @@ def test_a_record_that_shows_up_late(finished: Project):
     assert_same_numbers(undisturbed, read(record))
     assert not record.with_suffix(".state").exists()
     assert finished.planned() == {}
+
+
+def test_a_record_that_an_orphan_publishes_while_the_driver_starts(finished: Project):
+    """Snakemake has planned its cell already, and deletes it before the cell's job."""
+    path = finished.records()[0]
+    content = path.read_bytes()
+    state = path.with_suffix(".state") / "finished.h5"
+    state.parent.mkdir(exist_ok=True)
+    path.rename(state)
+    publish = f"import os; os.link({str(state)!r}, {str(path)!r}); driver.on_start()"
+    finished.replace("Snakefile", "driver.on_start()", publish)
+    finished.snakemake()
+    assert path.read_bytes() == content and not state.exists()

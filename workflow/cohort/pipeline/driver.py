@@ -7,13 +7,13 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.cell.planned import freeze, options_of
+from cohort.cell.planned import Planned, freeze, options_of
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
@@ -50,6 +50,7 @@ class Driver:
         self.stages = Stages(plan, self.local)
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
+        self.already_recorded: list[Planned] = []
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
@@ -71,6 +72,8 @@ class Driver:
             for note in [*map(misnamed, misnamed_studies()), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
+            cells = self.plan.cells.values()
+            self.already_recorded = [planned for planned in cells if os.path.exists(planned.path)]
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -99,7 +102,8 @@ class Driver:
             self.lock = lock_directory()
             shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
-            remove_finished_states(self.plan)
+            # An orphan may have published others since, which Snakemake deletes before their jobs.
+            remove_finished_states(self.already_recorded)
         self.drop_default_limit()
         if self._on_slurm():
             Watch(self.workflow)
@@ -121,7 +125,7 @@ class Driver:
             return
         self.stopping.uninstall()
         with _reported():
-            remove_finished_states(self.plan)
+            remove_finished_states(self.plan.cells.values())
         remove_previews(self.plan.scale, self._requested())
         if self.stages.reported:
             write_index(self.plan.layout.index())
@@ -136,7 +140,7 @@ class Driver:
         self.stopping.uninstall()
         with _reported():
             restore_records(self.plan)
-            remove_finished_states(self.plan)
+            remove_finished_states(self.plan.cells.values())
         with _reported():
             for failed in failures(self.plan.cells.values()):
                 print(failed, file=sys.stderr)
@@ -191,12 +195,12 @@ def restore_records(plan: Plan) -> None:
             publish(finished, planned.path)
 
 
-def remove_finished_states(plan: Plan) -> None:
-    """Delete the state of cells whose valid record is in place.
+def remove_finished_states(cells: Iterable[Planned]) -> None:
+    """Delete the finished states of cells whose valid record is in place.
 
     Otherwise a cell whose record is deleted would be published again instead of trained.
     """
-    for planned in plan.cells.values():
+    for planned in cells:
         folder = state_folder(planned.path)
         if (folder / FINISHED).exists() and is_valid(planned.path, planned):
             (folder / FINISHED).unlink()
