@@ -25,7 +25,7 @@ class Workflow:
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
-    return SimpleNamespace(notes=[], datasets={}, config={})
+    return SimpleNamespace(notes=[], datasets={}, config={}, cells={})
 
 
 def resources(plan: Any, nodes: int | None = None, **given: int) -> dict[str, int]:
