@@ -29,8 +29,10 @@ class SignedRanks(Sample):
     @classmethod
     def of(cls, values: Sequence[float] | np.ndarray | float) -> SignedRanks:
         array = np.atleast_1d(np.asarray(values, dtype=float))
-        known = Sample.of(array)
-        return cls(known.n, known.mean, known.sd, known.above, known.below, tuple(array.tolist()))
+        sample = Sample.of(array)
+        return cls(
+            sample.n, sample.mean, sample.sd, sample.above, sample.below, tuple(array.tolist())
+        )
 
     def __neg__(self) -> SignedRanks:
         opposite = super().__neg__()
