@@ -47,10 +47,13 @@ class Comparison:
         there is no such point."""
         points = self.by(label)
         if missing := [value for value in values if value not in points]:
-            others = "".join(f" and {name} {value}" for name, value in self.name.items())
+            labels = (set(point.labels.items()) for point in self.points)
+            shared = sorted(set.intersection(*labels))
+            rest = ", ".join(f"{name} {value}" for name, value in shared if name != label)
             raise UserError(
-                f"{self.points[0].experiment} has no cell with {label} {missing[0]}{others}; "
-                "say in given which are meant"
+                f"{self.points[0].experiment} has no cell with {label} {missing[0]}"
+                + (f" and {rest}" if rest else "")
+                + "; say in given which are meant"
             )
         return replace(self, points=[points[value] for value in values])
 
