@@ -14,9 +14,9 @@ from cohort.selection.selector import Reports, Selector, State, View
 
 if TYPE_CHECKING:
     from scipy import special
-    from scipy.cluster import hierarchy
+    from sklearn import cluster
 else:
-    special, hierarchy = lazy("scipy.special"), lazy("scipy.cluster.hierarchy")
+    special, cluster = lazy("scipy.special"), lazy("sklearn.cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +88,10 @@ class HicsFl(Selector):
         norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
         angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
         distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
-        tree = hierarchy.linkage(distances, "ward")
-        labels: np.ndarray = hierarchy.fcluster(tree, count, "maxclust")
-        return np.unique(labels, return_inverse=True)[1]
+        labels: np.ndarray = cluster.AgglomerativeClustering(count, linkage="ward").fit_predict(
+            distances
+        )
+        return labels
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         answered = ~np.isnan(reports["bias_update"]).any(axis=1)

@@ -90,8 +90,10 @@ class FederatedRounds(Rounds):
         if self.selector.screens:
             clients = self.selector.draw_pool(clients, view, self._draw("pool", round))
         pool = Pool(clients, view)
-        if self.needs.gathered("before") or self.selector.probe_batches:
+        asks = bool(self.needs.gathered("before")) and self.selector.asks(state.selector, view)
+        if asks or self.selector.probe_batches:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
+        if asks:
             pool = self.ask(state, pool, round, ledger)
         return self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
 
