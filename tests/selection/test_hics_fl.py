@@ -49,7 +49,8 @@ def test_entropies_and_clusters_are_those_of_the_formulas(seed: int):
     expected = [entropy(list(update), 0.5) for update in updates]
     np.testing.assert_allclose(entropies, expected, rtol=1e-12)
     rows = [[distance(one, other, selector) for other in updates] for one in updates]
-    labels = cut_tree(ward(np.array(rows)), n_clusters=3).ravel()
+    tree = ward(np.array(rows))  # scipy takes rows as points too
+    labels = cut_tree(tree, n_clusters=3).ravel()
     assert partition(selector.clusters(updates, entropies, 3)) == partition(labels)
 
 

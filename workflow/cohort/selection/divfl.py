@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.selection.selector import Reports, Selector, State, View
 
-distance = lazy("scipy.spatial.distance")
+if TYPE_CHECKING:
+    from scipy.spatial import distance
+else:
+    distance = lazy("scipy.spatial.distance")
 
 
 @dataclass(frozen=True, kw_only=True)

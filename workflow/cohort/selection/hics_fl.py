@@ -14,9 +14,11 @@ from cohort.selection.selector import Reports, Selector, State, View
 
 if TYPE_CHECKING:
     from scipy import special
-    from sklearn import cluster
+    from scipy.cluster import hierarchy
+    from scipy.spatial import distance
 else:
-    special, cluster = lazy("scipy.special"), lazy("sklearn.cluster")
+    special, hierarchy = lazy("scipy.special"), lazy("scipy.cluster.hierarchy")
+    distance = lazy("scipy.spatial.distance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +90,8 @@ class HicsFl(Selector):
         norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
         angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
         distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
-        labels: np.ndarray = cluster.AgglomerativeClustering(count, linkage="ward").fit_predict(
-            distances
-        )
+        tree = hierarchy.ward(distance.pdist(distances))
+        labels: np.ndarray = hierarchy.cut_tree(tree, count).ravel()
         return labels
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
