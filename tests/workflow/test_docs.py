@@ -128,9 +128,23 @@ def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
 
 
 def test_the_study_in_the_config_readme(fresh: Project):
+    """Its first example alone, then with the keys of the others in place of its own."""
     text = (ROOT / "config/README.md").read_text()
-    (study,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    fresh.write(yaml.safe_load(study))
+    study, *further = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    fresh.write(study)
+    assert fresh.planned()["train"] == 2 * 3
+    for example in further:
+        study |= example
+    strategy = {"mine": study.pop("mine")}
+    fresh.write(study)
+    assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
+    assert fresh.planned("tiny_claims")["judge"] == 1
+    reduced = fresh.planned("tiny", "--config", "scale=reduced")
+    assert reduced["train"] == (2 * 2 - 1) * 2  # of one seed, without dir-0.1
+
+    write(fresh, "strategies.yaml", yaml.safe_dump(strategy))
+    study["experiments"]["main"]["axes"]["strategy"] = ["mine"]
+    fresh.write({key: value for key, value in study.items() if key != "overrides"})
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
 
 
@@ -149,12 +163,19 @@ def test_links_lead_to_files():
             assert (place.parent / link).exists(), f"{place.name}: {link}"
 
 
-def test_contents_lead_to_headings():
-    for place in (ROOT / "docs").glob("*.md"):
-        text = place.read_text()
-        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
-        assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= anchors, place.name
+def test_links_lead_to_headings():
+    """Those within a page, and those from one page to a heading of another."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("*/*/*.md")]
+    anchors = {page: anchors_of(page.read_text()) for page in pages}
+    for page in pages:
+        for file, anchor in re.findall(r"\]\(([^)#:]*\.md)?#([^)]*)\)", page.read_text()):
+            target = (page.parent / file).resolve() if file else page
+            assert anchor in anchors[target], f"{page.name}: {file}#{anchor}"
+
+
+def anchors_of(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
 def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
