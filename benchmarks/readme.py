@@ -140,7 +140,9 @@ def measured() -> str:
     """The table of published values beside ours, and the claims that contradict themselves."""
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
-    listed = re.findall(r"^- \*\*`", (ROOT / "docs" / "contradictions.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^- \*\*`", (ROOT / "docs" / "contradictions.md").read_text(), re.MULTILINE
+    )
     studies = [_study(name).get("claims", {}).values() for name in PAPERS]
     quotes = [[claim["quote"] for claim in claims if "quote" in claim] for claims in studies]
     return (
