@@ -19,6 +19,7 @@ from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 README = (ROOT / "README.md").read_text()
+TEST = re.compile(r"`(?:tests/)?(?!my/)((?:[a-z_]+/)+test_\w+\.py)(?:::(\w+))?`")
 
 
 def page(name: str) -> str:
@@ -154,6 +155,14 @@ def test_the_readme_shows_what_a_claim_says(fresh: Project):
     assert shown
     for command, output in shown:
         assert cohort(fresh, *command.split()).stdout == output
+
+
+def test_tests_that_a_page_names_exist():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]:
+        if page.name != "CHANGELOG.md":
+            for file, name in TEST.findall(page.read_text()):
+                text = (ROOT / "tests" / file).read_text()
+                assert not name or f"def {name}(" in text, f"{page.name}: {file}::{name}"
 
 
 def test_links_lead_to_files():
