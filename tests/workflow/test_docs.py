@@ -189,12 +189,14 @@ def anchors_of(text: str) -> set[str]:
 
 def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
-    commands = (ROOT / "docs/reproduction.md").read_text()
+    commands, _, _ = (ROOT / "docs/reproduction.md").read_text().partition("# my/studies/")
     named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
+    digests = set(re.findall(r"\bk[0-9a-f]{12}\b", commands))
     plan = load({"studies": ["aml", "fedentopt", "stratify"]})
     for study in plan.listed:
         plan.study(study)
     assert len(named) > 5 and named <= {cell.path for cell in plan.cells.values()}
+    assert len(digests) > 10 and digests <= plan.cells.keys()
 
 
 def test_the_picture_of_the_rules_has_them_all():
