@@ -36,7 +36,7 @@ def test_a_missing_peer_is_named_and_fails(
     for style in list(RATES):
         monkeypatch.delitem(RATES, style)
     before = command.PAGE.read_bytes()
-    assert command.main(["W2", "--tiny"]) == 1
+    assert command.main(["W1", "--tiny"]) == 1
     printed = capsys.readouterr().out
     assert "| Flower " in printed and "missing; run `make bench-peers` to install it" in printed
     assert "not measured" in printed and "| ours, one process " in printed
