@@ -62,7 +62,7 @@ def collect(
     apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
-    parts, runs, seen = [], [], Counter[str]()
+    heads, parts, runs, seen = [], [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
@@ -74,14 +74,16 @@ def collect(
             **cell["labels"],
         }
         runs.append(cell | {"status": result.status} | result.facts)
-        rows = result.values if len(result.values) else EMPTY
-        known = {
+        parts.append(result.values if len(result.values) else EMPTY)
+        status_columns = {
             "status": result.status,
             "generated": cell.get("generated", False),
             "share": cell.get("share", 1.0),
         }
-        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
-    table = pd.concat(parts, ignore_index=True).astype(
+        heads.append(labels | status_columns)
+    head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
+    table = table.astype(
         {
             "metric": "string",
             "round": "Int64",
