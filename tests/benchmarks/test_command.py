@@ -45,7 +45,10 @@ def test_a_missing_peer_is_named_and_fails(
 
 @pytest.mark.parametrize(
     ("part", "says"),
-    [("estimates", "| small MLP on digits "), ("W5", "| ≤ 1.2 ")],
+    [
+        ("estimates", "| small MLP on digits "),
+        pytest.param("W5", "| ≤ 1.2 ", marks=pytest.mark.long),
+    ],
 )
 def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.CaptureFixture[str]):
     assert command.main([part, "--tiny"]) == 0

@@ -73,6 +73,7 @@ def test_the_environment_lacks_packages(name: str, lean: dict[str, str]):
     assert done.returncode and f"No module named '{name}'" in done.stderr
 
 
+@pytest.mark.long
 def test_a_trial_on_a_cpu_runs_every_piece(lean: dict[str, str], tmp_path: Path):
     file = tmp_path / "trial.json"
     command = ["-m", "benchmarks.gpu", "all", "--device", "cpu", "--commit", "c1"]
