@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from cohort.training.parts import identity_of
 
 from benchmarks.peers import environment
 from cohort.cell.planned import Planned, digest_of, frozen
@@ -25,7 +26,6 @@ from cohort.training.evaluation import fingerprint
 from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.train import Run, train
-from cohort.training.parts import identity_of
 from cohort.training.state import RunState
 
 ENDLESS = 10**6  # rounds, so that the process is killed before it ends

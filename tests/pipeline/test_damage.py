@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cohort.training.parts import identity_of
 
 import cohort
 from cohort.cell.planned import check_digest, freeze, frozen, run_options
@@ -32,7 +33,6 @@ from cohort.results.report.page import write_page
 from cohort.results.series import read_metric, read_runs, reads_generated
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.train import train
-from cohort.training.parts import identity_of
 from tests.commands.conftest import STUDY, finish
 from tests.flips import flip_bits
 

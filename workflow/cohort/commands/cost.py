@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cohort.cell.planned import Planned
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import core_time, print_json, prose, rounded, table
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
@@ -15,6 +14,7 @@ from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.plan.gpu_times import GPUS, Gpu, find_gpu
 from cohort.plan.requests import MAX_RUNTIME, jobs_needed, resource_request
+from cohort.training.cell import Cell
 
 TITLES = ("experiment", "cells", "missing", "rounds", "core h", "GPU h", "taken/est.")
 
@@ -66,14 +66,14 @@ def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     slurm_logs, gpu, found = find_slurm_logs(), find_gpu(gpu_name), {}
     for key, rows in plan.rows(plan.listed).items():
         found[key] = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
-    every = {status.planned.digest: status for cells in found.values() for status in cells}
+    every = {status.cell.digest: status for cells in found.values() for status in cells}
     gpu.learn(
-        (*_estimated(plan, status.planned), status.seconds)
+        (status.cell, plan.info(status.cell), status.seconds)
         for status in every.values()
         if status.is_finished and gpu.name in status.device
     )
-    missing = [status.planned for status in every.values() if not status.is_finished]
-    models = sorted({planned.settings["model"] for planned in missing})
+    missing = [status.cell for status in every.values() if not status.is_finished]
+    models = sorted({cell.settings.model for cell in missing})
     return {
         "scale": plan.scale,
         "experiments": [
@@ -90,7 +90,7 @@ def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     }
 
 
-def total(plan: Plan, missing: list[Planned]) -> str:
+def total(plan: Plan, missing: list[Cell]) -> str:
     """The sentence about what the missing cells take."""
     return _sentence(_hours(plan, missing), len(missing))
 
@@ -113,12 +113,12 @@ def _gpu_sentence(found: Mapping[str, Any]) -> str:
 
 
 def _experiment_facts(plan: Plan, gpu: Gpu, cells: list[CellStatus]) -> dict[str, Any]:
-    missing = [status.planned for status in cells if not status.is_finished]
+    missing = [status.cell for status in cells if not status.is_finished]
     on_cpus = [status for status in cells if status.seconds and gpu.is_cpu(status.device)]
     return {
         "cells": len(cells),
         "missing": len(missing),
-        "rounds": sum(planned.settings["rounds"] for planned in missing),
+        "rounds": sum(cell.settings.rounds for cell in missing),
         "core_hours": _hours(plan, missing),
         "gpu_hours": _gpu_hours(plan, gpu, missing),
         "measured_share": _measured_share(plan, on_cpus),
@@ -126,14 +126,15 @@ def _experiment_facts(plan: Plan, gpu: Gpu, cells: list[CellStatus]) -> dict[str
     }
 
 
-def _jobs(plan: Plan, cells: Iterable[Planned]) -> list[dict[str, int]]:
+def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
     """What the jobs of these cells request of a cluster, how many request the same, how many of
     them are too short for their cell, and in how many jobs such a cell is resumed at most."""
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for planned in cells:
-        cell = _estimated(plan, planned)
-        jobs[resource_request(*cell, longest=longest)].append(jobs_needed(*cell, longest))
+    for cell in cells:
+        info = plan.info(cell)
+        request = resource_request(cell, info, longest=longest)
+        jobs[request].append(jobs_needed(cell, info, longest))
     return [
         {
             "count": len(needed),
@@ -161,23 +162,18 @@ def _measured_share(plan: Plan, finished: list[CellStatus]) -> float | None:
     if not finished:
         return None
     measured = sum(status.seconds for status in finished)
-    return measured / _seconds(plan, [status.planned for status in finished])
+    return measured / _seconds(plan, [status.cell for status in finished])
 
 
-def _estimated(plan: Plan, planned: Planned) -> tuple[dict[str, Any], Any]:
-    """What an estimate is made from: the settings of a cell, and its data set."""
-    return planned.settings, plan.datasets[planned.settings["dataset"]]
-
-
-def _hours(plan: Plan, cells: list[Planned]) -> float:
+def _hours(plan: Plan, cells: list[Cell]) -> float:
     return (_seconds(plan, cells) + START_SECONDS * len(cells)) / 3600
 
 
-def _seconds(plan: Plan, cells: Iterable[Planned]) -> float:
+def _seconds(plan: Plan, cells: Iterable[Cell]) -> float:
     """The estimated time of all rounds of these cells."""
-    return sum(round_seconds(*_estimated(plan, planned)) for planned in cells)
+    return sum(round_seconds(cell, plan.info(cell)) for cell in cells)
 
 
-def _gpu_hours(plan: Plan, gpu: Gpu, cells: list[Planned]) -> float:
-    seconds = sum(gpu.seconds(*_estimated(plan, planned)) for planned in cells)
+def _gpu_hours(plan: Plan, gpu: Gpu, cells: list[Cell]) -> float:
+    seconds = sum(gpu.seconds(cell, plan.info(cell)) for cell in cells)
     return (seconds + START_SECONDS * len(cells)) / 3600

@@ -30,6 +30,7 @@ from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
 from cohort.results.tables.sizes import needs_no_runs
+from cohort.training.cell import Cell
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -105,10 +106,10 @@ def run_item(item: Item, *, against: bool, dry_run: bool, retrain: bool = False)
     """
     cells = item.cells()
     for status in cells:
-        if status.state == "failed" and Path(status.planned.path).exists():
+        if status.state == "failed" and Path(status.cell.path).exists():
             raise UserError(status.reason)
     again = [status for status in cells if retrain and status.changed]
-    missing = [one.planned for one in cells if not one.is_finished or one in again]
+    missing = [status.cell for status in cells if not status.is_finished or status in again]
     print(
         f"{item.study}.{item.name} at scale {item.plan.scale}: "
         f"{len(cells)} cells of {item.spec['experiment']}"
@@ -140,16 +141,12 @@ def discard(cells: Sequence[CellStatus]) -> None:
         return
     with lock_directory():  # no driver may be at work
         for status in cells:
-            Path(status.planned.path).unlink(missing_ok=True)
-            shutil.rmtree(state_folder(status.planned.path), ignore_errors=True)
+            Path(status.cell.path).unlink(missing_ok=True)
+            shutil.rmtree(state_folder(status.cell.path), ignore_errors=True)
 
 
-def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
-    counts: dict[str, int] = {}
-    for planned in missing:
-        name = planned.settings["strategy"]
-        counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items())
+def _strategies(missing: Iterable[Cell]) -> list[tuple[str, int]]:
+    return sorted(Counter(cell.settings.strategy for cell in missing).items())
 
 
 def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:

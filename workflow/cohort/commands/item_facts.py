@@ -53,7 +53,7 @@ def _print(item: Item, cells: list[CellStatus]) -> None:
     if not cells:
         print("it needs no runs")
     else:
-        missing = [status.planned for status in cells if not status.is_finished]
+        missing = [status.cell for status in cells if not status.is_finished]
         states = (f"{found[state]} {state}" for state in STATES if found.get(state))
         print(f"{len(cells)} cells of {found['experiment']}: {', '.join(states)}")
         if missing:

@@ -117,7 +117,7 @@ def statuses(
     known = {
         digest: status
         for digest, status in (finished or {}).items()
-        if Path(status.planned.path).exists()
+        if Path(status.cell.path).exists()
     }
     found = {}
     for study, experiment in names:
@@ -133,7 +133,7 @@ def statuses(
 def each(found: Statuses) -> list[CellStatus]:
     """All cells, each once."""
     every = (status for group in found.values() for status in group)
-    return list({status.planned.digest: status for status in every}.values())
+    return list({status.cell.digest: status for status in every}.values())
 
 
 def print_status(plan: Plan) -> None:
@@ -189,7 +189,7 @@ def facts(plan: Plan) -> dict[str, Any]:
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
         "made_by_another": [
-            {"path": status.planned.path, "files": status.changed}
+            {"path": status.cell.path, "files": status.changed}
             for status in cells
             if status.changed
         ],
@@ -203,7 +203,7 @@ def runnable(cells: Iterable[CellStatus]) -> list[CellStatus]:
 
 def name_of(status: CellStatus) -> str:
     """A cell for people: its path without the folder of all cells and the suffix."""
-    return status.planned.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
+    return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
 
 
 def under_way(status: CellStatus) -> str:
@@ -242,8 +242,8 @@ def _by_state(cells: Iterable[CellStatus]) -> Counter[str]:
 
 def _entry(status: CellStatus) -> dict[str, Any]:
     return {
-        "digest": status.planned.digest,
-        "path": status.planned.path,
+        "digest": status.cell.digest,
+        "path": status.cell.path,
         "state": status.state,
         "round": status.round,
         "rounds": status.rounds,

@@ -56,7 +56,7 @@ def looks(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
         yield cells
         if all(status.is_finished for status in runnable(cells)):
             return
-        known = {status.planned.digest: status for status in cells if status.is_finished}
+        known = {status.cell.digest: status for status in cells if status.is_finished}
         time.sleep(every)
 
 
@@ -81,7 +81,7 @@ def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
     running = [status for status in cells if status.state == "running"]
     paced = [status for status in running if status.rate]
     taken = sum(status.rounds / status.rate for status in paced)
-    estimated = sum(estimate(plan, status.planned) for status in paced)
+    estimated = sum(estimate(plan, status.cell) for status in paced)
     pace = taken / estimated if estimated else 1.0
     return 3600 * hours_left(plan, runnable(cells))[""] * pace / max(1, len(running))
 
@@ -97,12 +97,12 @@ def changes(looks: Iterator[list[CellStatus]]) -> Iterator[str]:
     """A line on all cells, then one for each cell that changes its state."""
     before: dict[str, str] = {}
     for cells in looks:
-        now = {status.planned.digest: status.state for status in cells}
+        now = {status.cell.digest: status.state for status in cells}
         done, at = sum(status.is_finished for status in cells), datetime.now()
         if not before:
             yield f"{at:%H:%M:%S}  {done} of {len(cells)} cells are done"
         for status in cells if before else ():
-            if before[status.planned.digest] != status.state:
+            if before[status.cell.digest] != status.state:
                 where = f" at {status.round}/{status.rounds}" if status.round else ""
                 yield (
                     f"{at:%H:%M:%S}  {status.state}{where}  {name_of(status)}  "

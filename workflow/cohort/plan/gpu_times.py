@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from cohort.data.dataset_info import DatasetInfo
 from cohort.plan.cost import layers, operations, serial_steps
 from cohort.plan.loading import CONFIG
 from cohort.plan.schema_validation import Validator
+from cohort.training.cell import Cell
 
 GPUS = CONFIG / "gpus.yaml"
 
@@ -31,23 +32,21 @@ class Gpu:
         """Whether a record's device is none of the file's GPUs."""
         return not any(name in device for name in self.names)
 
-    def seconds(self, settings: Mapping[str, Any], info: DatasetInfo) -> float:
+    def seconds(self, cell: Cell, info: DatasetInfo) -> float:
         """Estimate the time of all rounds."""
-        return self.measured.get(settings["model"], 1.0) * self._assumed(settings, info)
+        return self.measured.get(cell.settings.model, 1.0) * self._assumed(cell, info)
 
-    def _assumed(self, settings: Mapping[str, Any], info: DatasetInfo) -> float:
-        computing = operations(settings, info) / self.operations_per_second
-        return (
-            computing + serial_steps(settings, info) * layers(settings, info) * self.layer_seconds
-        )
+    def _assumed(self, cell: Cell, info: DatasetInfo) -> float:
+        computing = operations(cell, info) / self.operations_per_second
+        return computing + serial_steps(cell, info) * layers(cell, info) * self.layer_seconds
 
-    def learn(self, finished: Iterable[tuple[Mapping[str, Any], DatasetInfo, float]]) -> None:
-        """Correct the rates of models by finished cells: settings, data set and seconds of each."""
+    def learn(self, finished: Iterable[tuple[Cell, DatasetInfo, float]]) -> None:
+        """Correct the rates of models by finished cells, with the data set and the seconds of each."""
         taken: defaultdict[str, float] = defaultdict(float)
         assumed: defaultdict[str, float] = defaultdict(float)
-        for settings, info, seconds in finished:
-            taken[settings["model"]] += seconds
-            assumed[settings["model"]] += self._assumed(settings, info)
+        for cell, info, seconds in finished:
+            taken[cell.settings.model] += seconds
+            assumed[cell.settings.model] += self._assumed(cell, info)
         self.measured = {model: taken[model] / assumed[model] for model in taken}
 
 

@@ -15,7 +15,7 @@ from cohort.core.components import Component, build
 from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
 from cohort.results.intervals import Sample, holm, welch
-from cohort.training.parts import PARTS
+from cohort.training.cell import PARTS
 
 LEAST_PAIRS = 3  # fewer give no word
 FEW = "not enough runs"
