@@ -38,10 +38,10 @@ from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
 from cohort.selection.selector import State, View
 from cohort.training.objectives import OBJECTIVES, Objective
-from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
+from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
 from cohort.training.procedures.federated.gathering import scattered
-from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
+from cohort.training.schedules import SCHEDULES, Schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged
 from cohort.training.task import Task
@@ -327,8 +327,6 @@ def _digits_task() -> Task:
         objective=SquaredError(),
         server=PlainMean(),
         model=model,
-        schedule=parse_schedule("constant"),
-        participation=parse_participation("full"),
         classes=10,
         train_samples=train,
         test_samples=test,

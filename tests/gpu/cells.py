@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from cohort.training.parts import identity_of
 
 from benchmarks.peers import environment
 from cohort.cell.planned import Planned, digest_of, frozen
@@ -22,6 +21,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
+from cohort.training.cell import cell_of
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
@@ -101,7 +101,7 @@ def planned_cell(folder: Path, device: torch.device) -> Path:
     components = {part: {"name": name} for part, name in parts.items()}
     inputs = {"data": str(folder / "data.h5"), "shards": str(folder / "shards.h5")}
     planned = Planned(str(folder / "record.h5"), "", settings | components, {}, inputs)
-    planned = replace(planned, digest=digest_of(identity_of(planned), {}))
+    planned = replace(planned, digest=digest_of(cell_of(planned).identity(), {}))
     plan = folder / f"{planned.digest}.json"
     write_sealed(plan, vars(planned))
     return plan

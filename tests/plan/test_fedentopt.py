@@ -67,7 +67,7 @@ def digests(study: Study, *names: str) -> set[str]:
 
 
 def settings(plan: Plan, study: Study, name: str) -> list[dict[str, Any]]:
-    return [plan.cells[row.digest].settings for row in study.experiments[name].rows]
+    return [plan.cells[row.digest].plain_settings() for row in study.experiments[name].rows]
 
 
 def values(cells: Iterable[dict[str, Any]], *keys: str) -> set[tuple[Any, ...]]:
@@ -139,7 +139,9 @@ def test_no_two_cells_differ_by_accident(plan: Plan):
         "selector",
         "server",
     )
-    apart = Counter(tuple(str(cell.settings[key]) for key in keys) for cell in plan.cells.values())
+    apart = Counter(
+        tuple(str(cell.plain_settings()[key]) for key in keys) for cell in plan.cells.values()
+    )
     assert len(apart) == len(plan.cells) and set(apart.values()) == {1}
 
 
@@ -190,7 +192,7 @@ def test_settings_of_the_medical_images(plan: Plan, study: Study):
 
 
 def test_parameters_of_the_strategies(plan: Plan):
-    cells = [cell.settings for cell in plan.cells.values()]
+    cells = [cell.plain_settings() for cell in plan.cells.values()]
     proximal = [cell for cell in cells if cell["objective"]["name"] == "fedprox"]
     assert {cell["objective"]["mu"] for cell in proximal} == {0.0001}
     assert {cell["strategy"] for cell in proximal} == {"fedprox", "fedprox+fedentopt"}
@@ -202,9 +204,9 @@ def test_parameters_of_the_strategies(plan: Plan):
     assert swept == {"buffers", "limits"}
     apart = digests(plan.study("fedentopt"), *swept)
     usual = [
-        cell.settings
+        cell.plain_settings()
         for digest, cell in plan.cells.items()
-        if digest not in apart and cell.settings["strategy"] in WITH_BUFFER
+        if digest not in apart and cell.plain_settings()["strategy"] in WITH_BUFFER
     ]
     chosen = {(cell["partition"], cell["selector"]["buffer"]) for cell in usual}
     assert chosen == {("dir-0.1", 0.5), ("dir-0.1-minimum1", 0.5), ("classes-2", 0.7)}
@@ -353,10 +355,10 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
 def test_cheaper_scales_download_little_and_train_what_they_show(brains: str, scale: str):
     small = planned(brains, scale)
     study = small.study("fedentopt")
-    sets = {cell.settings["dataset"] for cell in small.cells.values()}
+    sets = {cell.plain_settings()["dataset"] for cell in small.cells.values()}
     assert sets == {"cifar10", "cifar100-coarse", "brain-tumor-mri-224"}
     assert all(experiment.rows for experiment in study.experiments.values())
-    assert {cell.settings["seed"] for cell in small.cells.values()} == {0}
+    assert {cell.plain_settings()["seed"] for cell in small.cells.values()} == {0}
     again = digests(study, *SHOWN_AGAIN) - digests(
         study, *(set(study.experiments) - set(SHOWN_AGAIN))
     )
@@ -381,22 +383,26 @@ def test_the_brain_scans_of_cheaper_scales_can_be_dealt(brains: str, scale: str)
 def test_vgg_has_the_size_of_smoke_at_reduced(brains: str):
     small, smaller = (planned(brains, scale) for scale in ("reduced", "smoke"))
     for plan in (small, smaller):
-        cells = [cell.settings for cell in plan.cells.values() if cell.settings["model"] == "vgg11"]
+        cells = [
+            cell.plain_settings()
+            for cell in plan.cells.values()
+            if cell.plain_settings()["model"] == "vgg11"
+        ]
         assert values(cells, "rounds", "samples") == {(3, 0.02)}
     assert {
-        cell.settings["rounds"]
+        cell.plain_settings()["rounds"]
         for cell in small.cells.values()
-        if cell.settings["model"] == "lenet5"
+        if cell.plain_settings()["model"] == "lenet5"
     } == {100}
     assert {
-        cell.settings["evaluate_every"]
+        cell.plain_settings()["evaluate_every"]
         for cell in small.cells.values()
-        if cell.settings["model"] == "lenet5"
+        if cell.plain_settings()["model"] == "lenet5"
     } == {"1 until 90, 1"}
     assert {
-        cell.settings["lr_decay"]
+        cell.plain_settings()["lr_decay"]
         for cell in small.cells.values()
-        if cell.settings["model"] == "lenet5"
+        if cell.plain_settings()["model"] == "lenet5"
     } == {0.98}
 
 

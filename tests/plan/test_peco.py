@@ -77,10 +77,13 @@ def test_the_paper_has_118_cells_of_which_those_of_the_cnn_have_five_seeds(
     """108, and the choice by training loss: two of the CNN and two of the ResNet. Of the momentum
     and the weight decay of niid_bench there are 36, and 12 without them that no figure has."""
     cells = digests(study, *(set(study.experiments) - OWN))
-    models = Counter(plan.cells[digest].settings["model"] for digest in cells)
+    models = Counter(plan.cells[digest].plain_settings()["model"] for digest in cells)
     assert models == {"lenet5": 5 * 84, "resnet18": 28}
     assert len(plan.cells) == 5 * 84 + 28 + 5 * (15 + 48 + 4)
-    seeds = Counter((cell.settings["model"], cell.settings["seed"]) for cell in plan.cells.values())
+    seeds = Counter(
+        (cell.plain_settings()["model"], cell.plain_settings()["seed"])
+        for cell in plan.cells.values()
+    )
     assert seeds == {("resnet18", 0): 28} | {("lenet5", seed): 151 for seed in range(5)}
 
 
@@ -88,24 +91,30 @@ def test_settings_are_those_of_table_1(plan: Plan):
     fixed = {"rounds": 100, "batch": 32, "lr": 0.01}
     federated = {"clients": 20, "J": "J5e", "holdout": 0.1}
     for cell in plan.cells.values():
-        assert fixed.items() <= cell.settings.items()
+        assert fixed.items() <= cell.plain_settings().items()
         assert (
-            cell.settings["strategy"] == "centralized" or federated.items() <= cell.settings.items()
+            cell.plain_settings()["strategy"] == "centralized"
+            or federated.items() <= cell.plain_settings().items()
         )
-        augmented = cell.settings["dataset"] == "cifar10-unit"
-        assert cell.settings["augmentation"] == ("reflect-crop-flip" if augmented else "none")
-    default = next(cell for cell in plan.cells.values() if cell.settings["strategy"] == "peco")
+        augmented = cell.plain_settings()["dataset"] == "cifar10-unit"
+        assert cell.plain_settings()["augmentation"] == (
+            "reflect-crop-flip" if augmented else "none"
+        )
+    default = next(
+        cell for cell in plan.cells.values() if cell.plain_settings()["strategy"] == "peco"
+    )
     expected = {"name": "peco", "tau": 5, "gamma": 0.5, "window": 10, "unseen": "mean"}
-    assert default.settings["selector"] == expected
-    assert (default.settings["reserve"], default.settings["momentum"]) == (500, 0)
+    assert default.plain_settings()["selector"] == expected
+    assert (default.plain_settings()["reserve"], default.plain_settings()["momentum"]) == (500, 0)
 
 
 def test_every_printed_value_of_table_1_is_planned(plan: Plan, study: Study):
     """Defaults, printed in bold, are settings of the workloads; the others are on an axis."""
     cells = [
-        plan.cells[digest].settings for digest in digests(study, *set(study.experiments) - OWN)
+        plan.cells[digest].plain_settings()
+        for digest in digests(study, *set(study.experiments) - OWN)
     ]
-    workload = plan.cells[study.experiments["workloads"].rows[0].digest].settings
+    workload = plan.cells[study.experiments["workloads"].rows[0].digest].plain_settings()
     overlap, selector = parse_name(workload["partition"]), workload["selector"]
     schemes = [parse_name(cell["partition"]) for cell in cells]
     ratios = [getattr(scheme, "ratios", ()) for scheme in schemes]
@@ -139,8 +148,10 @@ def test_all_four_accuracies_are_measured_in_every_round_and_shown_everywhere(
     plan: Plan, study: Study
 ):
     plans = ("evaluate_every", "evaluate_holdout", "evaluate_next", "evaluate_local")
-    federated = [one for one in plan.cells.values() if one.settings["strategy"] != "centralized"]
-    assert all(cell.settings[key] == 1 for cell in federated for key in plans)
+    federated = [
+        one for one in plan.cells.values() if one.plain_settings()["strategy"] != "centralized"
+    ]
+    assert all(cell.plain_settings()[key] == 1 for cell in federated for key in plans)
     further = {"holdout_accuracy", "next_cohort_accuracy", "local_accuracy"}
     for name, spec in [*study.figures.items(), *study.tables.items()]:
         if spec["metric"] == "test_accuracy" and name not in ("tab2", "centralized"):
@@ -190,7 +201,11 @@ def test_reduced_keeps_the_ends_of_the_sweeps():
 @pytest.mark.parametrize("scale", ["reduced", "smoke"])
 def test_resnet_has_the_size_of_smoke(scale: str):
     small = planned(scale)
-    cells = [cell.settings for cell in small.cells.values() if cell.settings["model"] == "resnet18"]
+    cells = [
+        cell.plain_settings()
+        for cell in small.cells.values()
+        if cell.plain_settings()["model"] == "resnet18"
+    ]
     assert {(one["rounds"], one["samples"]) for one in cells} == {(2, 0.01)}
     shares = {
         row.share

@@ -116,13 +116,13 @@ def digests(study: Study, *experiments: str) -> set[str]:
 
 
 def first_seed(plan: Plan, found: set[str]) -> set[str]:
-    return {digest for digest in found if plan.cells[digest].settings["seed"] == 0}
+    return {digest for digest in found if plan.cells[digest].plain_settings()["seed"] == 0}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_cells_of_the_paper(name: str, plan: Plan, study: Study):
     keys = ("dataset", "partition", "strategy", "clients")
-    found = [plan.cells[row.digest].settings for row in study.experiments[name].rows]
+    found = [plan.cells[row.digest].plain_settings() for row in study.experiments[name].rows]
     first = [cell for cell in found if cell["seed"] == 0]
     assert Counter(tuple(cell[key] for key in keys) for cell in first) == EXPECTED[name]
     assert len(digests(study, name)) == len(found)
@@ -133,7 +133,7 @@ def test_cells_of_the_paper(name: str, plan: Plan, study: Study):
 def test_resnets_have_one_seed_and_all_others_five(plan: Plan):
     of: dict[str, Counter[int]] = {}
     for cell in plan.cells.values():
-        of.setdefault(cell.settings["model"], Counter())[cell.settings["seed"]] += 1
+        of.setdefault(cell.plain_settings()["model"], Counter())[cell.plain_settings()["seed"]] += 1
     for model, seeds in of.items():
         assert sorted(seeds) == ([0] if model.startswith("resnet") else [0, 1, 2, 3, 4]), model
         assert len(set(seeds.values())) == 1, model
@@ -184,7 +184,9 @@ def test_stratify_at_the_constant_rate_differs_in_its_schedule_only(
     name: str, original: str, plan: Plan, study: Study
 ):
     def settings(experiment: str) -> list[dict[str, Any]]:
-        cells = [plan.cells[row.digest].settings for row in study.experiments[experiment].rows]
+        cells = [
+            plan.cells[row.digest].plain_settings() for row in study.experiments[experiment].rows
+        ]
         return [cell for cell in cells if cell["strategy"] == UNIFORM]
 
     mine = settings(name)
@@ -196,7 +198,7 @@ def test_stratify_at_the_constant_rate_differs_in_its_schedule_only(
 def rounds_by_strategy(plan: Plan, study: Study, name: str) -> dict[tuple[str, bool], set[int]]:
     found: dict[tuple[str, bool], set[int]] = {}
     for row in study.experiments[name].rows:
-        cell = plan.cells[row.digest].settings
+        cell = plan.cells[row.digest].plain_settings()
         key = (cell["dataset"], cell["strategy"] in (UNIFORM, WEIGHTED))
         found.setdefault(key, set()).add(cell["rounds"])
     return found
@@ -230,7 +232,7 @@ def test_settings(plan: Plan, study: Study):
         ("clients_batch", 128),
     ):
         for row in study.experiments[name].rows:
-            cell = plan.cells[row.digest].settings
+            cell = plan.cells[row.digest].plain_settings()
             expected = {"batch": batch, "J": "J1e", "cohort": cell["clients"], "evaluate_every": 1}
             assert expected.items() <= cell.items()
             one_cycle = batch == 128 and pictures_of(cell) and cell["strategy"] == UNIFORM
@@ -246,7 +248,7 @@ def test_models_are_those_of_the_paper(plan: Plan, study: Study):
     residual = {"cifar10": "resnet9", "cifar100": "resnet9", "tiny-imagenet": "resnet18"}
     for name, models in (("single", simple), ("batch", simple | residual)):
         for row in study.experiments[name].rows:
-            cell = plan.cells[row.digest].settings
+            cell = plan.cells[row.digest].plain_settings()
             assert cell["model"] == models[cell["dataset"]]
 
 
@@ -297,7 +299,7 @@ def test_every_printed_number_stands_in_one_place(
 @pytest.mark.parametrize(("scale", "share"), [("smoke", 0.004), ("reduced", 0.01)])
 def test_cheaper_scales_leave_out_what_is_dear(scale: str, share: float):
     """Ten of each class of CIFAR-100, for ten clients that may all hold it, are a fiftieth."""
-    small = [cell.settings for cell in planned(scale).cells.values()]
+    small = [cell.plain_settings() for cell in planned(scale).cells.values()]
     assert "tiny-imagenet" not in {cell["dataset"] for cell in small}
     for cell in small:
         if cell["model"] == "resnet9":

@@ -42,11 +42,13 @@ def test_settings(plan: Plan):
     fixed = {"clients": 12, "J": "J1e", "lr": 0.01}
     chosen = {"name": "ucb", "epsilon": 0.1, "initial": 3}
     for cell in plan.cells.values():
-        assert fixed.items() <= cell.settings.items()
-        if cell.settings["strategy"] == "ucb":
-            assert chosen.items() <= cell.settings["selector"].items()
+        assert fixed.items() <= cell.plain_settings().items()
+        if cell.plain_settings()["strategy"] == "ucb":
+            assert chosen.items() <= cell.plain_settings()["selector"].items()
     profiled = [
-        cell.settings for cell in plan.cells.values() if "profiled" in cell.settings["procedure"]
+        cell.plain_settings()
+        for cell in plan.cells.values()
+        if "profiled" in cell.plain_settings()["procedure"]
     ]
     counts = Counter((cell["batch"], cell["rounds"]) for cell in profiled)
     assert counts == {(batch, 3): 5 for batch in (8, 16, 32, 64, 128)} | {(16, 20): 5}
@@ -57,7 +59,7 @@ def test_two_clients_of_strong_skew_and_five_of_less(plan: Plan):
     for name, experiment in plan.study("ucb").experiments.items():
         found = {
             (settings["partition"], settings["cohort"])
-            for settings in (plan.cells[row.digest].settings for row in experiment.rows)
+            for settings in (plan.cells[row.digest].plain_settings() for row in experiment.rows)
         }
         assert found == {("dir-0.5", 5) if name == "milder" else ("dir-0.1", 2)}
 
