@@ -4,22 +4,18 @@ measurements."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cohort.cell.planned import Planned
-from cohort.cell.settings import DEFAULTS, Settings
 from cohort.commands.cost import print_cost
-from cohort.models import MODELS
-from cohort.native.multiplications import native_counts
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
-from cohort.plan.requests import COST_KEYS, jobs_needed, resource_request
+from cohort.plan.requests import jobs_needed, resource_request
 from cohort.training.cell import Cell, cell_of
 
 PlanOf = Callable[..., Plan]
@@ -183,21 +179,6 @@ def test_jobs_that_a_long_cell_needs():
     assert jobs_needed(cell_with(AML), CIFAR) == 1
 
 
-def test_cells_of_one_kind_request_the_same():
-    """Any setting that an estimate reads is one of COST_KEYS."""
-    read: set[str] = set()
-
-    class Noted(Settings):
-        def __getattribute__(self, name: str) -> Any:
-            read.add(name)
-            return super().__getattribute__(name)
-
-    cell = cell_with(AML)
-    resource_request(replace(cell, settings=Noted(**vars(cell.settings))), CIFAR)
-    # what is read of the data set has other keys; `evaluators` is for those that are not built in
-    assert (read & set(DEFAULTS)) | {"dataset", "evaluators"} == {*COST_KEYS}
-
-
 def test_scaffold_holds_a_model_for_each_client():
     """AML's LeNet, for 100 clients and the server."""
     settings = AML | {"server": {"name": "scaffold"}}
@@ -314,25 +295,14 @@ def test_native_seconds_by_hand():
     fills the lanes. The first layer needs no gradient of its inputs."""
     trained = 2 * (3 * SMALL - 64 * 64) / 9e10
     steps = 160 * (1e-5 + 1437 / 20 / 5 * trained)
-    around = 10 * (1.5e-3 + 4 * (4e-4 + (SMALL + 74) * 5e-9))
+    around = 10 * (1.5e-3 + 4 * 4e-4)
     tested = 360 * 2 * SMALL / 9e10
     assert round_seconds(cell_with(DEMO), DIGITS) == pytest.approx(steps + around + tested)
     halved = round_seconds(cell_with(DEMO | {"batch": 8}), DIGITS)  # half of the lanes are empty
     steps = 160 * (1e-5 + 1437 / 20 / 9 * 2 * trained)
     assert halved == pytest.approx(steps + around + tested)
-    trained = 2 * 1.5 * (64 * 64 + 64 * 16) / 6.5e10  # ten outputs fill sixteen lanes
     single = round_seconds(cell_with(DEMO | {"batch": 1}), DIGITS)
-    assert single == pytest.approx(160 * (1.5e-5 + 71.85 / 72 * trained) + around + tested)
-
-
-def test_single_samples_of_lenet_by_hand():
-    """Channels fill sixteen lanes. The second convolution's backward pass follows an eighth of its
-    outputs, and linear layers half of their inputs."""
-    first, second = 24 * 24 * 25 * 16, 8 * 8 * 25 * 16
-    linear = 256 * 128 + 120 * 96 + 84 * 16
-    counts = native_counts(MODELS["lenet5"](), (1, 28, 28), 10, single=True)
-    assert counts is not None
-    assert counts.training == 2 * first + 6 * second + 2 / 8 * 16 * second + 1.5 * linear
+    assert single == pytest.approx(160 * (1e-5 + 71.85 / 72 * trained) + around + tested)
 
 
 def test_seconds_of_pytorch_by_hand():
@@ -340,8 +310,8 @@ def test_seconds_of_pytorch_by_hand():
     128 numbers. The evaluation is native."""
     alone = {"clients": 1, "cohort": 1, "J": "J1e", "rounds": 1, "optimizer": "adam"}
     trained = 6 * SMALL / 9e10 + 128 * 4.5e-9
-    expected = 90 * (7e-4 + 4 * 1.9e-4 + 1437 / 90 * trained)
-    expected += 1.5e-3 + 4e-4 + (SMALL + 74) * 5e-9
+    expected = 90 * (4 * 3e-4 + 1437 / 90 * trained)
+    expected += 1.5e-3 + 4e-4
     expected += 360 * 2 * SMALL / 9e10
     assert round_seconds(cell_with(DEMO | alone), DIGITS) == pytest.approx(expected)
 
@@ -349,7 +319,7 @@ def test_seconds_of_pytorch_by_hand():
 def test_augmentation_takes_time_and_is_slower_in_pytorch():
     """Seven random numbers for each image of 3,072 numbers, in native code and in PyTorch's."""
     jitter = {"augmentation": "jitter-flip-gray", "J": "J1e"}
-    for optimizer, times in (("sgd", 1), ("adam", 8)):
+    for optimizer, times in (("sgd", 1), ("adam", 4)):
         plain = AML | {"optimizer": optimizer, "J": "J1e"}
         more = round_seconds(cell_with(plain | jitter), CIFAR) - round_seconds(
             cell_with(plain), CIFAR
@@ -370,7 +340,7 @@ def test_concat_by_hand():
         16 * 3 * 2 * (1e-5 + 143.7 / 9 * trained)
         + 4 * 3 * 3 * 3 * 143.7 / 9 * tested
         + 20 * 360 * 3 * tested
-        + 20 * (1.5e-3 + 3 * (4e-4 + weights * 5e-9))
+        + 20 * (1.5e-3 + 3 * 4e-4)
     )
     assert round_seconds(cell_with(joined), DIGITS) == pytest.approx(expected)
     assert memory_mb(cell_with(joined), DIGITS) - memory_mb(

@@ -11,10 +11,10 @@ from cohort.commands.cost import print_cost
 from cohort.core.errors import UserError
 from cohort.pipeline import cell_states
 from cohort.plan import Plan
-from cohort.plan.cost import operations, round_seconds, serial_steps
+from cohort.plan.cost import operations, paces, round_seconds, serial_steps
 from cohort.plan.gpu_times import Gpu, find_gpu
 from cohort.training.cell import Cell
-from tests.plan.test_cost import AML, CIFAR, DEMO, DIGITS, SMALL, cell_with
+from tests.plan.test_cost import DEMO, DIGITS, SMALL, cell_with
 
 PlanOf = Callable[..., Plan]
 
@@ -51,18 +51,10 @@ def test_seconds_by_hand():
     assert gpu.seconds(cell_with(DEMO), DIGITS) == pytest.approx(expected)
 
 
-def test_rates_are_those_of_records_where_there_are_any():
-    """Two cells of the small MLP took thrice the assumed time together; nobody timed LeNet."""
-    gpu = Gpu("X", 1e9, 5e-5)
-    assumed = gpu.seconds(cell_with(DEMO), DIGITS), gpu.seconds(cell_with(AML), CIFAR)
-    longer = DEMO | {"rounds": 30}
-    taken = (
-        2 * assumed[0],
-        3 * (assumed[0] + gpu.seconds(cell_with(longer), DIGITS)) - 2 * assumed[0],
-    )
-    gpu.learn([(cell_with(DEMO), DIGITS, taken[0]), (cell_with(longer), DIGITS, taken[1])])
-    assert gpu.seconds(cell_with(DEMO), DIGITS) == pytest.approx(3 * assumed[0])
-    assert gpu.seconds(cell_with(AML), CIFAR) == assumed[1]
+def test_paces_by_hand():
+    """3 + 6 seconds instead of 1 + 2, and 5 instead of 10."""
+    finished = [("small-mlp", 3.0, 1.0), ("lenet5", 5.0, 10.0), ("small-mlp", 6.0, 2.0)]
+    assert paces(finished) == {"small-mlp": 3.0, "lenet5": 0.5}
 
 
 def test_the_file_of_assumptions(project: Path):
@@ -86,7 +78,7 @@ def test_the_page_of_costs(
     plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """One of three cells was trained on a CPU in twice its estimated time, one on an A100. The third
-    is missing: its hours are those of the A100's cell."""
+    is missing: its hours are those of these cells."""
     plan = plan_of({"axes": {"seed": [0, 1, 2]}})
     plan.study("study").experiments[LONG] = plan.study("study").experiments["main"]
     cells = {cell.settings.seed: cell for cell in plan.cells.values()}
@@ -107,7 +99,7 @@ def test_the_page_of_costs(
     assert max(map(len, table)) <= 80
     first = lines[1].split()
     assert first[:4] == ["study.main", "3", "1", "100"] and first[5:] == ["2", "2.00"]
-    assert float(first[4]) == pytest.approx((2 + seconds) / 3600, rel=0.01)
+    assert float(first[4]) == pytest.approx((2 + 2 * seconds) / 3600, rel=0.01)
     assert last == "or 2 hours of one A100, by rates measured there for small-mlp"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
-from cohort.plan.cost import round_seconds
+from cohort.plan.cost import paces, round_seconds
 from cohort.records.record import read
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
@@ -101,21 +100,17 @@ def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
     ]
 
 
-def hours_left(plan: Plan, found: Iterable[CellStatus]) -> dict[str, float]:
+def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """The hours that unfinished cells still take on one device: as estimated for one CPU core, and
     at the pace of the finished cells of each kind of device."""
-    left = 0.0
-    taken: dict[str, float] = defaultdict(float)
-    estimated: dict[str, float] = defaultdict(float)
-    for status in found:
+    left, finished = 0.0, []
+    for status in cells:
         seconds = estimate(plan, status.cell)
         if status.is_finished and status.device:
-            taken[status.device] += status.seconds
-            estimated[status.device] += seconds
+            finished.append((status.device, status.seconds, seconds))
         elif not status.is_finished:
             left += CELL_START + seconds * (1 - status.round / status.rounds)
-    paces = {device: taken[device] / estimated[device] for device in taken}
-    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
+    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces(finished)).items()}
 
 
 def estimate(plan: Plan, cell: Cell) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cohort.cell.settings import EVALUATION_PLANS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
 from cohort.training.cell import Cell
@@ -17,13 +16,6 @@ SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 MINUTES = (30, 60, 120, 240, 480, 1440, 2880, 5760, 10080)
 MAX_RUNTIME = 1440  # minutes, where the config does not say
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
-
-COST_KEYS = (
-    *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
-    *("J", "batch", "rounds", "evaluate_every", "procedure"),
-    *("augmentation", "optimizer", "reserve", "holdout", *EVALUATION_PLANS[1:]),
-)
-"""The settings that an estimate depends on, beside the selector and the server rule."""
 
 
 def resource_request(
@@ -57,7 +49,7 @@ def _step(amount: float, steps: tuple[int, ...]) -> int:
 
 
 class Requests:
-    """The requests of all training jobs, computed once for each kind of cell.
+    """The requests of all training jobs, computed once for cells that differ in their seed alone.
 
     `cell_of` finds a cell by its digest, and `info_of` the info of its data set. With `local`, cells
     share this machine's memory, and each requests its estimate alone. `longest` is the most minutes
@@ -73,8 +65,7 @@ class Requests:
     ):
         self._cell_of, self._info_of, self._local = cell_of, info_of, local
         self._longest = longest
-        self._by_kind: dict[tuple[Any, ...], tuple[int, int]] = {}
-        self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
+        self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
         """The memory that a training job requests."""
@@ -85,19 +76,13 @@ class Requests:
         return self._request(wildcards.digest, attempt)[1]
 
     def _request(self, digest: str, attempt: int) -> tuple[int, int]:
-        """The request of a cell at an attempt. Snakemake asks several times."""
-        cell = digest, attempt
-        if cell not in self._of_cell:
-            self._of_cell[cell] = self._of_kind(self._cell_of(digest), attempt)
-        return self._of_cell[cell]
-
-    def _of_kind(self, cell: Cell, attempt: int) -> tuple[int, int]:
-        settings = (getattr(cell.settings, name) for name in COST_KEYS)
-        key = (attempt, *settings, repr(cell.selector), cell.server.name)
-        if key not in self._by_kind:
+        cell = self._cell_of(digest)
+        settings = (vars(cell.settings) | {"seed": None}).values()
+        key = (attempt, *settings, repr(cell.selector), repr(cell.server))
+        if key not in self._requests:
             info = self._info_of(cell)
             megabytes, minutes = resource_request(cell, info, attempt, self._longest)
             if self._local:
                 megabytes = round(memory_mb(cell, info))
-            self._by_kind[key] = megabytes, minutes
-        return self._by_kind[key]
+            self._requests[key] = megabytes, minutes
+        return self._requests[key]
