@@ -14,14 +14,14 @@ import numpy as np
 import torch
 
 from benchmarks.peers import environment
-from cohort.cell.planned import Planned, digest_of, frozen
+from cohort.cell.planned import Planned, digest_of
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
-from cohort.training.cell import cell_of
+from cohort.training.cell import cell_of, read_cell
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
@@ -140,7 +140,7 @@ def trained_until(plan: Path, device: torch.device, until: int) -> RunState:
 
 def saved(plan: Path, device: torch.device) -> RunState:
     """The state in a cell's checkpoint."""
-    planned = frozen(plan)
-    folder = state_folder(planned.path)
-    run = Run.begin(planned, folder / CHECKPOINT, device, "batched")
+    cell = read_cell(plan)
+    folder = state_folder(cell.path)
+    run = Run.begin(cell, folder / CHECKPOINT, device, "batched")
     return replace(run.state, sessions=run.state.sessions[:-1])  # without this look at it

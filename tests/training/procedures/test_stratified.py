@@ -214,12 +214,12 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     4."""
     ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
     begun = run(batch(rounds=2, **ways))
-    hybrid = batch(procedure="stratified-hybrid-2-chunk3-singlelr0.05", rounds=4, **ways)
+    hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **ways)
     found, model = run(replace(hybrid, trainer=trainer)), small_model()
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
     for epoch in epochs:
-        take_single_steps(model, hybrid, epoch.samples, lr=0.05)
+        take_single_steps(model, hybrid, epoch.samples, lr=0.01)
     assert_close(found.weights, model)
     for metric in ("contributions", "learning_rate"):
         assert found.history.metrics[metric] == begun.history.metrics[metric]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import cohort
 from cohort.core.errors import UserError, explained
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explained("this folder"):
-            options = _parser(arguments).parse_args(arguments)
+            named = next((word for word in arguments if not word.startswith("-")), "")
+            options = parser_of([named]).parse_args(arguments)
             options.run(options)
             sys.stdout.flush()
     except UserError as error:
@@ -64,9 +65,8 @@ def config_last(arguments: Sequence[str]) -> list[str]:
     return found[:first] + found[first + len(moved) : end] + moved + found[end:]
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of every command's name, and of the arguments of the one that is asked for."""
-    asked = next((word for word in arguments if not word.startswith("-")), None)
+def parser_of(named: Container[str]) -> argparse.ArgumentParser:
+    """The parser of every command's name, and of the arguments of the commands that are named."""
     parser = argparse.ArgumentParser(
         prog="cohort",
         description="Which clients should train next? Inspect, preview and clean up the results of "
@@ -76,7 +76,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        if name == asked:
+        if name in named:
             module = importlib.import_module(f"cohort.commands.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)

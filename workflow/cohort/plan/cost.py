@@ -1,8 +1,8 @@
 """Estimates of a cell's time and memory before it runs.
 
 The constants are rough: times are those of one core of an Intel Xeon or AMD EPYC with AVX-512, and
-records correct them (see `paces`). With the constants of memory, 250 cells on a CPU (five data sets,
-five networks of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
+records correct them (see `paces`). With the constants of memory, 250 cells on a CPU (five data
+sets, five networks of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ def _step(amount: float, steps: tuple[int, ...]) -> int:
 class Requests:
     """The requests of all training jobs, computed once for cells that differ in their seed alone.
 
-    `cell_of` finds a cell by its digest, and `info_of` the info of its data set. With `local`, cells
-    share this machine's memory, and each requests its estimate alone. `longest` is the most minutes
-    of a job.
+    `cell_of` finds a cell by its digest, and `info_of` the info of its data set. With `local`,
+    cells share this machine's memory, and each requests its estimate alone. `longest` is the most
+    minutes of a job.
     """
 
     def __init__(

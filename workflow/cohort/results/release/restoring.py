@@ -63,14 +63,15 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
 
 
 def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
-    """The settings and science versions that a run states and its planned cell has not. A setting
-    that is younger than the run is not among them: its default does not change a digest."""
+    """The settings and science versions that a run states and its planned cell has not. A parameter
+    that only one of them has is not among them: at its default it does not change a digest."""
     stated = record.header["settings"] | record.header["science"]
     expected: dict[str, Any] = cell.plain_settings() | cell.science
     for name, value in stated.items():
         other = expected.get(name)
         if isinstance(value, dict) and isinstance(other, dict):
-            other = {key: other[key] for key in value if key in other}
+            value = {key: inner for key, inner in value.items() if key in other}
+            other = {key: other[key] for key in value}
         if value != other:
             yield name
 

@@ -55,7 +55,8 @@ class MaskedLabels(Procedure):
             )
         if selector != "random":
             raise ValueError(
-                f"chooses no clients, and has no use for the selector '{selector}': take a strategy whose selector is 'random'"
+                f"chooses no clients, and has no use for the selector '{selector}': "
+                "take a strategy whose selector is 'random'"
             )
         for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
             if getattr(settings, plan):

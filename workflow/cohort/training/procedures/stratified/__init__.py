@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cohort.models.model import Model
     from cohort.training.cell import Cell
 
+SINGLE_LR = 0.01  # of the single samples of a hybrid run, as in Algorithm 3
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
@@ -125,9 +126,6 @@ class StratifiedHybrid(InChunks):
         **StratifiedSingle.metrics,
     }
     epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
-    singlelr: float = parameter(
-        0.01, exclusiveMinimum=0, help="learning rate of the single samples"
-    )
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
@@ -154,7 +152,7 @@ class StratifiedHybrid(InChunks):
             procedure=str(single),
             rounds=cell.settings.rounds - self.epochs,
             batch=1,
-            lr=self.singlelr,
+            lr=SINGLE_LR,
             lr_decay=1.0,
             schedule="constant",
             optimizer="sgd",
