@@ -354,7 +354,6 @@ def test_parts_of_a_run_are_added():
     hybrid = DEMO | {"procedure": "stratified-hybrid-3", "J": "J1e", "cohort": 20}
     batches = hybrid | {"procedure": "stratified-batch", "rounds": 3}
     single = hybrid | {"procedure": "stratified-single", "rounds": 7, "batch": 1}
-    assert client_steps(cell_with(hybrid), DIGITS) == 3 * 20 * 5 + 7 * 20 * 72
     expected = round_seconds(cell_with(batches), DIGITS) + round_seconds(cell_with(single), DIGITS)
     assert round_seconds(cell_with(hybrid), DIGITS) == pytest.approx(expected)
 

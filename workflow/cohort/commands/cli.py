@@ -53,16 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def config_last(arguments: Sequence[str]) -> list[str]:
     """The arguments with --config and its KEY=VALUE words behind the others, or argparse would take
     what follows them, such as a study, for one more of them. What follows `--` stays last."""
-    found = list(arguments)
-    end = found.index("--") if "--" in found else len(found)
-    if "--config" not in found[:end]:
-        return found
-    first = found.index("--config")
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    if "--config" not in words[:end]:
+        return words
+    first = words.index("--config")
     last = first + 1
-    while last < end and "=" in found[last] and not found[last].startswith("-"):
+    while last < end and "=" in words[last] and not words[last].startswith("-"):
         last += 1
-    moved = found[first:last] if last > first + 1 else []
-    return found[:first] + found[first + len(moved) : end] + moved + found[end:]
+    moved = words[first:last] if last > first + 1 else []
+    return words[:first] + words[first + len(moved) : end] + moved + words[end:]
 
 
 def parser_of(named: Container[str]) -> argparse.ArgumentParser:

@@ -83,8 +83,8 @@ def find_item(
     """The figure or table `STUDY.NAME` at the scale that was asked for; `study` stands in for the
     study. What needs no runs is found only `with_sizes`."""
     named, _, name = text.partition(".")
-    if named not in (known := all_studies()):
-        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, known)}")
+    if named not in (studies := all_studies()):
+        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, studies)}")
     overrides = {"studies": study or named, "only": options.only}
     plan = load(overrides | ({"scale": options.scale} if options.scale else {}))
     drawn = plan.study(study or named).drawn()
@@ -178,16 +178,16 @@ def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
     groups: dict[str, list[list[str]]] = {}
     for result in results:
-        place = _phrases(result, [label for label in varying if label not in own], names)
+        setting = _phrases(result, [label for label in varying if label not in own], names)
         last = _against(result) if against else _difference(result, scale)
         texts = [_phrases(result, own, names), _paper(result), _ours(result), last]
-        groups.setdefault(place, []).append(texts)
+        groups.setdefault(setting, []).append(texts)
     head = ["", "paper", "ours", "against FedAvg" if against else "difference"]
     rows = [head, *chain.from_iterable(groups.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     yield _aligned(head, widths)
-    for place, lines in groups.items():
-        yield from [place] if place else []
+    for setting, lines in groups.items():
+        yield from [setting] if setting else []
         yield from (_aligned(texts, widths) for texts in lines)
 
 

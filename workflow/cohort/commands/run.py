@@ -89,15 +89,15 @@ def cell_named(plan: Plan, text: str) -> Cell | None:
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
-        found = [
+        matches = [
             cell
             for cell in plan.cells.values()
             if cell.path.endswith(text.removeprefix("./")) or cell.digest.startswith(text)
         ]
-        if len(found) > 1:
-            raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
-        if found:
-            return found[0]
+        if len(matches) > 1:
+            raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
+        if matches:
+            return matches[0]
     return None
 
 

@@ -90,16 +90,16 @@ def verify(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
     reasons = list(unlike(before.header["provenance"], after.sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    found = list(different(before.history, after.history, until))
+    changes = list(different(before.history, after.history, until))
     if after.weights_sha256 not in ("", before.header["weights_sha256"]):
-        found.append("the final weights differ")
-    for difference in found:
+        changes.append("the final weights differ")
+    for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
-    if found and not reasons:
+    if changes and not reasons:
         raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
     if far := list(beyond(before.history, after.history, until)):
         raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
-    if found:
+    if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
     else:
         compared = "metrics and cohorts" + ("" if until else ", and the final weights")
@@ -209,12 +209,12 @@ def different(before: History, after: History, until: int | None) -> Iterator[st
     if rounds := _unequal(*cohorts):
         yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
     for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        one, other = (_until(history, name, last) for history in (before, after))
-        rounds = [] if name.startswith("seconds") else _unequal(one, other)
+        first, second = (_until(history, name, last) for history in (before, after))
+        rounds = [] if name.startswith("seconds") else _unequal(first, second)
         if rounds:
-            most = max(abs(one.get(round, nan) - other.get(round, nan)) for round in rounds)
+            most = max(abs(first.get(round, nan) - second.get(round, nan)) for round in rounds)
             yield (
-                f"{name} differs in {len(rounds)} of {len(one | other)} rounds, first in round "
+                f"{name} differs in {len(rounds)} of {len(first | second)} rounds, first in round "
                 f"{rounds[0]}, by at most {most:.3g}"
             )
 
@@ -224,10 +224,10 @@ def _until(history: History, name: str, last: int) -> dict[int, float]:
     return {round: value for round, value in history.metrics.get(name, []) if round <= last}
 
 
-def _unequal(one: Mapping[int, Any], other: Mapping[int, Any]) -> list[int]:
+def _unequal(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
     """The rounds in which two series are not the same; NaN is the same as NaN."""
     return [
         round
-        for round in sorted({**one, **other})
-        if repr(one.get(round)) != repr(other.get(round))
+        for round in sorted({**first, **second})
+        if repr(first.get(round)) != repr(second.get(round))
     ]

@@ -157,8 +157,8 @@ def failures(cells: Iterable[Cell]) -> list[str]:
     """The failures of these cells, of those without a record, when no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
-    found = (status_of(cell, logs) for cell in missing)
-    return [failure(status, logs) for status in found if status.state == "failed"]
+    statuses = (status_of(cell, logs) for cell in missing)
+    return [failure(status, logs) for status in statuses if status.state == "failed"]
 
 
 def _of_record(cell: Cell) -> CellStatus:
@@ -187,5 +187,5 @@ def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _progress(log: Path) -> tuple[int, float]:
     """The latest round in a log and the rounds per second; zeros where its last job wrote none."""
-    found = PROGRESS.findall(last_session(log))
-    return (int(found[-1][0]), float(found[-1][1])) if found else (0, 0.0)
+    matches = PROGRESS.findall(last_session(log))
+    return (int(matches[-1][0]), float(matches[-1][1])) if matches else (0, 0.0)

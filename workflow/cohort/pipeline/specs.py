@@ -70,8 +70,8 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
 def titles(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
     """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
     own = plan.study(study).titles
-    known = {name: plan.strategies[name]["title"] for name in strategies}
-    return own | {"strategy": known | own.get("strategy", {})}
+    defaults = {name: plan.strategies[name]["title"] for name in strategies}
+    return own | {"strategy": defaults | own.get("strategy", {})}
 
 
 def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:

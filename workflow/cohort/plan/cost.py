@@ -45,10 +45,6 @@ INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
 def client_steps(cell: Cell, info: DatasetInfo) -> int:
     """Count the local steps of all rounds, probes included, if every client has the mean size."""
-    return sum(_client_steps(part, info) for part in _parts(cell))
-
-
-def _client_steps(cell: Cell, info: DatasetInfo) -> int:
     amount, epochs = local_work(cell.settings.J)
     per_epoch = math.ceil(_client_size(cell, info) / cell.settings.batch)
     per_client = amount * per_epoch if epochs else amount
@@ -75,7 +71,7 @@ def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
     settings, load = cell.settings, cell.procedure.workload(cell.settings.rounds)
     step, trained, tested = _rates(cell, info)
     batch = _mean_batch(cell, info)
-    steps = _client_steps(cell, info) * (step + batch * trained)
+    steps = client_steps(cell, info) * (step + batch * trained)
     passes = load.passes * settings.cohort * batch * tested
     evaluated = _evaluated(cell, info) * tested * load.networks
     overhead = cell.procedure.overhead(settings.clients, info["classes"]).seconds
@@ -104,7 +100,7 @@ def operations(cell: Cell, info: DatasetInfo) -> float:
 
 def _operations(cell: Cell, info: DatasetInfo) -> float:
     load, batch = cell.procedure.workload(cell.settings.rounds), _mean_batch(cell, info)
-    trained = 3 * _client_steps(cell, info) * batch
+    trained = 3 * client_steps(cell, info) * batch
     passed = load.passes * cell.settings.cohort * batch
     tested = load.networks * _evaluated(cell, info)
     return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
@@ -116,7 +112,7 @@ def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     steps = 0.0
     for part in _parts(cell):
         together = "batched" in part.procedure.takes()
-        steps += _client_steps(part, info) / (part.settings.cohort if together else 1)
+        steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
 
