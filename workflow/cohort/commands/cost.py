@@ -168,8 +168,8 @@ def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str
 
 
 def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
-    """What the jobs of these cells request of a cluster, how many request the same, how many of
-    them are too short for their cell, and in how many jobs such a cell is resumed at most."""
+    """Count the jobs of these cells by their request of a cluster, those among them that are too
+    short for their cell, and the most further jobs in which such a cell is resumed."""
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for cell in cells:

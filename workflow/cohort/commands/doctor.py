@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _found(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """What a check finds. Whatever it raises is a failure."""
+    """Run a check and collect its findings. Whatever it raises is a failure."""
     try:
         return list(check())
     except Exception as error:  # a broken installation may raise anything

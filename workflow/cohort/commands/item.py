@@ -55,12 +55,12 @@ class Item:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its entry in the study."""
+        """The entry of the figure or table in its study."""
         return self.plan.study(self.study).drawn()[self.name]
 
     @property
     def target(self) -> str:
-        """Its name for Snakemake."""
+        """The Snakemake target that makes this item."""
         return f"{self.study}_{self.name}"
 
     def cells(self) -> list[CellStatus]:
@@ -71,7 +71,7 @@ class Item:
 
     @property
     def command(self) -> str:
-        """What makes it."""
+        """The Snakemake command that rebuilds this item."""
         config = [f"scale={self.plan.scale}"]
         config += [f"only={self.plan.config['only']}"] if self.plan.config.get("only") else []
         return shlex.join(["snakemake", self.target, "--config", *config])

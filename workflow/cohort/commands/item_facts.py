@@ -1,4 +1,4 @@
-"""What `cohort show STUDY.NAME` says: a figure's or table's files, cells, cost and command."""
+"""`cohort show STUDY.NAME`: the files, cells, cost and command of a figure or table."""
 
 from __future__ import annotations
 

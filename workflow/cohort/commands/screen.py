@@ -1,4 +1,4 @@
-"""What commands print: lines of at most 80 columns, with colors and bars in a terminal only."""
+"""Output of commands: lines of at most 80 columns, with colors and bars in a terminal only."""
 
 from __future__ import annotations
 

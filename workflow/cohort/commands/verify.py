@@ -67,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train cells again and print what differs. Raise UserError if anything does that should
-    not."""
+    """Train cells again and print what differs. Raise UserError on unexplained differences."""
     plan = load_plan(options)
     if options.released:
         for cell, record in released_runs(plan, options.released):
@@ -200,7 +199,7 @@ def _listed(sessions: list[dict[str, Any]], key: str) -> str:
 
 
 def different(before: History, after: History, until: int | None) -> Iterator[str]:
-    """What differs between two histories, in the first rounds if `until` is given. Times are not
+    """Describe the differences of two histories, in the first rounds if `until` is given. Times are not
     compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [

@@ -62,8 +62,8 @@ def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
 
 
 def _of_record(plan: Plan, text: str) -> Iterator[str]:
-    """That no study has the cell of this record, and which cells came in its place. Raise UserError
-    if there is no such record."""
+    """Explain that no study has the cell of this record, and how it differs from the cells that came
+    in its place. Raise UserError if there is no such record."""
     file = found_record(text)
     record = read(file)
     yield (
@@ -88,7 +88,7 @@ def _hindrance(plan: Plan, cell: Cell) -> str:
 
 
 def _sentence(status: CellStatus, hindrance: str) -> str:
-    """What the state of a cell means for its training."""
+    """Say what the state of a cell means for its training."""
     here = f"round {status.round} of {status.rounds}"
     if hindrance:
         return f"its record is missing, but it waits: {hindrance}"
@@ -105,7 +105,7 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
 
 
 def differing(record: Record, cell: Cell) -> Iterator[str]:
-    """In what a record differs from a planned cell: settings, parameters, science versions."""
+    """Describe how a record differs from a cell: settings, parameters, science versions."""
     there, science = flat(completed(record.header["settings"])), record.header["science"]
     here = flat(cell.plain_settings())
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]

@@ -48,8 +48,8 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """Its name and parameters, as a config gives them; without `defaults`, only parameters that
-        differ from theirs."""
+        """The component's name and parameters, as a config gives them. Without `defaults`,
+        parameters that have their default are left out."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         kept = {
             field.name: value

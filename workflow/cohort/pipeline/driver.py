@@ -1,4 +1,4 @@
-"""What Snakemake's main process does before its first job and after its last."""
+"""The work of Snakemake's main process before its first job and after its last."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Stages:
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """What training still needs: the shards, which need the data in turn, or the data alone.
+        """The file that training still lacks: the shards, which need the data in turn, or the data.
 
         Nothing where the record exists: it stays valid when shards or data were deleted.
         """
@@ -164,7 +164,7 @@ class Stages:
 
     @exiting
     def page_inputs(self, wildcards: Wildcards) -> Files:
-        """What a study's runs say about themselves, its metrics, figures, tables and claims."""
+        """The runs, metrics, figures, tables and claims that a study's page shows."""
         study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]
@@ -180,7 +180,7 @@ class Stages:
         return [self.plan.layout.page(name)[1] for name in self.plan.listed]
 
     def caption(self, wildcards: Wildcards) -> str:
-        """What Snakemake's own report says about a figure or table."""
+        """The caption of a figure or table in Snakemake's own report."""
         spec = self.plan.study(wildcards.study).drawn()[wildcards.name]
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
