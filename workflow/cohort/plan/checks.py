@@ -80,6 +80,11 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     settings = cell.settings
     if settings.optimizer == "adam" and settings.momentum:
         raise UserError(f"momentum is {settings.momentum:g}, but Adam takes none; leave it out")
+    if settings.devices != "untimed" and settings.procedure != "federated":
+        raise UserError(
+            f"devices is '{settings.devices}', but time is simulated of the procedure 'federated' "
+            "only; leave it out"
+        )
     with refused(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
 
