@@ -55,7 +55,7 @@ def planned(study: str, scale: str = "full") -> Plan:
 
 def _rows(plan: Plan, study: str) -> Iterator[Row]:
     """The rows of a study at the plan's scale."""
-    cells = {digest: dict(_flat(cell.settings)) for digest, cell in plan.cells.items()}
+    cells = {digest: dict(_flat(cell.plain_settings())) for digest, cell in plan.cells.items()}
     common = _most_common(_part_of(cell, False) for cell in cells.values())
     by_strategy: dict[str, list[Settings]] = {}
     for cell in cells.values():

@@ -199,7 +199,7 @@ def _listed(sessions: list[dict[str, Any]], key: str) -> str:
 
 
 def different(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe the differences of two histories, in the first rounds if `until` is given. Times are not
+    """Describe how two histories differ, in the first rounds if `until` is given. Times are not
     compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [

@@ -62,8 +62,8 @@ def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
 
 
 def _of_record(plan: Plan, text: str) -> Iterator[str]:
-    """Explain that no study has the cell of this record, and how it differs from the cells that came
-    in its place. Raise UserError if there is no such record."""
+    """Explain that no study has the cell of this record, and how it differs from the cells that
+    came in its place. Raise UserError if there is no such record."""
     file = found_record(text)
     record = read(file)
     yield (

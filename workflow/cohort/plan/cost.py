@@ -29,8 +29,9 @@ from cohort.training.evaluators.evaluator import SampleCounts
 START_SECONDS = 2.0  # imports and loading, before the first round
 ROUND_SECONDS = 1.5e-3  # a round without its local steps
 CLIENT_SECONDS = 4e-4  # what each client of a cohort adds to that
-PRODUCT_SECONDS = 2 / 9e10  # of a multiplication and its addition in convolutions and products
+PRODUCT_SECONDS = 2 / 8.5e10  # of a multiplication and its addition in convolutions and products
 NATIVE_STEP_SECONDS = 1e-5  # a local step of native code, however small
+SINGLE_STEP_SECONDS = 4e-5  # and of a single sample
 LAYER_SECONDS = 3e-4  # of each layer in a step of PyTorch
 OUTPUT_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in training
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
@@ -154,10 +155,12 @@ def _rates(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
     tested = native.forward * PRODUCT_SECONDS * (TORCH_SLOWDOWN if several else 1)
     if settings.optimizer != "sgd" or "native" not in cell.procedure.takes():
         return step, trained, tested
-    lanes = LANES if settings.batch > 1 else 1  # samples that are computed together
-    padding = math.ceil(settings.batch / lanes) * lanes / settings.batch
-    trained = native.training * PRODUCT_SECONDS * padding + augmented
-    return NATIVE_STEP_SECONDS + native.step * PRODUCT_SECONDS, trained, tested
+    trained = native.training * PRODUCT_SECONDS
+    if settings.batch == 1:
+        return SINGLE_STEP_SECONDS, trained + augmented, tested
+    padding = math.ceil(settings.batch / LANES) * LANES / settings.batch
+    step = NATIVE_STEP_SECONDS + native.step * PRODUCT_SECONDS
+    return step, trained * padding + augmented, tested
 
 
 def memory_mb(cell: Cell, info: DatasetInfo) -> float:

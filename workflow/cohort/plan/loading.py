@@ -17,6 +17,7 @@ from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.data.dataset_info import DatasetInfo
+from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
 from cohort.plan.entries import dataset_names, entries
@@ -131,6 +132,10 @@ class Plan:
         """The digests of the cells that `rows` finds, each once."""
         digests = (row.digest for rows in self.rows(names).values() for row in rows)
         return list(dict.fromkeys(digests))
+
+    def scheme(self, settings: Values) -> Scheme:
+        """The scheme that deals shards with these settings."""
+        return self._resolver.scheme(settings)
 
     def info(self, cell: Cell) -> DatasetInfo:
         """The info of a cell's data set."""

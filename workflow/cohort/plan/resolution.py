@@ -93,6 +93,10 @@ class Resolver:
         settings = DEFAULTS | settings
         return self._once(self._shards, *(settings[key] for key in SHARD_KEYS))
 
+    def scheme(self, settings: Values) -> Scheme:
+        """The scheme that deals shards with these settings."""
+        return self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
+
     def _once(self, make: Callable[..., T], *arguments: Any) -> T:
         """`make(*arguments)`, computed when it is first asked for."""
         key = (make.__name__, *arguments)
@@ -145,8 +149,7 @@ class Resolver:
     def _shards(self, *values: Any) -> Planned:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self._once(self._data, settings["dataset"])
-        scheme = self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
-        science = scheme.versions(settings["holdout"])
+        science = self.scheme(settings).versions(settings["holdout"])
         digest = digest_of(shard_identity(settings, data.digest), science)
         planned = Planned(
             shards_file(settings, digest), digest, settings, science, {"data": data.path}
@@ -189,7 +192,11 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"schedule:{cell.schedule.name}": cell.schedule.science,
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
-        **({f"devices:{devices.name}": devices.science} if devices.name != "untimed" else {}),
+        **(
+            {f"devices:{devices.name}": devices.science}
+            if cell.settings.devices != DEFAULTS["devices"]
+            else {}
+        ),
     }
 
 
