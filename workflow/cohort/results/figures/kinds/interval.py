@@ -66,7 +66,9 @@ class Interval(Across):
         return f"{METRICS[self.metric].label}, interquartile mean"
 
     def x_title(self, style: Style) -> str:
-        return self.subject()
+        return (
+            f"{METRICS[self.metric].label},\ninterquartile mean"  # the names leave it little room
+        )
 
     def y_title(self) -> str:
         return ""
