@@ -69,7 +69,7 @@ def test_intervals(metrics: Metrics) -> None:
         assert tuple(bar) == pytest.approx(estimate.interval)
         assert point == pytest.approx([estimate.value])
         assert to_hex(axes.lines[2 * row].get_color()).upper() == COLORS[row]
-    assert axes.get_xlabel() == "Test accuracy (%), interquartile mean"
+    assert axes.get_xlabel() == "Test accuracy (%),\ninterquartile mean"
     assert note(figure).startswith("36 runs; 4 settings (partition and J), 3 seeds in each; ")
 
 
