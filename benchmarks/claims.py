@@ -26,12 +26,14 @@ from cohort.results.claims.decision import (
 )
 from cohort.results.claims.verdict import contrasts_of
 from cohort.results.intervals import Sample
+from cohort.results.signed_ranks import SignedRanks
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "claims.md"
 BEGIN, END = "<!-- made by `python -m benchmarks.claims` -->", "<!-- end of the simulation -->"
 STUDIES, EFFECTS = 1000, (0.0, 2.0, 4.0)
 SEEDS, TWICE = (3, 5, 6, 10), (5, 10)
 COMPARISONS, POWER = (1, 4, 16), 4.0
+SETTINGS = (6, 12, 24)
 RATES = ("false held", "false not held", "held at 4 SD", "not held at -4 SD")
 STUCK = 40.0  # standard deviations: how far chance level is from what else a run reaches
 FAR = 20.0  # standard deviations: what is not in question
@@ -214,9 +216,26 @@ def table_of_kinds(studies: int = STUDIES // 2) -> str:
     return "\n".join(lines)
 
 
+def table_of_settings(studies: int = STUDIES) -> str:
+    """The shares of false held on average over settings whose differences have a median of 0."""
+    lines = [f"| differences | {' | '.join(f'{count} settings' for count in SETTINGS)} |"]
+    lines.append("|---|" + "---:|" * len(SETTINGS))
+    for name, noise in NOISES.items():
+        shares = [share_ahead(noise, settings, studies) for settings in SETTINGS]
+        lines.append(f"| {name} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |")
+    return "\n".join(lines)
+
+
+def share_ahead(noise: Noise, settings: int, studies: int) -> float:
+    """The share of studies that hold one strategy to be ahead on average over so many settings."""
+    rng = np.random.default_rng(settings)
+    samples = map(SignedRanks.of, noise(rng, (studies, settings)))
+    return sum(decide([[[sample]]]) == [HELD] for sample in samples) / studies
+
+
 def main() -> None:
     """Print the tables and put them into the page."""
-    tables = f"{table_of_noises()}\n\n{table_of_kinds()}"
+    tables = "\n\n".join([table_of_noises(), table_of_kinds(), table_of_settings()])
     print(tables)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -18,11 +18,14 @@ from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
 from cohort.plan import load
 from cohort.records.record import Record
-from cohort.results.comparison import Comparison
+from cohort.results.comparison import NOT_ENOUGH, Comparison
 from cohort.results.release.folder import read_release
+from cohort.results.tables.layout import NO_RESULT_YET
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"
+WAITING = (f"| {NO_RESULT_YET}", f"| {NOT_ENOUGH} (")
+"""What begins the cells of a result without runs, and of a claim with too few of them."""
 
 
 def update(text: str, study: str) -> str:
@@ -60,7 +63,20 @@ def _tables(study: str) -> list[str]:
         files = Path("results/full/partial/tables", study).glob("*.md")
         names = sorted((file.stem for file in files), key=lambda name: (name == CLAIMS_TABLE, name))
         texts = [Path("results/full/partial/tables", study, f"{name}.md") for name in names]
-        return [file.read_text(encoding="utf-8").strip() for file in texts]
+        tables = (with_runs(file.read_text(encoding="utf-8").strip()) for file in texts)
+        return [table for table in tables if table]
+
+
+def with_runs(table: str) -> str:
+    """A table in Markdown without its rows that wait for runs; empty if nothing else is in it."""
+    lines = table.splitlines()
+    shown = [line for line in lines if not any(words in line for words in WAITING)]
+    rows = [line for line in shown if line.startswith("| ")]
+    if len(rows) < 3:  # the header and the line below it
+        return ""
+    left_out = len(lines) - len(shown)
+    note = [f"Rows that wait for runs are left out ({left_out})."] if left_out else []
+    return "\n".join([*shown, *(["", *note] if note else [])])
 
 
 def _made(study: str, runs: Sequence[Record]) -> str:

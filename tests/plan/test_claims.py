@@ -198,7 +198,7 @@ MISTAKES = {
     ),
     "a cell that the study leaves out": (
         ORDER | {"values": ["iid", "classes-3"]},
-        "claims.one: main has no cell with partition classes-3 and J J8, strategy fedavg",
+        "claims.one: main has no cell with partition classes-3 and J J8, dataset digits, model small-mlp, strategy fedavg",
     ),
     "given leaves nothing": (
         ORDER | {"given": {"partition": "classes-3", "J": "J8"}},
@@ -248,7 +248,7 @@ MISTAKES = {
     ),
     "gap without its cells": (
         GAP | {"than": {"partition": "classes-3"}},
-        "main has no cell with J J8 and partition classes-3",
+        "main has no cell with J J8 and dataset digits, model small-mlp, partition classes-3, strategy fedavg",
     ),
     "unknown item": (
         ORDER | {"paper": "TableX"},

@@ -61,12 +61,12 @@ def collect(
         }
         runs.append(cell | {"status": result.status} | result.facts)
         rows = result.values if len(result.values) else EMPTY
-        known = {
+        status_columns = {
             "status": result.status,
             "generated": cell.get("generated", False),
             "share": cell.get("share", 1.0),
         }
-        parts.append(pd.DataFrame(labels | known, index=rows.index).join(rows))
+        parts.append(pd.DataFrame(labels | status_columns, index=rows.index).join(rows))
     table = pd.concat(parts, ignore_index=True).astype(
         {
             "metric": "string",
@@ -159,8 +159,8 @@ def _label_counts(counts: np.ndarray) -> pd.DataFrame:
     )
 
 
-def _rows(metric: str, position: str, places: Any, values: Any) -> pd.DataFrame:
+def _rows(metric: str, position: str, positions: Any, values: Any) -> pd.DataFrame:
     empty = dict.fromkeys(("round", "client", "label"), pd.NA)
     return pd.DataFrame(
-        {"metric": metric} | empty | {position: list(places), "value": list(values)}
+        {"metric": metric} | empty | {position: list(positions), "value": list(values)}
     )

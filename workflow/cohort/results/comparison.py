@@ -185,13 +185,13 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
     others = [name for name in label_columns(cells) if name not in labels]
     mixed = [name for name in others if name == "seed" or _differs(name, groups)]
     for key, group in groups:
-        known = group[group["value"].notna()]
-        runs = map(" ".join, known[mixed].itertuples(index=False, name=None))
+        valued = group[group["value"].notna()]
+        runs = map(" ".join, valued[mixed].itertuples(index=False, name=None))
         yield Result(
             labels=dict(zip(labels, map(str, key), strict=True)),
             metric=measure.shown_metric,
             at=str(measure.at),
-            values=dict(zip(runs, known["value"].astype(float), strict=True)),
+            values=dict(zip(runs, valued["value"].astype(float), strict=True)),
             planned=len(group),
             finished=int(group["finished"].sum()),
             diverged=int(group["diverged"].sum()),

@@ -40,8 +40,8 @@ def of_run(history: History, clients: int) -> dict[str, float]:
 def swing(history: History) -> dict[str, float]:
     """The standard deviation of the changes of the test accuracy from one round to the next;
     nothing without three rounds in a row."""
-    found = history.metrics.get("test_accuracy", [])
-    pairs = itertools.pairwise(found)
+    accuracies = history.metrics.get("test_accuracy", [])
+    pairs = itertools.pairwise(accuracies)
     changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
     changes = [change for change in changes if np.isfinite(change)]
     return {"test_accuracy_swing": float(np.std(changes, ddof=1))} if len(changes) > 1 else {}
@@ -50,8 +50,8 @@ def swing(history: History) -> dict[str, float]:
 def best_round(history: History) -> dict[str, float]:
     """The first round with the highest test accuracy, and the mean client's training time up to
     its end; nothing without an accuracy."""
-    found = history.metrics.get("test_accuracy", [])
-    rounds = [(-value, round) for round, value in found if np.isfinite(value)]
+    accuracies = history.metrics.get("test_accuracy", [])
+    rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
     if not rounds:
         return {}
     best = min(rounds)[1]
@@ -74,12 +74,12 @@ def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
     shares = [(round, value / whole[round]) for round, value in selecting if whole.get(round)]
     labels = dict(costs.get("client_steps", []))
     tasks = history.metrics.get("tasks", [])
-    found = {
+    by_name = {
         "selecting_share": shares,
         "client_seconds_training": client_seconds(history),
         "tasks_saved": [(round, 1 - value / labels[round]) for round, value in tasks],
     }
-    return {name: values for name, values in found.items() if values}
+    return {name: values for name, values in by_name.items() if values}
 
 
 def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:

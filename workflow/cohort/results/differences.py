@@ -88,29 +88,29 @@ def differences(
 ) -> list[Difference]:
     """The differences in the last value of a metric, of settings for which some seed differs or
     none is common. Runs that diverged are left out. Holm's procedure takes all tests together."""
-    found, others = [], _grouped(second)
+    differences, others = [], _grouped(second)
     for settings, ours in _grouped(first).items():
         theirs = others.get(settings, {})
         common = [seed for seed in ours if seed in theirs]
         if not common or any(not is_same(ours[seed], theirs[seed]) for seed in common):
             sides = _values(ours, metric), _values(theirs, metric)
-            found += _tested(settings, *sides, is_paired=bool(common))
-    enough = [one for one in found if one.word != FEW]
-    levels = holm([one.p_value for one in enough])
-    for one, level in zip(enough, levels, strict=True):
-        one.level = level
-    names = _names([one.name for one in found])
-    for one in found:
-        one.name = names[one.name]
-    return found
+            differences += _tested(settings, *sides, is_paired=bool(common))
+    enough = [difference for difference in differences if difference.word != FEW]
+    levels = holm([difference.p_value for difference in enough])
+    for difference, level in zip(enough, levels, strict=True):
+        difference.level = level
+    names = _names([difference.name for difference in differences])
+    for difference in differences:
+        difference.name = names[difference.name]
+    return differences
 
 
 def _grouped(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
     """The records by settings and seed."""
-    found: dict[str, dict[int, Record]] = {}
+    groups: dict[str, dict[int, Record]] = {}
     for (settings, seed), record in records.items():
-        found.setdefault(settings, {})[seed] = record
-    return found
+        groups.setdefault(settings, {})[seed] = record
+    return groups
 
 
 def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
@@ -142,14 +142,14 @@ def _names(settings: Iterable[str]) -> dict[str, str]:
     """A name for the settings of each cell: its folder, and what sets apart those that share it."""
     parsed: dict[str, dict[str, Any]] = {text: json.loads(text) for text in settings}
     shared: dict[str, list[str]] = {}
-    for text, one in parsed.items():
-        folder = "/".join(map(one.__getitem__, CELL_FOLDERS))
+    for text, values in parsed.items():
+        folder = "/".join(map(values.__getitem__, CELL_FOLDERS))
         shared.setdefault(folder, []).append(text)
     names = {}
     for folder, texts in shared.items():
-        usual = parsed[texts[0]]
+        first = parsed[texts[0]]
         group = [parsed[text] for text in texts]
-        varying = [key for key in usual if _differ(key, group)]
+        varying = [key for key in first if _differ(key, group)]
         for text in texts:
             shown = (f"{key}={parsed[text][key]}" for key in varying)
             names[text] = " ".join([folder, *shown])
@@ -157,4 +157,4 @@ def _names(settings: Iterable[str]) -> dict[str, str]:
 
 
 def _differ(key: str, settings: Iterable[Mapping[str, Any]]) -> bool:
-    return len({str(one[key]) for one in settings}) > 1
+    return len({str(values[key]) for values in settings}) > 1

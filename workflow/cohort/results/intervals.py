@@ -110,10 +110,10 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels, last = [alpha] * len(p_values), 0.0  # the level of the first that is not rejected
-    for rank, place in enumerate(order):
-        levels[place] = last or alpha / (len(p_values) - rank)
-        if not last and p_values[place] > levels[place]:
-            last = levels[place]
+    for rank, index in enumerate(order):
+        levels[index] = last or alpha / (len(p_values) - rank)
+        if not last and p_values[index] > levels[index]:
+            last = levels[index]
     return levels
 
 

@@ -83,12 +83,12 @@ def _declared() -> dict[str, Metric]:
         SERVERS,
         PARTICIPATIONS,
     )
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
         for name, metric in component.metrics.items():
-            if found.setdefault(name, metric) != metric or name in RECORDED:
+            if metrics.setdefault(name, metric) != metric or name in RECORDED:
                 raise ValueError(f"{component.__name__} declares the metric {name} anew")
-    return found
+    return metrics
 
 
 METRICS = _declared() | RECORDED
@@ -119,7 +119,7 @@ class Names:
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
         """The distinct values in the study's order. Values that it does not list come last, in
         ascending order."""
-        listed = {value: place for place, value in enumerate(self.orders.get(label, []))}
+        listed = {value: index for index, value in enumerate(self.orders.get(label, []))}
         return sorted(
             set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value))
         )
@@ -168,4 +168,4 @@ def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _by_number(text: str) -> list[Any]:
     parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
-    return [float(part) if place % 2 else part for place, part in enumerate(parts)]
+    return [float(part) if index % 2 else part for index, part in enumerate(parts)]

@@ -54,8 +54,8 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 def paper_files(study: str) -> tuple[Path, Path]:
     """The files of a paper's single values and of its curves; either may be missing."""
-    mine = own.folder() / FOLDER.name
-    folder = mine if list(mine.glob(f"{study}*.csv")) else FOLDER
+    own_folder = own.folder() / FOLDER.name
+    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else FOLDER
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
@@ -70,12 +70,14 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
     Other rows stay unparsed, since planning needs a few out of thousands.
     """
     wanted = set()
-    for one in split_items(item):
-        found = items_with(rows, one)
-        if not found:
-            known = dict.fromkeys(row["item"] for row in rows.values())
-            raise UserError(f"paper is '{one}', which {file} does not hold{suggest(one, known)}")
-        wanted |= found
+    for name in split_items(item):
+        names = items_with(rows, name)
+        if not names:
+            available = dict.fromkeys(row["item"] for row in rows.values())
+            raise UserError(
+                f"paper is '{name}', which {file} does not hold{suggest(name, available)}"
+            )
+        wanted |= names
     return [
         _value(row, f"{file}, line {line}")
         for line, row in rows.items()

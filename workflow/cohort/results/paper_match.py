@@ -88,19 +88,19 @@ def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
 def _only(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
     """The single candidate, or nothing; UserError if there are several."""
     if len(candidates) > 1:
-        place = ", ".join(f"{name} {value}" for name, value in named.items())
+        labels = ", ".join(f"{name} {value}" for name, value in named.items())
         first, second = (_described(values[0], named) for values in candidates[:2])
         raise UserError(
-            f"paper has two values for {place}: {first} and {second}; name one item, keep them "
+            f"paper has two values for {labels}: {first} and {second}; name one item, keep them "
             f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
             "them apart"
         )
     return candidates[0] if candidates else []
 
 
-def _described(value: PaperValue, known: Labels) -> str:
+def _described(value: PaperValue, named: Labels) -> str:
     words = [value.item]
-    words += [f"{name} {text}" for name, text in value.labels.items() if name not in known]
+    words += [f"{name} {text}" for name, text in value.labels.items() if name not in named]
     words += [value.other] if value.other else []
     return f"{value.value:g} ({'; '.join(words)})"
 

@@ -1,4 +1,5 @@
-"""Wilcoxon's signed-rank test of the differences in several settings, exact with ties too."""
+"""Tests of the differences in several settings: Wilcoxon's signed ranks, exact with ties too, and
+signs, which hold for skewed differences as well."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ else:
 
 @dataclass(frozen=True)
 class SignedRanks(Sample):
-    """One difference per setting. What is tested is whether their center is above 0, by signed
-    ranks; `interval` has those centers that the test does not reject."""
+    """One difference per setting. What is tested is whether their center is above 0: both by signed
+    ranks, which suppose that differences lie symmetrically, and by signs, which suppose nothing.
+    `interval` has those centers that not both tests reject."""
 
     unit: ClassVar[str] = "settings"
 
@@ -29,8 +31,10 @@ class SignedRanks(Sample):
     @classmethod
     def of(cls, values: Sequence[float] | np.ndarray | float) -> SignedRanks:
         array = np.atleast_1d(np.asarray(values, dtype=float))
-        known = Sample.of(array)
-        return cls(known.n, known.mean, known.sd, known.above, known.below, tuple(array.tolist()))
+        sample = Sample.of(array)
+        return cls(
+            sample.n, sample.mean, sample.sd, sample.above, sample.below, tuple(array.tolist())
+        )
 
     def __neg__(self) -> SignedRanks:
         opposite = super().__neg__()
@@ -43,7 +47,11 @@ class SignedRanks(Sample):
         )
 
     def p_above(self) -> float:
-        """The one-sided p-value; differences of 0 are left out."""
+        """The one-sided p-value: the larger one of both tests."""
+        return max(self.signed_rank_test(), self._sign_test())
+
+    def signed_rank_test(self) -> float:
+        """Wilcoxon's one-sided p-value; differences of 0 are left out."""
         differences = np.array([value for value in self.values if value])
         ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
         counts = _ways(ranks)
@@ -53,17 +61,23 @@ class SignedRanks(Sample):
         return min(1.0, 2 * min(self.p_above(), (-self).p_above()))
 
     def interval(self, level: float = ALPHA) -> tuple[float, float]:
-        """From the lowest to the highest center: means of two differences, in order, without as
-        many at each end as the test may reject."""
+        """From the lowest to the highest center: of the means of two differences, and of the
+        differences themselves, in order, without as many at each end as each test may reject."""
         array = np.array(self.values)
-        pairs = np.triu_indices(self.n)
-        means = np.sort((array[:, None] + array)[pairs] / 2)
-        counts = _ways(np.arange(1, self.n + 1))
-        below = np.cumsum(counts) / counts.sum()
-        left_out = int((below <= level / 2 + 1e-12).sum())
-        if not left_out:
-            return -np.inf, np.inf
-        return float(means[left_out - 1]), float(means[-left_out])
+        means = np.sort((array[:, None] + array)[np.triu_indices(self.n)] / 2)
+        by_ranks = _middle(means, _ways(np.arange(1, self.n + 1)), level)
+        by_signs = _middle(np.sort(array), _ways(np.ones(self.n, dtype=int)), level)
+        return min(by_ranks[0], by_signs[0]), max(by_ranks[1], by_signs[1])
+
+
+def _middle(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[float, float]:
+    """The ends of the values that a test does not reject, of which so many, in so many ways, may
+    lie on the other side."""
+    below = np.cumsum(ways) / ways.sum()
+    left_out = int((below <= level / 2 + 1e-12).sum())
+    if not left_out:
+        return -np.inf, np.inf
+    return float(ordered[left_out - 1]), float(ordered[-left_out])
 
 
 def _ways(ranks: np.ndarray) -> np.ndarray:

@@ -80,7 +80,7 @@ def deciding(comparisons: Sequence[Clauses]) -> list[Deciding | None]:
             Deciding.of(max(clause, key=_strength), len(clause), level)
             for clause, level in zip(clauses, levels, strict=False)
         ]
-        contrasts.append(min(best, key=lambda one: _strength(one.contrast), default=None))
+        contrasts.append(min(best, key=lambda bounds: _strength(bounds.contrast), default=None))
     return contrasts
 
 
@@ -100,8 +100,9 @@ def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
 def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
     """The smallest number of seeds that decides the claim with exactly these means and
     deviations."""
-    had = max(one.n for clauses in comparisons for clause in clauses for one in clause)
-    least, most = max(had, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
+    contrasts = (contrast for clauses in comparisons for clause in clauses for contrast in clause)
+    seen = max(contrast.n for contrast in contrasts)
+    least, most = max(seen, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
     while most - least > 1:
         middle = (least + most) // 2
         expected = _changed(comparisons, partial(_expected, n=middle))

@@ -33,7 +33,7 @@ NAMED = 3  # how many of the points without a value the evidence names
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of a point: a value, or the mean, deviation and interval of several runs."""
+    """A point's value, or the mean, deviation and interval of its runs, as text."""
 
     mean: str = ""
     sd: str = ""
@@ -87,21 +87,21 @@ def evidence_of(
     names: Names,
     verdict: str = "",
     deciding: Deciding | None = None,
-    kept: Comparison | None = None,
+    part: Comparison | None = None,
 ) -> Evidence:
-    """The evidence of a comparison with the values of its points; `kept` is the part of it that can
-    be judged, all or nothing unless said otherwise."""
-    known = dict(zip(map(id, comparison.points), values, strict=True))
-    if kept is None and all(value.known for value in values):
-        kept = comparison
-    shown = [known[id(point)].value for point in kept.points] if kept else []
+    """The evidence of a comparison with the values of its points; `part` is what of it can be
+    judged, all or nothing unless said otherwise."""
+    by_point = dict(zip(map(id, comparison.points), values, strict=True))
+    if part is None and all(value.is_complete for value in values):
+        part = comparison
+    shown = [by_point[id(point)].value for point in part.points] if part else []
     return Evidence(
         numbers=[_numbers(claim, value) for value in values],
-        opening=claim.opening(kept, names) if kept else "",
-        shown=claim.shown(kept, shown, names) if kept else "",
+        opening=claim.opening(part, names) if part else "",
+        shown=claim.shown(part, shown, names) if part else "",
         verdict=verdict,
         difference=_difference(claim, deciding) if deciding else None,
-        remarks=_remarks(comparison, values, names) if kept else "",
+        remarks=_remarks(comparison, values, names) if part else "",
     )
 
 
@@ -109,7 +109,9 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     """The runs behind a point, or the paper's value for it."""
     sample = value.sample
     if not sample.n:
-        return Numbers(claim.number(value.value) if value.known else "", planned=value.planned)
+        return Numbers(
+            claim.number(value.value) if value.is_complete else "", planned=value.planned
+        )
     mean = claim.number(value.value)
     if sample.n == 1:
         return Numbers(mean, n=1, planned=value.planned)
@@ -166,11 +168,11 @@ def statistics(
 def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
     """The names of the points without a value, or of the first of them."""
     missing: dict[tuple[str, ...], str] = {}
-    for comparison, own_values in each(comparisons, values):
+    for comparison, point_values in with_values(comparisons, values):
         missing |= {
             key(point): named(point, comparison, names)
-            for point, value in zip(comparison.points, own_values, strict=True)
-            if not value.known
+            for point, value in zip(comparison.points, point_values, strict=True)
+            if not value.is_complete
         }
     words = list(missing.values())
     more = len(words) - NAMED
@@ -183,12 +185,12 @@ def too_few(seeds: int) -> str:
     return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
-def more_seeds(seeds: tuple[int, int], had: int, seconds: float) -> str:
+def more_seeds(seeds: tuple[int, int], seen: int, seconds: float) -> str:
     """How many seeds would decide a claim, and how long the fewest further ones would take."""
     fewest, _ = seeds
     if fewest > MOST_SEEDS:
         return f"more than {MOST_SEEDS} seeds would be needed to decide it"
-    more = fewest - had
+    more = fewest - seen
     hours = more * seconds / 3600
     time = f"{hours:.2g} hours" if hours >= 1 else f"{hours * 60:.2g} minutes"
     cost = f", about {time}" if seconds == seconds else ""
@@ -204,10 +206,10 @@ def seeds_text(seeds: tuple[int, int]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def each(
+def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> Iterator[tuple[Comparison, list[Value]]]:
-    """Each comparison with the values of its points."""
+    """Pair each comparison with the values of its points; `values` holds those of all, in order."""
     rest = iter(values)
     for comparison in comparisons:
         yield comparison, [next(rest) for _ in comparison.points]

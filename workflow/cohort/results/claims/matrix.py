@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
@@ -38,6 +38,25 @@ class Comparison:
     name: Labels = field(default_factory=dict)
     way: str = ""
 
+    def by(self, label: str) -> dict[str, Point]:
+        """The points by their value of a label."""
+        return {point.labels[label]: point for point in self.points}
+
+    def at(self, label: str, values: Sequence[str]) -> Comparison:
+        """The comparison of the points with these values of a label, in this order; UserError if
+        there is no such point."""
+        points = self.by(label)
+        if missing := [value for value in values if value not in points]:
+            labels = (set(point.labels.items()) for point in self.points)
+            shared = sorted(set.intersection(*labels))
+            rest = ", ".join(f"{name} {value}" for name, value in shared if name != label)
+            raise UserError(
+                f"{self.points[0].experiment} has no cell with {label} {missing[0]}"
+                + (f" and {rest}" if rest else "")
+                + "; say in given which are meant"
+            )
+        return replace(self, points=[points[value] for value in values])
+
 
 class Matrix:
     """The experiments of a study at full scale, with labels as text."""
@@ -52,16 +71,16 @@ class Matrix:
         self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
     ) -> None:
         """Add an experiment with its axes and cells."""
-        kept = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in kept}
-        found: dict[tuple[str, ...], Labels] = {}
+        names = [axis for axis in axes if axis != "seed"]
+        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in names}
+        points: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
-            labels = {axis: text(cell.get(axis)) for axis in kept}
+            labels = {axis: text(cell.get(axis)) for axis in names}
             key = tuple(labels.values())
-            found[key] = labels
+            points[key] = labels
             self._rounds[experiment, *key] = cell.get("rounds", 0)
             self._seeds[experiment, *key] += 1
-        self._cells[experiment] = list(found.values())
+        self._cells[experiment] = list(points.values())
 
     def rounds(self, point: Point) -> int:
         """The number of rounds of a point's cells."""
@@ -112,7 +131,7 @@ class Matrix:
                     )
         return [Point(experiment, cell, list(given)) for cell in seen.values()]
 
-    def each(self, experiment: str, given: Given) -> list[Point]:
+    def all_points(self, experiment: str, given: Given) -> list[Point]:
         """All points with the values in `given`, named by the labels in which they differ."""
         cells = self._select(experiment, given)
         names = _fewest(self._varying(experiment, cells), cells)
@@ -177,11 +196,11 @@ def _follows(label: str, along: str, cells: list[Labels]) -> bool:
 
 def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
     """As few of the labels, the first ones, as distinguish the cells like all of them."""
-    kept: list[str] = []
+    fewest: list[str] = []
     for label in labels:
-        if _distinct([*kept, label], cells) > _distinct(kept, cells):
-            kept.append(label)
-    return kept
+        if _distinct([*fewest, label], cells) > _distinct(fewest, cells):
+            fewest.append(label)
+    return fewest
 
 
 def _distinct(labels: list[str], cells: list[Labels]) -> int:

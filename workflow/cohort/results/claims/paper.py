@@ -40,48 +40,48 @@ class Paper:
 
     def results(self, points: Sequence[Point], items: str) -> list[PaperResult]:
         """The paper's result for each point; UserError if an item is unknown or has two values."""
-        found: dict[int, PaperResult] = {}
+        results: dict[int, PaperResult] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
-            places = [
-                place
-                for place, point in enumerate(points)
+            indices = [
+                index
+                for index, point in enumerate(points)
                 if (point.metric, str(point.at)) == (metric, at)
             ]
-            same = [points[place] for place in places]
+            same = [points[index] for index in indices]
             single, curves = self._values(items, metric)
             # the best values are printed with the rounds in which they were reached
             printed = "max" if leader_of(at) else at
-            values = self._match([one for one in single if one.at == printed], same, printed)
-            matches = zip(places, values, self._match(curves, same, ""), strict=True)
-            for place, value, curve in matches:
-                found[place] = PaperResult(next(iter(value), None), curve)
-        return [found[place] for place in range(len(points))]
+            values = self._match([value for value in single if value.at == printed], same, printed)
+            matches = zip(indices, values, self._match(curves, same, ""), strict=True)
+            for index, value, curve in matches:
+                results[index] = PaperResult(next(iter(value), None), curve)
+        return [results[index] for index in range(len(points))]
 
     def _values(self, items: str, metric: str) -> list[list[PaperValue]]:
         """The values of these items in each file."""
-        known = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
+        available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):
             if not any(items_with(rows, item) for rows in self._rows):
                 files = " nor ".join(map(str, self._files))
                 raise UserError(
-                    f"paper is '{item}', which neither {files} holds{suggest(item, known)}"
+                    f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
                 )
-        found = []
+        values = []
         for file, rows in zip(self._files, self._rows, strict=True):
-            here = [item for item in split_items(items) if items_with(rows, item)]
-            found.append(parse_values(rows, file, ",".join(here), metric) if here else [])
-        return found
+            names = [item for item in split_items(items) if items_with(rows, item)]
+            values.append(parse_values(rows, file, ",".join(names), metric) if names else [])
+        return values
 
     def _match(
         self, values: list[PaperValue], points: Sequence[Point], at: str
     ) -> list[list[PaperValue]]:
         labels = list(dict.fromkeys(label for point in points for label in point.labels))
         cells = [point.labels for point in points]
-        found = {
+        matches = {
             tuple(match.labels.items()): match.values
             for match in match_values(values, cells, labels, labels, at=at)
         }
-        return [found[tuple(zip(labels, _texts(cell, labels), strict=True))] for cell in cells]
+        return [matches[tuple(zip(labels, _texts(cell, labels), strict=True))] for cell in cells]
 
 
 def _texts(cell: Mapping[str, str], labels: Sequence[str]) -> list[str]:

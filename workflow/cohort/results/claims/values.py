@@ -53,7 +53,7 @@ class Value:
     rounds: float = NEVER
 
     @property
-    def known(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is a value, and all planned runs are behind it."""
         return self.value == self.value and self.n == self.planned
 
@@ -82,10 +82,8 @@ def by_seed(values: Sequence[Value]) -> np.ndarray:
     common = set.intersection(*(set(value.seeds) for value in values))
     seeds = [seed for seed in values[0].seeds if seed in common]
     rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
-    found = np.array(rows).reshape(len(values), len(seeds))
-    if (found == NEVER).any():
-        found = np.minimum(found, last_round(values) + 1)
-    return found
+    table = np.array(rows).reshape(len(values), len(seeds))
+    return np.minimum(table, last_round(values) + 1) if (table == NEVER).any() else table
 
 
 def last_round(values: Sequence[Value]) -> float:
@@ -113,13 +111,13 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
     Seeds that this scale leaves out count as planned: without them the value is not known.
     """
     keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
-    found = {
+    results = {
         (name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in keys
     }
     values = []
     for point in points:
         labels = tuple(sorted(point.labels.items()))
-        value = found[point.experiment, point.metric, point.at].get(labels, Value(NOTHING))
+        value = results[point.experiment, point.metric, point.at].get(labels, Value(NOTHING))
         planned = max(value.planned, point.seeds) if value.planned else 0
         values.append(replace(value, planned=planned))
     return values
@@ -155,15 +153,15 @@ def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | st
 
 def _of_runs(cells: DataFrame) -> Value:
     """The value of cells that differ in their seed only."""
-    known = cells[cells["value"].notna()]
-    names = known["seed"] if "seed" in known else known["digest"]
-    seeds = dict(zip(map(str, names), known["value"].astype(float), strict=True))
-    rounds = float(known["lasted"].min()) if len(known) else NEVER
+    runs = cells[cells["value"].notna()]
+    names = runs["seed"] if "seed" in runs else runs["digest"]
+    seeds = dict(zip(map(str, names), runs["value"].astype(float), strict=True))
+    rounds = float(runs["lasted"].min()) if len(runs) else NEVER
     reached = any(value < NEVER for value in seeds.values())
     cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
     mean = round(float(np.mean(cut)), 9) if cut else NOTHING
     diverged, at_chance = int(cells["diverged"].sum()), int(cells["at_chance"].sum())
-    return Value(mean, len(known), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
+    return Value(mean, len(runs), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
 
 
 def seconds_per_seed(
@@ -200,7 +198,7 @@ def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
     if value is None or goal is None or value.round is None:
         return Value(NOTHING)
     reached = value.value >= goal.value
-    doubts = dict.fromkeys(one.doubtful for one in (value, goal) if one.doubtful)
+    doubts = dict.fromkeys(result.doubtful for result in (value, goal) if result.doubtful)
     return Value(float(value.round) if reached else NEVER, 1, 1, doubtful="; ".join(doubts))
 
 
@@ -208,9 +206,11 @@ def _paper_value(point: Point, result: PaperResult) -> Value:
     used = [result.value] if result.value else result.curve
     if not used:
         return Value(NOTHING)
-    value = result.value.value if result.value else _of_curve(point, result.curve)
-    doubts = dict.fromkeys(one.doubtful for one in used if one.doubtful)
-    return Value(round(value * _scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts))
+    number = result.value.value if result.value else _of_curve(point, result.curve)
+    doubts = dict.fromkeys(value.doubtful for value in used if value.doubtful)
+    return Value(
+        round(number * _scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts)
+    )
 
 
 def _scale(metric: str, at: int | str) -> float:
@@ -262,10 +262,10 @@ def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
     settings = list(cells[others].itertuples(index=False, name=None))
     goals = {
         setting: best.get(digest, NOTHING)
-        for setting, digest, own in zip(settings, cells["digest"], cells[label], strict=True)
-        if own == value
+        for setting, digest, cell_value in zip(settings, cells["digest"], cells[label], strict=True)
+        if cell_value == value
     }
-    return pd.Series([goals.get(one, NOTHING) for one in settings], index=cells["digest"])
+    return pd.Series([goals.get(setting, NOTHING) for setting in settings], index=cells["digest"])
 
 
 def _first_round(rows: DataFrame, thresholds: Series, falls: bool) -> Series:

@@ -23,7 +23,6 @@ from cohort.results.claims.decision import (
 )
 from cohort.results.claims.evidence import (
     Evidence,
-    each,
     evidence_of,
     in_words,
     key,
@@ -31,6 +30,7 @@ from cohort.results.claims.evidence import (
     more_seeds,
     statistics,
     too_few,
+    with_values,
 )
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.values import NOTHING, Value, by_seed, with_common_seeds
@@ -73,9 +73,9 @@ def judge_runs(
     `values` are those of the points of all comparisons, in order; `seconds` is how long the runs of
     one seed take.
     """
-    pairs = list(each(comparisons, values))
+    pairs = list(with_values(comparisons, values))
     gap = _gap(comparisons, values, names)
-    rows = [by_seed(own_values) for _, own_values in pairs if _are_known(own_values)]
+    rows = [by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = too_few(fewest)
@@ -129,9 +129,9 @@ def judge_paper(
     """
     made = [
         _held_up(claim, comparison, own_values, names)
-        for comparison, own_values in each(comparisons, values)
+        for comparison, own_values in with_values(comparisons, values)
     ]
-    some = any(value.known for value in values)
+    some = any(value.is_complete for value in values)
     words, missing = [evidence.verdict for evidence in made], lacking(comparisons, values, names)
     gap = f"no value for {missing}" if missing and some else ""
     word = together(words) if all(words) else NO_PAPER
@@ -146,27 +146,23 @@ def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clau
     return [list(map(claim.contrast, clause)) for clause in clauses]
 
 
-def _are_known(values: Sequence[Value]) -> bool:
-    return all(value.known for value in values)
+def _are_complete(values: Sequence[Value]) -> bool:
+    return all(value.is_complete for value in values)
 
 
 def _held_up(
     claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
 ) -> Evidence:
     """Whether a comparison holds, without the points that have no value if it can do without."""
-    known = [
-        (point, value)
-        for point, value in zip(comparison.points, values, strict=True)
-        if value.known
-    ]
-    points = [point for point, _ in known]
-    if len(known) < len(values) and not claim.has_enough(points):
+    pairs = zip(comparison.points, values, strict=True)
+    points = [point for point, value in pairs if value.is_complete]
+    if len(points) < len(values) and not claim.has_enough(points):
         return evidence_of(claim, comparison, values, names)
-    kept = replace(comparison, points=points)
-    side = claim.side(kept, [value.value for _, value in known])
+    part = replace(comparison, points=points)
+    side = claim.side(part, [value.value for value in values if value.is_complete])
     level = UNDECIDED if claim.is_over_settings else TIE
     verdict = (NOT_HELD, level, HELD)[side + 1]
-    return evidence_of(claim, comparison, values, names, verdict, kept=kept)
+    return evidence_of(claim, comparison, values, names, verdict, part=part)
 
 
 def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
@@ -185,5 +181,5 @@ def _once(
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        once[key(point)] = min(once.get(key(point), value), value, key=lambda known: known.n)
+        once[key(point)] = min(once.get(key(point), value), value, key=lambda shared: shared.n)
     return once

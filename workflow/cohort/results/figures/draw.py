@@ -100,7 +100,7 @@ def _matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[Pa
 
 
 def _until(match: PaperMatch, last: int) -> PaperMatch:
-    return PaperMatch(match.labels, [one for one in match.values if (one.round or 0) <= last])
+    return PaperMatch(match.labels, [value for value in match.values if (value.round or 0) <= last])
 
 
 def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str]:

@@ -118,8 +118,8 @@ def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
     if kind.columns and columns:
         width = ceil(len(columns) / ceil(len(columns) / sizes.MOST_COLUMNS))
         return [
-            Panel(*divmod(place, width), {kind.columns: column})
-            for place, column in enumerate(columns)
+            Panel(*divmod(index, width), {kind.columns: column})
+            for index, column in enumerate(columns)
         ]
     return [Panel(0, 0, {})]
 
@@ -152,23 +152,23 @@ def _make_grids(
     size = (width * across, height * down + sizes.FRAME)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    places = figure.subplots(
+    subplots = figure.subplots(
         down,
         across,
         sharex="all" if share_x else "col",
         sharey=kind.shared_y if parts == 1 else False,
         squeeze=False,
     )
-    for axes in places.flat:
+    for axes in subplots.flat:
         axes.locator_params(axis="both", min_n_ticks=sizes.FEWEST_TICKS)
     grids: list[Grid] = [{} for _ in range(parts)]
     for part, grid in enumerate(grids):
         for panel in panels:
             below, beside = (part * rows, 0) if stacked else (0, part * columns)
-            axes = places[below + panel.row][beside + panel.column]
+            axes = subplots[below + panel.row][beside + panel.column]
             grid[panel.row, panel.column] = axes
     used = [axes for grid in grids for axes in grid.values()]
-    for axes in places.flat:
+    for axes in subplots.flat:
         if axes not in used:
             axes.remove()
     for grid in grids if parts > 1 else []:
@@ -213,14 +213,14 @@ def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
 def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
     """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
     rows = dict.fromkeys(row for row, _ in grids[0])
-    together = len(rows) > 1 and len(kinds) == 1
-    if together:
+    has_shared_title = len(rows) > 1 and len(kinds) == 1
+    if has_shared_title:
         figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
     for kind, grid in zip(kinds, grids, strict=True):
         for (row, column), axes in grid.items():
             is_first = column == min(other for at, other in grid if at == row)
             axes.tick_params(axis="y", labelleft=is_first)
-            if is_first and not together:
+            if is_first and not has_shared_title:
                 room = int((panel_height(axes) - sizes.ENDS / 2) / LETTER)
                 axes.set_ylabel(fill(kind.y_title(), room), visible=True)
             is_last = (row + 1, column) not in grid

@@ -93,7 +93,7 @@ def apply_theme() -> None:
 class Style(Names):
     """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
 
-    `palette_index` gives each strategy its place in the palette. Place 0 is FedAvg's: its color
+    `palette_index` gives each strategy its index in the palette. Index 0 is FedAvg's: its color
     is no other strategy's, with any dash.
     """
 
@@ -113,9 +113,9 @@ class Style(Names):
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""
         if hue in NOMINAL:
-            places = self._places(hue)
+            indices = self._indices(hue)
             return {
-                value: COLORS[_lap_and_color(places[value])[1]] if value in places else UNKNOWN
+                value: COLORS[_lap_and_color(indices[value])[1]] if value in indices else UNKNOWN
                 for value in values
             }
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
@@ -125,10 +125,10 @@ class Style(Names):
     def dash(self, hue: str, value: str) -> Any:
         """The line style: solid for all, or one after another if there are more names than colors,
         so that curves differ by more than a repeated color."""
-        places = self._places(hue)
-        many = len(places) > len(COLORS)
-        place = places.get(value, 0) if many else self._lap(hue, value)
-        return DASHES[place % len(DASHES)]
+        indices = self._indices(hue)
+        many = len(indices) > len(COLORS)
+        index = indices.get(value, 0) if many else self._lap(hue, value)
+        return DASHES[index % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
         """The marker of a line: round until the colors repeat."""
@@ -139,21 +139,21 @@ class Style(Names):
         return HATCHES[self._lap(hue, value) % len(HATCHES)]
 
     def _lap(self, hue: str, value: str) -> int:
-        return _lap_and_color(self._places(hue).get(value, 0))[0]
+        return _lap_and_color(self._indices(hue).get(value, 0))[0]
 
-    def _places(self, hue: str) -> dict[str, int]:
+    def _indices(self, hue: str) -> dict[str, int]:
         if hue == "strategy":
             return self.palette_index
         values = self.orders.get(hue, []) if hue in NOMINAL else []
-        return {value: place for place, value in enumerate(values)}
+        return {value: index for index, value in enumerate(values)}
 
 
-def _lap_and_color(place: int) -> tuple[int, int]:
-    """How often the colors have repeated at a place of the palette, and which one it has. The first
-    color, at place 0, does not repeat."""
-    if place == 0:
+def _lap_and_color(index: int) -> tuple[int, int]:
+    """How often the colors have repeated at an index of the palette, and which one it has. The first
+    color, at index 0, does not repeat."""
+    if index == 0:
         return 0, 0
-    lap, color = divmod(place - 1, len(COLORS) - 1)
+    lap, color = divmod(index - 1, len(COLORS) - 1)
     return lap, 1 + color
 
 

@@ -21,7 +21,7 @@ from cohort.results.claims.evidence import Difference, Evidence, Numbers
 from cohort.results.claims.judge import Compared, Judged, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.results.claims.verdict import NO_PAPER
-from cohort.results.report.render import together
+from cohort.results.report.render import merged
 from cohort.results.report.runs import StudyRuns
 
 NO_RUNS = "no runs yet"
@@ -115,8 +115,10 @@ def read_claims(file: Path, runs: StudyRuns) -> Claims:
 def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     """How many claims have each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
-    known = [verdict for verdict in ORDER if verdict in counts]
-    return [(verdict, counts[verdict]) for verdict in [*known, *sorted(set(counts) - set(known))]]
+    ordered = [verdict for verdict in ORDER if verdict in counts]
+    return [
+        (verdict, counts[verdict]) for verdict in [*ordered, *sorted(set(counts) - set(ordered))]
+    ]
 
 
 def _measured(claim: Judged) -> str:
@@ -139,7 +141,7 @@ def _claim(claim: Judged, runs: StudyRuns, has_paper: bool) -> Claim:
         ],
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
-        labels=together(
+        labels=merged(
             point.labels for comparison in claim.comparisons for point in comparison.points
         ),
     )

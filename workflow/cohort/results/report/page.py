@@ -20,7 +20,7 @@ from cohort.results.figures import KINDS
 from cohort.results.figures.alternative import alternative
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, read_claims
-from cohort.results.report.render import FILTERS, data_url, links, render, together, with_suffix
+from cohort.results.report.render import FILTERS, data_url, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, Coverage, StudyRuns
 from cohort.results.report.tables import Table, shown_table
 from cohort.results.series import GENERATED
@@ -104,7 +104,7 @@ def _item(item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
         command=item["command"],
         links=links(item["files"], folder),
         coverage=runs.coverage(experiment) if experiment else None,
-        labels=together(cell["labels"] for cell in runs.experiments.get(experiment, [])),
+        labels=merged(cell["labels"] for cell in runs.experiments.get(experiment, [])),
     )
 
 
@@ -123,8 +123,8 @@ def _table(item: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def _has_runs(runs: StudyRuns, experiment: str) -> bool:
-    found = runs.coverage(experiment).runs
-    return found.missing < found.planned
+    counted = runs.coverage(experiment).runs
+    return counted.missing < counted.planned
 
 
 def _is_generated(runs: StudyRuns) -> bool:
@@ -134,11 +134,11 @@ def _is_generated(runs: StudyRuns) -> bool:
 def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """The values to filter by: for each label its name, its title, and its values with titles."""
     cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
-    found = together(cells)
+    labels = merged(cells)
     return [
-        (label.lower(), title, _titled(label, found[label], names))
+        (label.lower(), title, _titled(label, labels[label], names))
         for label, title in FILTERS.items()
-        if len(found.get(label, [])) > 1
+        if len(labels.get(label, [])) > 1
     ]
 
 

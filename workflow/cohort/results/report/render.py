@@ -60,17 +60,17 @@ def hours(seconds: float) -> str:
 
 def attributes(labels: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """The HTML attributes by which the page's filter finds what has these label values."""
-    found = {name: " ".join(labels[name]) for name in FILTERS if labels.get(name)}
-    return {f"data-{name.lower()}": values for name, values in found.items()}
+    values = {name: " ".join(labels[name]) for name in FILTERS if labels.get(name)}
+    return {f"data-{name.lower()}": text for name, text in values.items()}
 
 
-def together(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+def merged(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
     """All values that several sets of labels have of each label, each once."""
-    found: dict[str, dict[str, None]] = {}
+    values_by_label: dict[str, dict[str, None]] = {}
     for labels in many:
         for name, value in labels.items():
-            found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
+            values_by_label.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in values_by_label.items()}
 
 
 def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:

@@ -53,9 +53,9 @@ class StudyRuns:
         self.cells: dict[str, Cell] = {}
         self._estimates: dict[str, float] = {}
         for name, spec in experiments.items():
-            found = read_experiment(spec["runs"])["cells"]
-            self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in found]
-            self.cells |= {cell["digest"]: cell for cell in found}
+            cells = read_experiment(spec["runs"])["cells"]
+            self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in cells]
+            self.cells |= {cell["digest"]: cell for cell in cells}
             self._estimates |= spec["seconds"]
         self._anchors: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
 
@@ -76,15 +76,15 @@ class StudyRuns:
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
         """The anchor of the group with these label values; empty if none of its runs is there."""
         cells = self.experiments.get(experiment, [])
-        known = tuple(name for name in labels if cells and name in cells[0]["labels"])
-        if (experiment, *known) not in self._anchors:
-            found: dict[tuple[str, ...], str] = {}
+        names = tuple(name for name in labels if cells and name in cells[0]["labels"])
+        if (experiment, *names) not in self._anchors:
+            anchors: dict[tuple[str, ...], str] = {}
             for cell in cells:
-                key = tuple(cell["labels"].get(name, NO_VALUE) for name in known)
+                key = tuple(cell["labels"].get(name, NO_VALUE) for name in names)
                 if cell["digest"] in self._group_of:
-                    found.setdefault(key, self._group_of[cell["digest"]])
-            self._anchors[experiment, *known] = found
-        return self._anchors[experiment, *known].get(tuple(labels[name] for name in known), "")
+                    anchors.setdefault(key, self._group_of[cell["digest"]])
+            self._anchors[experiment, *names] = anchors
+        return self._anchors[experiment, *names].get(tuple(labels[name] for name in names), "")
 
     @cached_property
     def common(self) -> dict[str, str]:
@@ -94,12 +94,12 @@ class StudyRuns:
     @cached_property
     def groups(self) -> list[Group]:
         """The groups of finished runs, in the order of the study."""
-        together: dict[str, list[Cell]] = {}
+        by_settings: dict[str, list[Cell]] = {}
         for cell in self.finished():
             settings = {key: value for key, value in cell["settings"].items() if key != "seed"}
-            together.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
+            by_settings.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
         by_place: dict[tuple[str, ...], list[list[Cell]]] = {}
-        for cells in together.values():
+        for cells in by_settings.values():
             place = tuple(str(cells[0]["settings"][key]) for key in PLACE)
             by_place.setdefault(place, []).append(cells)
         groups = []
@@ -130,25 +130,25 @@ class StudyRuns:
 
 def texts(labels: Mapping[str, Any]) -> dict[str, str]:
     """Labels or settings as text, with nested ones as `selector.buffer`."""
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for name, value in labels.items():
         if isinstance(value, dict):
-            found |= {f"{name}.{key}": text for key, text in texts(value).items()}
+            flat |= {f"{name}.{key}": text for key, text in texts(value).items()}
         else:
-            found[name] = NO_VALUE if value is None else label_text(value)
-    return found
+            flat[name] = NO_VALUE if value is None else label_text(value)
+    return flat
 
 
 def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The settings that have one and the same value in all of these."""
-    found = [texts(one) for one in many]
-    first = found[0] if found else {}
-    return {key: value for key, value in first.items() if _is_shared(key, value, found)}
+    """The settings that have the same value in all runs."""
+    runs = list(map(texts, many))
+    first = runs[0] if runs else {}
+    return {key: value for key, value in first.items() if _is_shared(key, value, runs)}
 
 
 def _is_shared(key: str, value: str, many: Iterable[Mapping[str, str]]) -> bool:
-    return all(one.get(key) == value for one in many)
+    return all(settings.get(key) == value for settings in many)
 
 
-def _other(settings: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in settings.items() if key not in known and key != "seed"}
+def _other(settings: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key not in shared and key != "seed"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from cohort.results.comparison import NO_PAPER, NO_RESULT, Comparison
 from cohort.results.names import Names
-from cohort.results.report.render import together, with_suffix
+from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import NO_VALUE
 from cohort.results.tables.layout import NO_RESULT_YET, Entry, Layout
@@ -64,16 +64,16 @@ def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
 def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
     """A laid-out table with links; columns and rows without any number are left out."""
     by_column = list(zip(*(entries for _, entries in layout.lines), strict=True))
-    kept = [place for place, entries in enumerate(by_column) if _has_number(entries)]
+    numbered = [index for index, entries in enumerate(by_column) if _has_number(entries)]
     lines = []
     for words, entries in layout.lines:
         if _has_number(entries):
-            cells = [_cell(entries[place], experiment, runs) for place in kept]
+            cells = [_cell(entries[index], experiment, runs) for index in numbered]
             lines.append(Line(words, cells, _shared(entries)))
     left_out = len(layout.lines) - len(lines)
     notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
-    columns = [(layout.columns[place], _shared(by_column[place])) for place in kept]
-    labels = together(entry.labels for entries in by_column for entry in entries)
+    columns = [(layout.columns[index], _shared(by_column[index])) for index in numbered]
+    labels = merged(entry.labels for entries in by_column for entry in entries)
     return Table(layout.heads, columns, lines, [*notes, *layout.notes], labels)
 
 
@@ -86,11 +86,11 @@ def _has_number(entries: Sequence[Entry]) -> bool:
 
 
 def _cell(entry: Entry, experiment: str, runs: StudyRuns) -> Cell:
-    found = entry.labels and not _is_empty(entry)
-    return Cell(entry, runs.anchor(experiment, entry.labels) if found else "")
+    has_runs = entry.labels and not _is_empty(entry)
+    return Cell(entry, runs.anchor(experiment, entry.labels) if has_runs else "")
 
 
 def _shared(entries: Sequence[Entry]) -> dict[str, list[str]]:
     """The label values that all entries with labels have in common."""
-    found = together(entry.labels for entry in entries if entry.labels)
-    return {name: values for name, values in found.items() if len(values) == 1}
+    labels = merged(entry.labels for entry in entries if entry.labels)
+    return {name: values for name, values in labels.items() if len(values) == 1}

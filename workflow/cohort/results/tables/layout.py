@@ -152,14 +152,14 @@ def _difference(result: Result) -> str:
 def _joined(layout: Layout) -> Layout:
     """Join the rows that differ only in their last header, cell by cell with slashes."""
     *heads, last = layout.heads
-    together: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
+    joined: dict[tuple[str, ...], list[tuple[str, list[Entry]]]] = {}
     for (*words, word), entries in layout.lines:
-        together.setdefault(tuple(words), []).append((word, entries))
+        joined.setdefault(tuple(words), []).append((word, entries))
     lines = []
-    for key, found in together.items():
-        columns = zip(*(entries for _, entries in found), strict=True)
+    for key, rows in joined.items():
+        columns = zip(*(entries for _, entries in rows), strict=True)
         lines.append((list(key), [_slashed(column) for column in columns]))
-    order = " / ".join(dict.fromkeys(word for found in together.values() for word, _ in found))
+    order = " / ".join(dict.fromkeys(word for rows in joined.values() for word, _ in rows))
     notes = [] if last == MEASURE else [f"{last}: {order}."]
     return Layout(heads, layout.columns, lines, notes)
 
@@ -221,7 +221,7 @@ def _paper_notes(comparison: Comparison) -> list[str]:
     sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
     notes = [f"Paper: {', '.join(sources)}."] if sources else []
     notes.append("Difference: measured minus paper.")
-    margins = dict.fromkeys(_margin(one) for one in results if one.margin is not None)
+    margins = dict.fromkeys(_margin(result) for result in results if result.margin is not None)
     if margins:
         notes.append(AGREEMENT.format(margin=" or ".join(margins)))
     if comparison.scale != FULL:

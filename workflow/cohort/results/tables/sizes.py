@@ -61,10 +61,12 @@ def weigh(spec: Mapping[str, Any]) -> DataFrame:
         model_bytes=NUMBER * numbers["weights"],
     )
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
-    places = [{"dataset": str(one["dataset"]), "model": str(one["model"])} for one in spec["sizes"]]
+    rows = [
+        {"dataset": str(entry["dataset"]), "model": str(entry["model"])} for entry in spec["sizes"]
+    ]
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
         values = read_paper(spec["paper_values"], spec["paper"], metric)
-        numbers[PAPER + fact] = [_paper_size(values, place) * unit for place in places]
+        numbers[PAPER + fact] = [_paper_size(values, labels) * unit for labels in rows]
     return numbers
 
 

@@ -107,8 +107,8 @@ class Table(Component):
         pairs = [(measure.metric, measure.at) for measure in self.measures()]
         if len(set(pairs)) < len(pairs):
             raise UserError("also names a measure twice")
-        known = BY_CLIENT if self.is_by_client() else BY_ROUND
-        if self.metric not in known:
+        available = BY_CLIENT if self.is_by_client() else BY_ROUND
+        if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
         if self.is_by_client() and (self.paper or self.minus):
@@ -116,7 +116,7 @@ class Table(Component):
         if self.top and not self.is_by_client():
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
         for measure in self.measures():
-            self._check_measure(measure, known)
+            self._check_measure(measure, available)
         if unknown := set(self.minus or {}) - set(self.facets()):
             raise UserError(
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
@@ -130,11 +130,11 @@ class Table(Component):
             raise UserError("margin needs paper, the item whose values it is held against")
 
     @staticmethod
-    def _check_measure(measure: Measure, known: Sequence[str]) -> None:
+    def _check_measure(measure: Measure, available: Sequence[str]) -> None:
         metric, at = measure.metric, measure.at
-        if metric not in known:
+        if metric not in available:
             raise UserError(
-                f"also names the metric '{metric}', which is not known{suggest(metric, known)}"
+                f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
             )
         if at not in WORDS and not rounds_of(at):
             raise UserError(f"also names '{at}', which is no at{suggest(str(at), WORDS)}")

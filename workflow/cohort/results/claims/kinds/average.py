@@ -56,9 +56,9 @@ class Average(Claim):
         points = []
         for sweep in sweeps:
             called = [*sweep.name, self.along]
-            by_value = {point.labels[self.along]: point for point in sweep.points}
-            if set(pair) <= set(by_value):
-                points += [replace(by_value[value], called=called) for value in pair]
+            if set(pair) <= set(sweep.by(self.along)):
+                both = sweep.at(self.along, pair).points
+                points += [replace(point, called=called) for point in both]
         if len(points) < 2 * FEWEST_SETTINGS:
             names, settings = " and ".join(pair), len(points) // 2
             raise UserError(

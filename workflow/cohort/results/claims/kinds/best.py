@@ -37,8 +37,8 @@ class Best(Claim):
         """One comparison per combination of the other labels."""
         sweeps = several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
         among = matrix.check_values(self.experiment, self.along, self.among, "among")
-        for one in sweeps:
-            compared = [point.labels[self.along] for point in one.points]
+        for sweep in sweeps:
+            compared = list(sweep.by(self.along))
             if not 0 < len(set(compared) & set(among)) < len(compared):
                 raise UserError(
                     f"among must hold some of the values of {self.along} that are compared, and "
@@ -49,29 +49,25 @@ class Best(Claim):
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """For each other value, one of `among` is better."""
         sign = -1 if self.better() == "low" else 1
-        among = {text(value) for value in self.among}
-        mine: list[Number] = []
+        candidates: list[Number] = []
         others: list[Number] = []
         for point, value in zip(comparison.points, values, strict=True):
-            (mine if point.labels[self.along] in among else others).append(sign * value)
-        return [_ahead(mine, other) for other in others]
+            (candidates if self._is_among(point) else others).append(sign * value)
+        return [_ahead(candidates, other) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether the points include one with a value in `among` and one with another value."""
-        mine = {point.labels[self.along] for point in points} & {
-            text(value) for value in self.among
-        }
-        return 0 < len(mine) < len(points)
+        return 0 < sum(map(self._is_among, points)) < len(points)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """All values, the best first."""
-        order = sorted(
-            range(len(values)), key=lambda place: values[place], reverse=self.better() == "high"
-        )
-        return "; ".join(
-            self.placed(comparison.points[place], values[place], names) for place in order
-        )
+        pairs = zip(comparison.points, values, strict=True)
+        ranked = sorted(pairs, key=lambda pair: pair[1], reverse=self.better() == "high")
+        return "; ".join(self.placed(point, value, names) for point, value in ranked)
+
+    def _is_among(self, point: Point) -> bool:
+        return point.labels[self.along] in map(text, self.among)
 
 
-def _ahead(mine: Sequence[Number], other: Number) -> list[Number]:
-    return [above(one, other) for one in mine]
+def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:
+    return [above(candidate, other) for candidate in candidates]

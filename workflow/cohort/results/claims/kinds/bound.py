@@ -32,13 +32,16 @@ class Bound(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per point."""
-        return [Comparison([point]) for point in matrix.each(self.experiment, self.given or {})]
+        return [
+            Comparison([point]) for point in matrix.all_points(self.experiment, self.given or {})
+        ]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """The value is strictly between the bounds."""
         (value,) = values
-        found = [] if self.above is None else [[above(value, self.above)]]
-        return found if self.below is None else [*found, [above(self.below, value)]]
+        low = [] if self.above is None else [above(value, self.above)]
+        high = [] if self.below is None else [above(self.below, value)]
+        return [[difference] for difference in (*low, *high)]
 
     def is_about_every_run(self) -> bool:
         """Whether each run must be between the bounds."""

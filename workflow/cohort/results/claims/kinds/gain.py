@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
-from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above, relation, short
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
@@ -51,21 +50,7 @@ class Gain(Claim):
         ]
         wanted = [[*pair, *other] for pair in pairs for other in over or [[]]]
         sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
-        return [
-            replace(sweep, points=self._points(sweep, values))
-            for sweep in sweeps
-            for values in wanted
-        ]
-
-    def _points(self, sweep: Comparison, values: Sequence[str]) -> list[Point]:
-        found = {point.labels[self.along]: point for point in sweep.points}
-        if lacking := [value for value in values if value not in found]:
-            rest = "".join(f" and {label} {value}" for label, value in sweep.name.items())
-            raise UserError(
-                f"{self.experiment} has no cell with {self.along} {lacking[0]}{rest}; "
-                "say in given which are meant"
-            )
-        return [found[value] for value in values]
+        return [sweep.at(self.along, values) for sweep in sweeps for values in wanted]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """The first difference exceeds the second by more than the margin, or the margin."""
@@ -75,11 +60,12 @@ class Gain(Claim):
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The differences with the values that they come from."""
         words = []
-        for place, difference in enumerate(self._differences(values)[: len(values) // 2]):
-            first, second = values[2 * place : 2 * place + 2]
+        for pair, difference in enumerate(self._differences(values)[: len(values) // 2]):
+            both = slice(2 * pair, 2 * pair + 2)
+            first, second = values[both]
             called = " minus ".join(
-                short(self.along, one.labels[self.along], names)
-                for one in comparison.points[2 * place : 2 * place + 2]
+                short(self.along, point.labels[self.along], names)
+                for point in comparison.points[both]
             )
             words.append(
                 f"{self.number(first)} - {self.number(second)} = "

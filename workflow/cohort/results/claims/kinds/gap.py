@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above, relation, short
-from cohort.results.claims.matrix import Comparison, Matrix, Point, text
+from cohort.results.claims.matrix import Comparison, Matrix, text
 from cohort.results.names import Names
 
 AT = "at"
@@ -64,12 +64,12 @@ class Gap(Claim):
         """Four points for each two settings that agree in all labels but those of a step."""
         first, *others = matrix.check_values(self.experiment, self.along, self.between, "between")
         steps = [step for chain in self.chains() for step in pairwise(chain)]
-        found = []
+        comparisons = []
         for other, (than, larger) in product(others, steps):
             step = self._step(matrix, [first, other], larger, than)
             label = {self.along: other} if len(others) > 1 else {}
-            found += [replace(comparison, name=label | comparison.name) for comparison in step]
-        return found
+            comparisons += [replace(pair, name=label | pair.name) for pair in step]
+        return comparisons
 
     def chains(self) -> list[list[dict[str, Any]]]:
         """Lists of labels, from each of which the difference grows to the next."""
@@ -81,10 +81,10 @@ class Gap(Claim):
         self, matrix: Matrix, values: list[str], more: dict[str, Any], less: dict[str, Any]
     ) -> list[Comparison]:
         larger, than = (self._pairs(matrix, values, labels) for labels in (more, less))
-        own = {*more, *less}
+        step = {*more, *less}
 
         def rest(pair: Comparison) -> dict[str, str]:
-            return {label: value for label, value in pair.name.items() if label not in own}
+            return {label: value for label, value in pair.name.items() if label not in step}
 
         pairs = [
             (first, second) for first in larger for second in than if rest(first) == rest(second)
@@ -101,22 +101,12 @@ class Gap(Claim):
     ) -> list[Comparison]:
         labels = {label: value for label, value in settings.items() if label != AT}
         at = settings.get(AT, "")
-        pairs = matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along)
-        ordered = []
-        for pair in pairs:
-            found = {
-                point.labels[self.along]: Point(point.experiment, point.labels, list(labels), at=at)
-                for point in pair.points
-            }
-            if lacking := [value for value in values if value not in found]:
-                rest = ", ".join(
-                    f"{label} {value}" for label, value in ((self.given or {}) | labels).items()
-                )
-                raise UserError(
-                    f"{self.experiment} has no cell with {self.along} {lacking[0]} and {rest}"
-                )
-            ordered.append(replace(pair, points=[found[value] for value in values]))
-        return ordered
+        pairs = []
+        for sweep in matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along):
+            pair = sweep.at(self.along, values)
+            points = [replace(point, called=list(labels), at=at) for point in pair.points]
+            pairs.append(replace(pair, points=points))
+        return pairs
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """The first difference is larger than the second."""
@@ -126,8 +116,8 @@ class Gap(Claim):
         """Both differences with the values that they come from."""
         differences = self._differences(values)
         words = []
-        for place, difference in enumerate(differences):
-            point, (first, second) = comparison.points[2 * place], values[2 * place : 2 * place + 2]
+        for pair, difference in enumerate(differences):
+            point, (first, second) = comparison.points[2 * pair], values[2 * pair : 2 * pair + 2]
             words.append(
                 f"{self.number(first)} - {self.number(second)} = "
                 f"{self.placed(point, difference, names)}"

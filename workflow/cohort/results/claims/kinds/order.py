@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from cohort.core.components import parameter
-from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above, called, relation
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
@@ -35,17 +34,7 @@ class Order(Claim):
         """One comparison per combination of the other labels, its points in the claim's order."""
         sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
         values = matrix.check_values(self.experiment, self.along, self.values, "values")
-        ordered = []
-        for sweep in sweeps:
-            found = {point.labels[self.along]: point for point in sweep.points}
-            if lacking := [value for value in values if value not in found]:
-                rest = ", ".join(f"{label} {value}" for label, value in sweep.name.items())
-                raise UserError(
-                    f"{self.experiment} has no cell with {self.along} {lacking[0]}"
-                    + (f" and {rest}" if rest else "")
-                )
-            ordered.append(replace(sweep, points=[found[value] for value in values]))
-        return ordered
+        return [sweep.at(self.along, values) for sweep in sweeps]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Each value is below (or above) the one before it."""

@@ -62,20 +62,18 @@ class Slower(Claim):
         leader, *others = matrix.check_values(
             self.experiment, self.along, [self.leader, *self.others], "leader or others"
         )
-        found = []
+        comparisons = []
         for sweep in matrix.sweeps(self.experiment, self.given or {}, self.along):
-            points = {point.labels[self.along]: point for point in sweep.points}
-            if leader not in points:
-                raise UserError(f"{self.experiment} has no cell with {self.along} {leader}")
-            for other in (one for one in others if one in points):
+            points = sweep.by(self.along)
+            for other in filter(points.__contains__, others):
                 name = sweep.name | {self.along: other}
+                first, second = sweep.at(self.along, [leader, other]).points
                 if self._by_best():
-                    pair = self._at_best(points[leader], points[other])
+                    pair = self._at_best(first, second)
                 else:
-                    later = self._later(points[other], matrix.rounds(points[other]))
-                    pair = [points[leader], *later]
-                found.append(replace(sweep, points=pair, name=name))
-        return found
+                    pair = [first, *self._later(second, matrix.rounds(second))]
+                comparisons.append(replace(sweep, points=pair, name=name))
+        return comparisons
 
     def _by_best(self) -> bool:
         """Whether the goal is the leader's best value."""

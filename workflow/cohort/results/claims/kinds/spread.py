@@ -51,18 +51,18 @@ class Spread(Claim):
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Each two values are close enough, two are far enough apart, and each is in the range."""
-        found: list[list[Number]] = []
+        clauses: list[list[Number]] = []
         if self.within is not None:
             pairs = permutations(values, 2)
-            found += [[at_least(self.within, one - other)] for one, other in pairs]
+            clauses += [[at_least(self.within, high - low)] for high, low in pairs]
         if self.beyond is not None:
             pairs = permutations(values, 2)
-            found += [[above(one, other, self.beyond) for one, other in pairs]]
+            clauses += [[above(high, low, self.beyond) for high, low in pairs]]
         if self.between:
             low, high = self.between
-            found += [[at_least(value, low)] for value in values]
-            found += [[at_least(high, value)] for value in values]
-        return found
+            clauses += [[at_least(value, low)] for value in values]
+            clauses += [[at_least(high, value)] for value in values]
+        return clauses
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether at least two points are left."""
@@ -72,7 +72,7 @@ class Spread(Claim):
         """The difference, and the two values between which it is."""
         low, high = values.index(min(values)), values.index(max(values))
         ends = " to ".join(
-            self.placed(comparison.points[place], values[place], names) for place in (low, high)
+            self.placed(comparison.points[end], values[end], names) for end in (low, high)
         )
         between = self.between or []
         asked = f", asked for {' to '.join(map(self.number, between))}" if between else ""

@@ -84,11 +84,11 @@ class Bars(Averaging):
             raise UserError(
                 f"{where} cannot show {self.metric}; choose one of {', '.join(allowed)}"
             )
-        together = [*BY_CLIENT, *BY_CLASS] if self._is_profile() else BY_ROUND
+        allowed = [*BY_CLIENT, *BY_CLASS] if self._is_profile() else BY_ROUND
         for metric in self.also or ():
-            if metric not in together:
+            if metric not in allowed:
                 raise UserError(
-                    f"{where} cannot show {metric} too; choose among {', '.join(together)}"
+                    f"{where} cannot show {metric} too; choose among {', '.join(allowed)}"
                 )
         if self.paper and self._is_profile():
             raise UserError(

@@ -41,50 +41,52 @@ class CriticalDifference(Across):
         return min(WIDTH, width), FRAME + ROW * rows
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
-        found = ranking(scores)
-        if found is None:
+        ranked = ranking(scores)
+        if ranked is None:
             say(axes, TOO_FEW)
             return
-        count = len(found.strategies)
+        count = len(ranked.strategies)
         axes.plot([1, count], [0, 0], **INK)
         for rank in range(1, count + 1):
             axes.plot([rank, rank], [0, -0.25], **INK)
             axes.text(rank, -0.35, str(rank), ha="center", va="bottom", fontsize=7)
-        self._draw_difference(axes, found)
-        order = np.argsort(found.ranks, kind="stable")
-        places = {found.strategies[index]: found.ranks[index] for index in order}
-        for row, group in enumerate(found.groups):
-            ends = places[group[0]] - 0.04, places[group[-1]] + 0.04
+        self._draw_difference(axes, ranked)
+        order = np.argsort(ranked.ranks, kind="stable")
+        rank_of = {ranked.strategies[index]: ranked.ranks[index] for index in order}
+        for row, group in enumerate(ranked.groups):
+            ends = rank_of[group[0]] - 0.04, rank_of[group[-1]] + 0.04
             axes.plot(ends, [GAP * (row + 1)] * 2, **THICK)
-        below = GAP * (len(found.groups) + 1) + 0.4
-        self._draw_names(axes, places, below, style)
+        below = GAP * (len(ranked.groups) + 1) + 0.4
+        self._draw_names(axes, rank_of, below, style)
         axes.set_xlim(0.7, count + 0.3)
         axes.set_ylim(below + _rows(count) - 0.4, -TOP - 1)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
 
-    def _draw_difference(self, axes: Axes, found: Ranking) -> None:
+    def _draw_difference(self, axes: Axes, ranked: Ranking) -> None:
         """Draw the critical difference above the axis, as far as there is room."""
-        end = 1 + found.difference
+        end = 1 + ranked.difference
         height = -TOP - 0.3
         axes.plot([1, end], [height, height], **INK)
-        for place in (1, end):
-            axes.plot([place, place], [height - 0.2, height + 0.2], **INK)
-        text = f"critical difference {found.difference:.2f}"
+        for x in (1, end):
+            axes.plot([x, x], [height - 0.2, height + 0.2], **INK)
+        text = f"critical difference {ranked.difference:.2f}"
         axes.annotate(
             text, (end, height), (4, 0), textcoords="offset points", va="center", fontsize=7
         )
 
-    def _draw_names(self, axes: Axes, places: dict[str, float], below: float, style: Style) -> None:
+    def _draw_names(
+        self, axes: Axes, rank_of: dict[str, float], below: float, style: Style
+    ) -> None:
         """Write the better half at the left and the others at the right, joined to their ranks."""
-        names, count = list(places), len(places)
+        names, count = list(rank_of), len(rank_of)
         colors = style.colors(self.hue, names)
         half = _rows(count)
         left, right = list(enumerate(names[:half])), list(enumerate(reversed(names[half:])))
         for side, rows in ((0.7, left), (count + 0.3, right)):
             for row, name in rows:
-                rank, y = places[name], below + row
+                rank, y = rank_of[name], below + row
                 axes.plot([rank, rank, side], [0, y, y], color=colors[name], linewidth=1)
                 parts = [style.value(self.hue, name), f"{rank:.2f}"]
                 text = "  ".join(parts if side < 1 else reversed(parts))
@@ -125,13 +127,13 @@ class CriticalDifference(Across):
 
     def remarks(self, measured: DataFrame) -> list[str]:
         scores = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
-        found = [one for one in map(ranking, scores) if one is not None]
-        remarks = [f"Friedman's test {', '.join(map(_p_value, found))}"] if found else []
-        if any(one.groups for one in found):
+        rankings = [ranked for ranked in map(ranking, scores) if ranked is not None]
+        remarks = [f"Friedman's test {', '.join(map(_p_value, rankings))}"] if rankings else []
+        if any(ranked.groups for ranked in rankings):
             remarks.append(
                 "thick lines join what Nemenyi's test does not tell apart (5\N{NO-BREAK SPACE}%)"
             )
-        if any(one.p_value > ALPHA for one in found):
+        if any(ranked.p_value > ALPHA for ranked in rankings):
             remarks.append("above 0.05 nothing is told apart")
         return [*super().remarks(measured), *remarks]
 
@@ -142,8 +144,8 @@ class CriticalDifference(Across):
         return False
 
 
-def _p_value(found: Ranking) -> str:
-    return "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
+def _p_value(ranked: Ranking) -> str:
+    return "p < 0.001" if ranked.p_value < 0.001 else f"p = {ranked.p_value:.2g}"
 
 
 def _rows(strategies: int) -> int:

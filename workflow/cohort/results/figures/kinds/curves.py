@@ -235,8 +235,8 @@ def in_buckets(rows: DataFrame, size: int) -> DataFrame:
     ends = -(-rows["round"] // sizes) * sizes
     whole = ends <= rows.groupby("digest")["round"].transform("max")
     means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
-    found = rows.assign(round=ends, value=means)[whole]
-    return found.drop_duplicates(["digest", "round"])
+    buckets = rows.assign(round=ends, value=means)[whole]
+    return buckets.drop_duplicates(["digest", "round"])
 
 
 def thinned(rows: DataFrame) -> DataFrame:

@@ -39,26 +39,26 @@ class Interval(Across):
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
-        for row, (strategy, found) in enumerate(self._found(scores)):
+        for row, (strategy, estimate) in enumerate(self._estimates(scores)):
             color = colors[strategy]
-            if found.interval:
-                axes.plot(found.interval, [row, row], color=color, **BAR)
-            axes.plot([found.value], [row], color=color, **(POINT if found.interval else DOT))
+            if estimate.interval:
+                axes.plot(estimate.interval, [row, row], color=color, **BAR)
+            axes.plot([estimate.value], [row], color=color, **(POINT if estimate.interval else DOT))
         names = [style.value(self.hue, strategy) for strategy in scores.strategies]
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
 
-    def _found(self, scores: Scores) -> list[tuple[str, Estimate]]:
+    def _estimates(self, scores: Scores) -> list[tuple[str, Estimate]]:
         return list(zip(scores.strategies, interquartile_means(scores), strict=True))
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
         texts = []
-        for strategy, found in self._found(scores):
-            text = f"{names.value(self.hue, strategy)} {self.number(found.value)}"
-            if found.interval:
-                text += " ({} to {})".format(*map(self.number, found.interval))
+        for strategy, estimate in self._estimates(scores):
+            text = f"{names.value(self.hue, strategy)} {self.number(estimate.value)}"
+            if estimate.interval:
+                text += " ({} to {})".format(*map(self.number, estimate.interval))
             texts.append(text)
         return "; ".join(texts)
 

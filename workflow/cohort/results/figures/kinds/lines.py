@@ -81,7 +81,7 @@ class Lines(Averaging):
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         hues = style.ordered(self.hue, cells[self.hue])
         colors = style.colors(self.hue, hues)
-        places = self._places(axes, cells, style)
+        positions = self._positions(axes, cells, style)
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
@@ -91,21 +91,21 @@ class Lines(Averaging):
                     "marker": style.marker(self.hue, hue),
                     "markeredgecolor": colors[hue],
                 }
-                self._draw_line(axes, runs.assign(place=runs[self.x].map(places)), line)
+                self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
-        names = [style.value(self.x, x) for x in places]
-        if list(places.values()) == list(range(len(places))):
+        names = [style.value(self.x, x) for x in positions]
+        if list(positions.values()) == list(range(len(positions))):
             name_places(axes, names)
         else:
-            axes.set_xticks(list(places.values()), names)
+            axes.set_xticks(list(positions.values()), names)
 
     def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
         seaborn.lineplot(
             runs,
-            x="place",
+            x="position",
             y="value",
             errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws=BAND,
@@ -114,32 +114,32 @@ class Lines(Averaging):
             **line,
         )
         # seaborn has one marker per line, so marks of incomplete runs are drawn by matplotlib.
-        means = runs.groupby("place")["value"].mean()
+        means = runs.groupby("position")["value"].mean()
         for status, mark in MARKS.items():
-            marked = means[means.index.isin(runs.loc[runs["status"] == status, "place"])]
+            marked = means[means.index.isin(runs.loc[runs["status"] == status, "position"])]
             axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
 
-    def _places(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
+    def _positions(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
         """The position of each value of the label along the x axis."""
         values = style.ordered(self.x, cells[self.x])
         try:
             values = sorted(values, key=float)
         except ValueError:
-            return {value: float(place) for place, value in enumerate(values)}
+            return {value: float(index) for index, value in enumerate(values)}
         inches = (panel_width(axes) - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
         for left, right in itertools.pairwise(values):
             letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
             if (float(right) - float(left)) * inches < letters * LETTER:
-                return {value: float(place) for place, value in enumerate(values)}
+                return {value: float(index) for index, value in enumerate(values)}
         return {value: float(value) for value in values}
 
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
         colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
-        places = self._places(axes, cells, style)
+        positions = self._positions(axes, cells, style)
         for match in matches:
-            x, color = places[match.labels[self.x]], colors[match.labels[self.hue]]
+            x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
             value = match.values[0].value * METRICS[self.metric].scale
             axes.plot(x, value, color=color, **PAPER_POINT)
             label = paper_name(match.values[0].source)

@@ -45,16 +45,16 @@ class WinRates(Across):
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         names, rates = scores.strategies, win_rates(scores)
         matrix = np.full((len(names), len(names)), np.nan)
-        for (one, other), rate in rates.items():
-            matrix[names.index(one), names.index(other)] = rate.value
+        for (first, second), rate in rates.items():
+            matrix[names.index(first), names.index(second)] = rate.value
         colors = mpl_colors.LinearSegmentedColormap.from_list("ahead", SHADES)
         edges = np.arange(len(names) + 1) - 0.5
         axes.set_facecolor(NOBODY)
         axes.pcolormesh(edges, edges, matrix, cmap=colors, vmin=0, vmax=1, rasterized=True)
-        for (one, other), rate in rates.items():
+        for (first, second), rate in rates.items():
             axes.text(
-                names.index(other),
-                names.index(one),
+                names.index(second),
+                names.index(first),
                 f"{100 * rate.value:.0f}",
                 color="white" if abs(rate.value - 0.5) > DARK else "black",
                 fontweight="bold" if _is_clear(rate, scores) else "normal",
@@ -74,13 +74,13 @@ class WinRates(Across):
     def describe_scores(self, scores: Scores, names: Names) -> str:
         rates = win_rates(scores)
         texts = []
-        for place, one in enumerate(scores.strategies):
+        for index, first in enumerate(scores.strategies):
             others = [
-                f"{names.value(self.hue, other)} {100 * rates[one, other].value:.0f}"
-                for other in scores.strategies[place + 1 :]
+                f"{names.value(self.hue, second)} {100 * rates[first, second].value:.0f}"
+                for second in scores.strategies[index + 1 :]
             ]
             if others:
-                texts.append(f"{names.value(self.hue, one)} ahead of {', '.join(others)}")
+                texts.append(f"{names.value(self.hue, first)} ahead of {', '.join(others)}")
         return f"Percent of runs: {'; '.join(texts)}"
 
     def subject(self) -> str:
