@@ -19,15 +19,16 @@ test: setup
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(BIN)/pytest -n 4 --dist worksteal -m "not alone" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not long" --ignore tests/slurm --ignore tests/stress
 	$(BIN)/pytest -m alone --ignore tests/slurm --ignore tests/stress
 	$(MAKE) test-slurm
 
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
 
-stress: setup  # the long forms: many kills, many jobs
+stress: setup  # the long forms: many kills, many jobs, full disks
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
+	$(BIN)/pytest -n 2 -m long
 
 bench: setup  # speed and memory against a plain loop and other frameworks, into docs/performance.md; one part: make bench ONLY=W2
 	$(BIN)/python -m benchmarks $(ONLY)

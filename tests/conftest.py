@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 of_config = own.folder
 own.folder = lambda: of_config() if Path.cwd() != ROOT else ROOT / "tests/nothing"  # not yours
 
-from benchmarks.project import copied  # noqa: E402 (imports the components)
+from benchmarks.project import PARTS  # noqa: E402 (imports the components)
 
 settings.register_profile("cohort", deadline=None)  # machines are busy at times
 settings.load_profile("cohort")
@@ -35,7 +36,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the project as the working directory."""
-    folder = copied(tmp_path / "project")
+    """A copy of the project's config as the working directory, with links to its code."""
+    folder = tmp_path / "project"
+    for part in PARTS:
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        if part in ("config", "profiles", "resources/paper_values"):
+            shutil.copytree(ROOT / part, folder / part)
+        else:
+            (folder / part).symlink_to(ROOT / part)
     monkeypatch.chdir(folder)
     return folder

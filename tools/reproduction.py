@@ -5,6 +5,7 @@ They come from the released runs. The text above the first marker is written by 
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
 from collections import Counter
@@ -20,6 +21,7 @@ from cohort.plan import load
 from cohort.records.record import Record
 from cohort.results.comparison import NOT_ENOUGH, Comparison
 from cohort.results.release.folder import read_release
+from cohort.results.release.restoring import restore
 from cohort.results.tables.layout import NO_RESULT_YET
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,13 +44,15 @@ def section(study: str) -> str:
 @contextmanager
 def restored(study: str) -> Iterator[None]:
     """Work in a folder of its own in which only the released runs of a study exist."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with tempfile.TemporaryDirectory() as work, chdir(work):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
-        cohort(["restore", study])
+        folder = Path(RELEASED, study)
+        restore(folder, str(folder), load({"studies": study}).cells)
         yield
 
 
+@functools.cache
 def comparison(study: str, table: str) -> Comparison:
     """What the released runs of a study say of one of its tables."""
     with restored(study):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.plan import Plan, load
+from cohort.plan import Plan, Study, load
 
 SETTINGS = {
     "dataset": "digits",
@@ -35,3 +35,8 @@ def plan_of(project: Path) -> Callable[..., Plan]:
         return load({"studies": "study"} | (config or {}))
 
     return make
+
+
+def digests(study: Study, *experiments: str) -> set[str]:
+    """The cells of some experiments of a study."""
+    return {row.digest for name in experiments for row in study.experiments[name].rows}

@@ -101,12 +101,12 @@ def test_ten_classes_and_five_clients():
     assert exchange.comparisons == comparisons(counts)
 
 
-def test_a_hundred_classes_and_twenty_clients(monkeypatch: pytest.MonkeyPatch):
-    """With ciphertexts of a sixth of the size, or it would take a minute."""
+def test_forty_classes_and_ten_clients(monkeypatch: pytest.MonkeyPatch):
+    """With ciphertexts of a sixth of the size, or it would take long."""
     monkeypatch.setattr(ckks, "DEGREE", 4096)
     monkeypatch.setattr(ckks, "MODULUS_BITS", [50, 50])
     monkeypatch.setattr(ckks, "SCALE", 2.0**30)
-    counts = covering(100, 20, 6)
+    counts = covering(40, 10, 6)
     exchange = played(begun(counts.tolist()))
     assert recovered(exchange) == {label: {n} for label, n in enumerate(counts.sum(axis=0))}
     assert exchange.comparisons == comparisons(counts)

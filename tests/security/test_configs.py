@@ -102,7 +102,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_name_that_is_a_path_or_a_command(place: str, study: Path):
-    for name in NAMES:
+    for name in NAMES[list(PLACES).index(place) % 3 :: 3]:
         if (place, name) == ("series", "a b"):  # a label and no more
             continue
         content = yaml.safe_load(yaml.safe_dump(TINY))

@@ -152,7 +152,9 @@ def wait_for(condition: Callable[[], object], seconds: float = 120, every: float
 
 def tiny_project(folder: Path) -> Project:
     project = Project(copied(folder))
-    (folder / "config/studies/demo.yaml").unlink()
+    for file in (folder / "config/studies").glob("*.yaml"):
+        if file.stem != "ucb":  # whose cells are few: others take seconds to plan
+            file.unlink()
     project.write(TINY)
     project.replace("config/config.yaml", "studies: [demo]", "studies: [tiny]")
     compileall.compile_dir(folder / "workflow", quiet=1)  # else each process does, in each copy

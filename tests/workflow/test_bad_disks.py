@@ -68,6 +68,7 @@ def mounted() -> Iterator[Callable[..., Path]]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Callable[..., Path]):
     """Also for the log, and for what is drawn after a failure."""
     cell, record = one_cell(fresh)
@@ -87,6 +88,7 @@ def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Ca
     assert_same_numbers(read(record), read(finished_once.root / cell))
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_during_a_run(finished: Project, mounted: Callable[..., Path]):
     """What happens after the failure fails too, in one sentence without a stack."""
     results, kept = finished.root / "results", finished.root / "kept"
@@ -105,6 +107,7 @@ def test_a_disk_that_fills_up_during_a_run(finished: Project, mounted: Callable[
     finished.snakemake("tiny_fig2")
 
 
+@pytest.mark.long
 def test_a_disk_without_inodes_is_not_called_full(fresh: Project, mounted: Callable[..., Path]):
     cell, _ = one_cell(fresh)
     (fresh.root / "results").mkdir(exist_ok=True)
@@ -145,7 +148,13 @@ def by_file(results: Path, mounted: Callable[..., Path]) -> str:
 
 
 @pytest.mark.parametrize(
-    "means", [by_mount, by_mode, by_system, by_file], ids=lambda means: means.__name__
+    "means",
+    [
+        by_mount,
+        *(pytest.param(means, marks=pytest.mark.long) for means in (by_mode, by_system)),
+        by_file,
+    ],
+    ids=lambda means: means.__name__,
 )
 def test_results_that_cannot_be_written(
     finished: Project, means: Callable[..., str], mounted: Callable[..., Path]

@@ -13,7 +13,10 @@ from tests.workflow.test_kill import assert_same_numbers, flip_a_bit
 FIGURE = "tiny_fig2"
 
 
-@pytest.mark.parametrize(("ending", "target"), [(".parquet", FIGURE), (".json", "tiny")])
+@pytest.mark.parametrize(
+    ("ending", "target"),
+    [(".parquet", FIGURE), pytest.param(".json", "tiny", marks=pytest.mark.long)],
+)
 def test_damaged_metrics_are_refused_and_collected_anew(
     ending: str, target: str, finished: Project
 ):

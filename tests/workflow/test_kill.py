@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from cohort.records.record import Record, read
 from cohort.training.job.checkpoint_header import saved_header
@@ -79,6 +80,7 @@ def made_once(project: Project, cell: str, record: Path) -> Record:
     return made
 
 
+@pytest.mark.long
 def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     lengthen(fresh, 1500)  # seconds of training, so that it cannot be over before the last kill
     cell, record = one_cell(fresh)

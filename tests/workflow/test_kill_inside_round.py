@@ -44,7 +44,10 @@ def long_rounds(project: Project, procedure: str) -> tuple[str, Path]:
     return path, project.root / path
 
 
-@pytest.mark.parametrize("procedure", list(CELLS))
+@pytest.mark.parametrize(
+    "procedure",
+    ["federated", *(pytest.param(name, marks=pytest.mark.long) for name in list(CELLS)[1:])],
+)
 def test_killed_inside_a_round(procedure: str, fresh: Project):
     cell, record = long_rounds(fresh, procedure)
     undisturbed = made_once(fresh, cell, record)

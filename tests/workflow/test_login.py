@@ -44,9 +44,6 @@ def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     assert len(mixed.records()) == 1
     page = mixed.root / "results/full/report/tiny.html"
     assert NOTE in page.read_text()
-    assert NOTE in mixed.snakemake(
-        "-n", "tiny", "--config", "studies=aml"
-    )  # a study that only a target names
     with zipfile.ZipFile(io.BytesIO(publishers.contents("digits-dg")["digits_dg.zip"])) as archive:
         archive.extractall(mixed.root / "mine")
     paths = ("--config", "data_paths={digits-dg: mine/digits_dg}")

@@ -47,7 +47,11 @@ def laptop_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.parametrize(
     ("copy", "notes"),
-    [(with_times, True), (without_times, True), (without_times, False)],
+    [
+        pytest.param(with_times, True, marks=pytest.mark.long),
+        pytest.param(without_times, True, marks=pytest.mark.long),
+        (without_times, False),
+    ],
     ids=["times kept", "new times", "new times and no .snakemake"],
 )
 def test_results_of_a_laptop_and_of_a_cluster(
@@ -93,6 +97,7 @@ def test_training_on_request_without_shards_and_data(finished: Project):
     assert finished.planned() == {}
 
 
+@pytest.mark.long
 def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPatch):
     """Snakemake removes what a job is to make before it runs; the records, figures and tables stay, and with room all is as before."""
     monkeypatch.setenv(
@@ -144,6 +149,7 @@ def test_records_and_shards_dated_in_the_future(finished: Project):
     assert finished.planned("tiny_fig2", "tiny_tab1") == {}
 
 
+@pytest.mark.long
 def test_a_record_that_shows_up_late(finished: Project):
     """As on a network's file system: the rename is seen seconds after its job has ended. Snakemake waits, and nothing runs twice."""
     record = next(path for path in finished.records() if "/J3/" in str(path))

@@ -243,7 +243,9 @@ def test_rounding_errors_are_those_of_the_serial_trainer_where_batches_are_full(
         assert np.median(batched) <= most * np.median(serial), sizes
 
 
-@pytest.mark.parametrize("name", ["lenet5", "aml-lenet", "vgg11"])
+@pytest.mark.parametrize(
+    "name", ["lenet5", "aml-lenet", pytest.param("vgg11", marks=pytest.mark.long)]
+)
 def test_convolutions_in_float32(name: str):
     """To 1e-5 of each weight tensor after one round; in float64 they agree to 1e-10."""
     rng = np.random.default_rng(8)

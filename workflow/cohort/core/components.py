@@ -47,6 +47,17 @@ class Component:
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: spec[name] for name in names if name in spec})
 
+    def spec(self, *, defaults: bool = True) -> dict[str, Any]:
+        """The component's name and parameters, as a config gives them. Without `defaults`,
+        parameters that have their default are left out."""
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        kept = {
+            field.name: value
+            for field, value in values.items()
+            if defaults or value != field.default
+        }
+        return {"name": self.name} | kept
+
     def version(self) -> int:
         """The version of the results with these parameters, for a change that concerns only some of
         them."""
@@ -165,7 +176,7 @@ class Catalog(MutableMapping[str, type[C]]):
 
 def schema_of(cls: type) -> dict[str, Any]:
     """The JSON Schema of a dataclass; properties that are no fields are not allowed."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     properties, required = {}, []
     for field in dataclasses.fields(cls):
         properties[field.name] = _type_schema(hints[field.name]) | field.metadata.get("schema", {})
@@ -179,10 +190,16 @@ def schema_of(cls: type) -> dict[str, Any]:
     }
 
 
+@functools.cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    """The types of a dataclass's fields. They are asked for again by every plan."""
+    return typing.get_type_hints(cls)
+
+
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Drop values equal to their defaults and convert the others to their field's type, so that
     `1` and `1.0` are the same setting."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     kept = {}
     for field in dataclasses.fields(cls):
         if field.name in values:

@@ -5,6 +5,8 @@ Keys and ciphertexts are bytes, as they are sent.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -85,10 +87,7 @@ class Calculator:
 
     def sum(self, ciphertexts: Iterable[bytes]) -> bytes:
         """The sum of at least one ciphertext."""
-        first, *rest = map(self._load, ciphertexts)
-        for other in rest:
-            first += other
-        return first.serialize()
+        return functools.reduce(operator.iadd, map(self._load, ciphertexts)).serialize()
 
     def _load(self, ciphertext: bytes) -> tenseal.CKKSVector:
         return _loaded(self._context, ciphertext)

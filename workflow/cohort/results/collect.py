@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,20 @@ EMPTY = pd.DataFrame(
 )
 
 
+POSITIONS = ("round", "client", "label")
+
+
+@dataclass(frozen=True)
+class Series:
+    """The values of a metric, each at a round (or step), a client, a label, or two of them."""
+
+    metric: str
+    values: Any
+    round: Any = None
+    client: Any = None
+    label: Any = None
+
+
 @dataclass(frozen=True)
 class Result:
     """A cell's status, its metrics as rows of the table, and what its record says about itself."""
@@ -48,7 +62,7 @@ def collect(
     apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
-    parts, runs, seen = [], [], Counter[str]()
+    heads, parts, runs, seen = [], [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
@@ -60,14 +74,16 @@ def collect(
             **cell["labels"],
         }
         runs.append(cell | {"status": result.status} | result.facts)
-        rows = result.values if len(result.values) else EMPTY
+        parts.append(result.values if len(result.values) else EMPTY)
         status_columns = {
             "status": result.status,
             "generated": cell.get("generated", False),
             "share": cell.get("share", 1.0),
         }
-        parts.append(pd.DataFrame(labels | status_columns, index=rows.index).join(rows))
-    table = pd.concat(parts, ignore_index=True).astype(
+        heads.append(labels | status_columns)
+    head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
+    table = table.astype(
         {
             "metric": "string",
             "round": "Int64",
@@ -86,30 +102,21 @@ def from_record(path: str | Path) -> Result:
     steps, profiled = of_profile(record.history, len(counts))
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
     arrays |= of_clients(record.history, counts)
-    by_client = [
-        _rows(name, "client", range(len(counts)), values) for name, values in arrays.items()
-    ]
-    by_step = [
-        _rows(name, "round", range(1, len(values) + 1), values) for name, values in steps.items()
-    ]
-    by_class = [
-        _rows(name, "label", range(counts.shape[1]), values)
-        for name, values in of_classes(record.classes).items()
-    ]
-    facts = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
-    by_run = [
-        _rows(name, "round", [len(record.history.cohorts)], [value])
-        for name, value in facts.items()
-    ]
-    parts = [
-        by_round(record.history),
-        *by_run,
-        *by_step,
-        *by_client,
-        *by_class,
-        _label_counts(counts),
-    ]
-    rows = pd.concat(parts, ignore_index=True)
+    by_run = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
+    last = [len(record.history.cohorts)]
+    rows = _table(
+        [
+            *_by_round(record.history),
+            *(Series(name, [value], round=last) for name, value in by_run.items()),
+            *(Series(name, values, round=_first(values, 1)) for name, values in steps.items()),
+            *(Series(name, values, client=_first(values)) for name, values in arrays.items()),
+            *(
+                Series(name, values, label=_first(values))
+                for name, values in of_classes(record.classes).items()
+            ),
+            _label_counts(counts),
+        ]
+    )
     return Result(record.header["status"], rows, facts_of(record))
 
 
@@ -136,31 +143,42 @@ def _total(pairs: Iterable[tuple[int, float]]) -> float:
 
 def by_round(history: History) -> pd.DataFrame:
     """The rows of all metrics and costs that are recorded by round."""
+    return _table(list(_by_round(history)))
+
+
+def _by_round(history: History) -> Iterator[Series]:
     series = history.metrics | history.cost | of_rounds(history)
-    parts = [
-        _rows(name, "round", *zip(*pairs, strict=True)) for name, pairs in series.items() if pairs
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else EMPTY.iloc[:0]
+    for name, pairs in series.items():
+        rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
+        yield Series(name, values, round=rounds)
 
 
-def _label_counts(counts: np.ndarray) -> pd.DataFrame:
+def _label_counts(counts: np.ndarray) -> Series:
     """The counts above 0, and the last one always: it states how many clients and classes exist."""
     kept = counts > 0
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
-    return pd.DataFrame(
-        {
-            "metric": "label_count",
-            "round": pd.NA,
-            "client": clients,
-            "label": labels,
-            "value": counts[kept],
-        }
-    )
+    return Series("label_count", counts[kept], client=clients, label=labels)
 
 
-def _rows(metric: str, position: str, positions: Any, values: Any) -> pd.DataFrame:
-    empty = dict.fromkeys(("round", "client", "label"), pd.NA)
-    return pd.DataFrame(
-        {"metric": metric} | empty | {position: list(positions), "value": list(values)}
-    )
+def _first(values: Any, begin: int = 0) -> range:
+    """The positions of values that lie one after another."""
+    return range(begin, begin + len(values))
+
+
+def _table(parts: Sequence[Series]) -> pd.DataFrame:
+    """One row per value; a position that a metric has not is missing."""
+    if not parts:
+        return EMPTY.iloc[:0]
+    lengths = [len(part.values) for part in parts]
+    columns: dict[str, Any] = {"metric": np.repeat([part.metric for part in parts], lengths)}
+    for name in POSITIONS:
+        places = [getattr(part, name) for part in parts]
+        missing = np.repeat([place is None for place in places], lengths)
+        filled = [
+            np.zeros(length, np.int64) if place is None else np.asarray(place, np.int64)
+            for place, length in zip(places, lengths, strict=True)
+        ]
+        columns[name] = pd.arrays.IntegerArray(np.concatenate(filled), missing)
+    columns["value"] = np.concatenate([np.asarray(part.values, np.float64) for part in parts])
+    return pd.DataFrame(columns)

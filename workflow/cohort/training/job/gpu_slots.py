@@ -16,12 +16,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
-
-import torch
+from typing import IO, TYPE_CHECKING
 
 from cohort.core.errors import UserError, explained
+from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, lock, try_lock
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = lazy("torch")
 
 POLL_SECONDS = 0.5
 

@@ -1,0 +1,53 @@
+"""Every number that a paper prints in a table stands in one place of the study's table."""
+
+from __future__ import annotations
+
+import pytest
+
+from cohort.results.paper import read_paper
+from cohort.results.tables.spec import Table
+from tests.conftest import ROOT
+from tools.cells import planned
+
+PRINTED = [  # how many values of a metric the paper's item has, by hand
+    ("fedentopt", "tab1", "TableI", {"test_accuracy": 120}),
+    ("fedentopt", "tab2", "TableII", {"test_accuracy_gain": 60}),
+    ("fedentopt", "tab3", "TableIII", {"test_accuracy": 48}),
+    ("fedentopt", "tab4", "TableIV", {"test_accuracy": 48}),
+    ("fedentopt", "tab6", "TableVI", {"test_accuracy": 16, "selection_entropy": 16}),
+    ("peco", "tab2", "TableII", {"test_accuracy": 24}),
+    ("stratify", "tab1", "TableI", {"test_accuracy": 130, "best_round": 130}),
+    ("stratify", "tab2", "TableII", {"test_accuracy": 104, "best_round": 104}),
+    ("stratify", "tab3", "TableIII", {"seconds_training": 14, "seconds_transfers": 14}),
+    (
+        "stratify",
+        "tab4",
+        "TableIV",
+        {"seconds_unique_list": 9, "seconds_mapping": 9, "seconds_counts": 9},
+    ),
+    ("stratify", "tab5", "TableV", {"test_accuracy": 24, "best_round": 24}),
+    ("stratify", "tab6", "TableVI", {"test_accuracy": 4, "best_round": 4}),
+    ("stratify", "transfers", "text-V.F", {"tasks_saved": 1}),
+    ("ucb", "results", "Table:results", {"own_samples_accuracy": 6}),
+]
+
+
+@pytest.mark.parametrize(("study", "name", "item", "metrics"), PRINTED)
+def test_every_printed_number_stands_in_one_place(
+    study: str, name: str, item: str, metrics: dict[str, int]
+):
+    expanded, file = planned(study).study(study), ROOT / f"resources/paper_values/{study}.csv"
+    spec = expanded.tables[name]
+    experiment = expanded.experiments[spec["experiment"]]
+    fields = {key: value for key, value in spec.items() if key in Table.__dataclass_fields__}
+    labels = [row.labels for row in experiment.rows]
+    shown = [
+        repr(value)
+        for measure in Table(**fields).measures()
+        for match in measure.matches(file, labels, experiment.axes)
+        for value in match.values
+        if value.metric in metrics and value.item == item
+    ]
+    printed = {metric: list(map(repr, read_paper(file, item, metric))) for metric in metrics}
+    assert {metric: len(values) for metric, values in printed.items()} == metrics
+    assert sorted(shown) == sorted(value for values in printed.values() for value in values)
