@@ -12,8 +12,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cohort.data.augmentations import AUGMENTATIONS
+from cohort.models import MODELS
+from cohort.needs import NEEDS
+from cohort.partition import SCHEMES
 from cohort.plan.loading import load
 from cohort.records.record import read
+from cohort.results.claims import CLAIMS
+from cohort.results.figures import KINDS
+from cohort.selection import SELECTORS, abilities
+from cohort.training.objectives import OBJECTIVES
+from cohort.training.participation import PARTICIPATIONS
+from cohort.training.procedures import PROCEDURES
+from cohort.training.schedules import SCHEDULES
+from cohort.training.servers import SERVERS
 from tests.conftest import ROOT
 from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
@@ -147,6 +159,25 @@ def test_the_study_in_the_config_readme(fresh: Project):
     study["experiments"]["main"]["axes"]["strategy"] = ["mine"]
     fresh.write({key: value for key, value in study.items() if key != "overrides"})
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
+
+
+def test_pages_name_every_component():
+    config = names_on("config/README.md")
+    catalogs = (SELECTORS, OBJECTIVES, SERVERS, PROCEDURES, PARTICIPATIONS, SCHEDULES, MODELS)
+    for catalog in (*catalogs, AUGMENTATIONS, SCHEMES, KINDS, CLAIMS):
+        for name in catalog:
+            suffix = name[name.rindex("-") :] if "-" in name else name  # as in `resnet9`, `-gn`
+            assert {name, suffix} & config, f"config/README.md lacks {name}"
+    adding = names_on("docs/adding-a-strategy.md")
+    assert {*NEEDS} <= adding
+    assert {name for name in vars(abilities) if name.endswith("ing")} <= adding
+
+
+def names_on(page: str) -> set[str]:
+    """What stands in backticks, and the beginnings of names with parameters, such as `dir-0.1`."""
+    text = (ROOT / page).read_text()
+    words = set(re.findall(r"[\w.-]+", " ".join(re.findall(r"`([^`\n]+)`", text))))
+    return words | {word[: dash.start()] for word in words for dash in re.finditer("-", word)}
 
 
 def test_the_readme_shows_what_a_claim_says(fresh: Project):
