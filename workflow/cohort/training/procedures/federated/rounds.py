@@ -114,7 +114,7 @@ class FederatedRounds(Rounds):
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         rows = scattered(norms, pool.clients, self.task.settings.clients)
         view = replace(pool.view, reports={**pool.view.reports, "probe_norm": rows})
-        return pool._replace(view=view, probes=probes)
+        return pool._replace(view=view, has_model=True, probes=probes)
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
         """Choose the cohort, send it the model, and record what the choice is like."""
