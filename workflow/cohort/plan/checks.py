@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cohort.cell.evaluations import plans_by_name
+from cohort.cell.settings import DEFAULTS as SETTINGS
 from cohort.core.errors import UserError, suggest
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DEFAULTS, DatasetInfo
@@ -80,6 +81,11 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     settings = cell.settings
     if settings.optimizer == "adam" and settings.momentum:
         raise UserError(f"momentum is {settings.momentum:g}, but Adam takes none; leave it out")
+    if settings.devices != SETTINGS["devices"] and not cell.procedure.simulates_time:
+        raise UserError(
+            f"devices is '{settings.devices}', but the procedure '{settings.procedure}' simulates "
+            "no time; leave it out"
+        )
     with refused(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
 

@@ -183,6 +183,7 @@ def _complete(values: Values) -> Values:
 def _versions(cell: Cell) -> dict[str, int]:
     parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
     model, augmentation = cell.settings.model, cell.settings.augmentation
+    devices = cell.devices
     return {
         **{f"{part}:{component.name}": component.version() for part, component in parts.items()},
         f"model:{model}": MODELS[model].science,
@@ -191,6 +192,11 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"schedule:{cell.schedule.name}": cell.schedule.science,
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
+        **(
+            {f"devices:{devices.name}": devices.science}
+            if cell.settings.devices != DEFAULTS["devices"]
+            else {}
+        ),
     }
 
 

@@ -14,6 +14,7 @@ from cohort.core.components import Component, build
 from cohort.core.paths import digest_in
 from cohort.partition import Scheme, parse_name
 from cohort.selection import SELECTORS, Selector
+from cohort.training.devices import Devices, parse_devices
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation
 from cohort.training.procedures import Procedure, parse_procedure
@@ -65,6 +66,11 @@ class Cell:
     def participation(self) -> Participation:
         """The rule by which clients of a cohort answer."""
         return parse_participation(self.settings.participation)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """How fast clients compute and send."""
+        return parse_devices(self.settings.devices)
 
     def identity(self) -> dict[str, Any]:
         """Everything that the digest is made from, beside science versions."""

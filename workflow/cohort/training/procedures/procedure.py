@@ -54,6 +54,7 @@ class Procedure(Named):
     round_name: ClassVar[str] = "Round"  # what figures call a round
     validates_every_round: ClassVar[bool] = False  # not only when the test set is evaluated
     trainers: ClassVar[tuple[str, ...]] = ("serial",)  # those that can do its local work
+    simulates_time: ClassVar[bool] = False  # of its clients, by their devices
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
     def check(self, cell: Cell) -> None:

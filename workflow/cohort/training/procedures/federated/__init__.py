@@ -39,6 +39,7 @@ class Federated(Procedure):
     name: ClassVar[str] = "federated"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
+    simulates_time: ClassVar[bool] = True
     profiled: int = parameter(
         0,
         minimum=0,
