@@ -1,4 +1,4 @@
-"""`cohort cost`: the estimated time and memory of what is missing, on CPUs and on a GPU."""
+"""`cohort cost`: the estimated time and memory of missing cells, on CPUs and on a GPU."""
 
 from __future__ import annotations
 

@@ -76,14 +76,14 @@ def run(options: argparse.Namespace) -> None:
     }
     failed = []
     for name, check in checks.items():
-        for state, sentence in _found(check):
+        for state, sentence in _findings(check):
             print(f"{paint(state.ljust(8), state)} {name}: {sentence}", flush=True)
             failed += [name] if state == FAILED else []
     if failed:
         raise UserError(f"cells cannot be trained here: {', '.join(failed)}")
 
 
-def _found(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _findings(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
     """Run a check and collect its findings. Whatever it raises is a failure."""
     try:
         return list(check())
@@ -227,7 +227,7 @@ def raw_files(plan: Plan) -> Iterator[Finding]:
         dataset, entries = planned.settings["dataset"], planned.inputs.items()
         raw = plan.datasets[dataset]["files"]
         absent = {path: RawFile(**raw[name]) for name, path in entries if not Path(path).exists()}
-        fetched = [one for one in absent.items() if not one[1].source.startswith(LOCAL)]
+        fetched = [item for item in absent.items() if not item[1].source.startswith(LOCAL)]
         if Path(planned.path).exists():
             yield OK, f"{dataset} is prepared"
         elif not fetched:

@@ -1,4 +1,4 @@
-"""`cohort reproduce`: one figure or table, beside the paper's."""
+"""`cohort reproduce`: one figure or table, compared with the paper's."""
 
 from __future__ import annotations
 

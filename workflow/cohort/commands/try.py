@@ -1,4 +1,4 @@
-"""`cohort try`: a strategy of yours beside those of a figure or table."""
+"""`cohort try`: a strategy of yours compared with those of a figure or table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the strategy beside those of the figure or table, and print them."""
+    """Run the strategy, compare it with those of the figure or table, and print all."""
     shown = find_item(options.on, argparse.Namespace(scale=None, only=""))
     if options.strategy not in shown.plan.strategies:
         choices = suggest(options.strategy, shown.plan.strategies)

@@ -224,7 +224,7 @@ def _until(history: History, name: str, last: int) -> dict[int, float]:
 
 
 def _unequal(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
-    """The rounds in which two series are not the same; NaN is the same as NaN."""
+    """The rounds in which two series differ; NaN equals NaN."""
     return [
         round
         for round in sorted({**first, **second})

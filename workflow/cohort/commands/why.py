@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
-    """The state of the cell and, if it is not done, how the records beside its own differ."""
+    """The state of the cell and, if it is not done, how the other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from made_by_another([status])
@@ -72,8 +72,8 @@ def _of_record(plan: Plan, text: str) -> Iterator[str]:
     )
     seed = record.header["settings"]["seed"]
     for cell in plan.cells.values():
-        beside = Path(cell.path).parent == file.parent and cell.settings.seed == seed
-        for difference in differing(record, cell) if beside else ():
+        is_neighbor = Path(cell.path).parent == file.parent and cell.settings.seed == seed
+        for difference in differing(record, cell) if is_neighbor else ():
             yield f"  it has {difference}, {cell.digest}"
 
 
@@ -120,10 +120,10 @@ def differing(record: Record, cell: Cell) -> Iterator[str]:
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the parameters of a strategy's parts as `selector.buffer`."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            found |= {f"{key}.{name}": inner for name, inner in value.items()}
+            by_name |= {f"{key}.{name}": inner for name, inner in value.items()}
         else:
-            found[key] = value
-    return found
+            by_name[key] = value
+    return by_name

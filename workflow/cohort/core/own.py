@@ -47,12 +47,12 @@ def subfolder(package: str) -> Path:
 
 
 def module_names(package: str) -> list[str]:
-    """The names of the user's modules beside those of one of Cohort's packages."""
+    """The names of the user's modules that extend a package of Cohort."""
     return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
 
 
 def import_own(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name beside those of one of Cohort's packages."""
+    """Import the user's module of this name that extends a package of Cohort."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]

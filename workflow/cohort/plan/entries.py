@@ -1,4 +1,4 @@
-"""Read the data sets and strategies: built-in ones, and the user's own beside them."""
+"""Read the data sets and strategies: the built-in ones and the user's own."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class StrictLoader(Loader):
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file. What is wrong with the file is a UserError."""
+    """The content of a YAML file. Raise UserError for a file that cannot be read as such."""
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.load(file, StrictLoader)
