@@ -1,7 +1,7 @@
 """`python -m benchmarks.readme`: the tables of README.md whose numbers were measured.
 
 Each is worked out from committed results (`docs/curves`, `resources/released`,
-`resources/paper_values`, `docs/performance.md`, `docs/claims.md`) and written between its two markers.
+`resources/paper_values`, `docs/performance.md`, `docs/contradictions.md`) and written between its two markers.
 """
 
 from __future__ import annotations
@@ -140,16 +140,18 @@ def measured() -> str:
     """The table of published values beside ours, and the claims that contradict themselves."""
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
-    listed = re.findall(r"^- \*\*`", (ROOT / "docs" / "claims.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^- \*\*`", (ROOT / "docs" / "contradictions.md").read_text(), re.MULTILINE
+    )
     studies = [_study(name).get("claims", {}).values() for name in PAPERS]
     quotes = [[claim["quote"] for claim in claims if "quote" in claim] for claims in studies]
     return (
-        f"{rows}\n\nAML: means over the rounds that are named. FedEntOpt: means of the last ten of 500 "
-        "rounds. The differences are in points; of a single run there is no verdict. `python -m benchmarks.readme` works the table out from "
-        f"resources/released, docs/curves and resources/paper_values.\n\nCohort judges {sum(map(len, quotes))} claims, from "
-        f"{sum(len(set(mine)) for mine in quotes)} sentences of the five papers "
-        f"([docs/claims-list.md](docs/claims-list.md)). {len(listed)} are contradicted by their own paper's "
-        "numbers, as `cohort check STUDY` says: [docs/claims.md](docs/claims.md) quotes each."
+        f"{rows}\n\nDifferences are in points. AML's rows are means over the rounds named, FedEntOpt's over "
+        "the last ten of 500. A single run gets no verdict. `python -m benchmarks.readme` makes the table from "
+        "the released runs, docs/curves and the papers' values.\n\n"
+        f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(mine)) for mine in quotes)} sentences "
+        f"of the papers ([all of them](docs/claims-list.md)). {len(listed)} are contradicted by "
+        "[their own paper's numbers](docs/contradictions.md)."
     )
 
 

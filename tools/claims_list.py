@@ -46,15 +46,17 @@ class Listed:
     seeds: tuple[int, int]  # the fewest and the most of any setting
 
     def line(self) -> str:
-        """The claim as an item of the list."""
+        """The claim as an item of the list; in its own words if it quotes no sentence."""
         low, high = self.seeds
         seeds = f"{low}" if low == high else f"{low} to {high}"
         noun = "seed" if self.seeds == (1, 1) else "seeds"
+        says = "" if self.quote else f"{self.says} "
+        several = self.comparisons > 1 and not self.holding
+        count = f" ({self.comparisons} comparisons)" if several else ""
         holding = f" ({self.holding})" if self.holding else ""
-        count = f" ({self.comparisons} comparisons)" if self.comparisons > 1 else ""
         return (
-            f"- **`{self.name}`**: {self.says}\n  *Compared in* `{self.experiment}`: {self.compared}{count}.\n"
-            f"  *Own numbers:* {self.paper}{holding}. *Planned:* {seeds} {noun}."
+            f"- `{self.name}`: {says}In `{self.experiment}`, {self.compared}{count}. "
+            f"*{self.paper.capitalize()}{holding}; {seeds} {noun}.*"
         )
 
 

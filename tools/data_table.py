@@ -1,13 +1,12 @@
 """`python -m tools.data_table [MIRROR]`: measure what is in the data sets, into docs/data.md.
 
-Files come from MIRROR or, without one, from the publishers. If they cannot be had, the row is about
-generated files and says so. The size of a whole prepared data set is computed from its declared
+Files come from MIRROR or, without one, from the publishers. Of a data set whose files cannot be had
+the row has what is declared. The size of a whole prepared data set is computed from its declared
 samples and shape.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import multiprocessing
 import os
@@ -30,7 +29,6 @@ from cohort.core.paths import plan_file
 from cohort.data import download as stage
 from cohort.data.prepare import TYPES
 from cohort.data.prepare import prepare as prepare_data
-from tests.data import publishers
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "data.md"
@@ -52,39 +50,27 @@ SETS = (
     "prepare s",
     "load s",
     "load MB",
-    "from",
 )
-FILES = ("data set", "file", "bytes", "SHA-256", "from")
 
 DatasetInfo = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
     """Measure all data sets and write the tables between their marks."""
+    mirror = str(Path(mirror).resolve()) if mirror else ""
     datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
-    sets, files = [], []
+    sets = []
     for dataset, declared in datasets.items():
         with tempfile.TemporaryDirectory() as folder:
-            origin = alone(
-                get, dataset, declared, folder, str(Path(mirror).resolve()) if mirror else ""
-            )
-            seconds = alone(
-                prepare,
-                dataset,
-                declared | (publishers.counts(dataset) if origin == "generated" else {}),
-                folder,
-            )
-            sets.append(
-                row_of(dataset, declared, Path(folder), seconds, alone(load, folder), origin)
-            )
-            files += rows_of_files(dataset, Path(folder), origin)
+            if alone(get, dataset, declared, folder, mirror):
+                seconds = alone(prepare, dataset, declared, folder)
+                sets.append(row_of(dataset, declared, Path(folder), seconds, alone(load, folder)))
+            else:
+                sets.append(row_of_absent(dataset, declared))
         print(*sets[-1], sep=" | ")
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    PAGE.write_text(
-        f"{before}{BEGIN}\n{table(SETS, sets)}\n\n{table(FILES, files)}\n{END}{after}",
-        encoding="utf-8",
-    )
+    PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n{END}{after}", encoding="utf-8")
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -93,8 +79,8 @@ def alone(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.apply(function, arguments)
 
 
-def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> str:
-    """Put the raw files into resources/raw: real ones, or generated ones if they cannot be had."""
+def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
+    """Put the raw files into resources/raw, and return whether they could be had."""
     os.chdir(folder)
     mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
@@ -104,10 +90,9 @@ def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> str:
         for name, file in declared["files"].items():
             stage.download(file, raw / name, mirror)
     except UserError as error:
-        print(f"{dataset} is generated: {error}", file=sys.stderr)
-        publishers.write(dataset, raw)
-        return "generated"
-    return "real"
+        print(f"{dataset} is not measured: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def not_asked(url: str, target: Path) -> None:
@@ -157,7 +142,6 @@ def row_of(
     folder: Path,
     seconds: float,
     loading: tuple[float, float],
-    origin: str,
 ) -> tuple[str, ...]:
     """A prepared data set."""
     with h5py.File(folder / "data.h5") as file:
@@ -183,8 +167,20 @@ def row_of(
         f"{seconds:.2f}",
         f"{loading[0]:.2f}",
         f"{loading[1]:.0f}",
-        origin,
     )
+
+
+def row_of_absent(dataset: str, declared: DatasetInfo) -> tuple[str, ...]:
+    """What is declared of a data set whose files are not at hand."""
+    row = dict.fromkeys(SETS, "-") | {
+        "data set": dataset,
+        "source": publisher(next(iter(declared["files"].values()))),
+        "files": str(len(declared["files"])),
+        "samples": f"{declared['train']:,} + {declared['test']:,}",
+        "classes": str(declared["classes"]),
+        "whole set MB": f"{whole(declared) / 1e6:,.1f}",
+    }
+    return tuple(row.values())
 
 
 def publisher(file: DatasetInfo) -> str:
@@ -221,21 +217,6 @@ def each_class(counts: np.ndarray) -> str:
         if len(counts) <= MOST_PRINTED
         else f"{counts.min():,} to {counts.max():,}"
     )
-
-
-def rows_of_files(dataset: str, folder: Path, origin: str) -> list[tuple[str, ...]]:
-    """The raw files."""
-    files = sorted((folder / "resources/raw" / dataset).iterdir())
-    return [
-        (
-            dataset,
-            file.name,
-            f"{file.stat().st_size:,}",
-            hashlib.sha256(file.read_bytes()).hexdigest(),
-            origin,
-        )
-        for file in files
-    ]
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -15,16 +15,20 @@ def section(entries: dict[str, Entry]) -> Section:
     """The tables of all pieces, each with the machine and commit that it was measured on."""
     devices = dict.fromkeys(entry["device"] for entry in entries.values() if "device" in entry)
     found = Section(f"On a GPU: {', '.join(devices) or NOT_MEASURED}")
+    missing = []
     for name, piece in PIECES.items():
         entry = entries.get(name, {})
-        found.text += [f"### {piece.title}", *_paragraphs(piece, entry)]
+        if entry.get("rows"):
+            found.text += [f"### {piece.title}", *_paragraphs(piece, entry)]
+        else:
+            missing.append(piece.title)
         found.failures += [f"{name}: {line}" for line in entry.get("failures", [])]
+    if missing:
+        found.text.append(f"{NOT_MEASURED.capitalize()} (`make gpu`): {'; '.join(missing)}.")
     return found
 
 
 def _paragraphs(piece: Piece, entry: Entry) -> list[str]:
-    if not entry.get("rows"):
-        return [f"{piece.about} {NOT_MEASURED.capitalize()}."]
     measured = (
         f"Measured {entry['date']} by `make gpu` at commit {entry['commit']} on {entry['device']}, "
         f"driver {entry['driver']}, in {entry['seconds']:.0f} s. Python {entry['python']}, torch "

@@ -35,7 +35,7 @@ from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.abilities import Allocating, Filtering, Probing, Screening
+from cohort.selection.abilities import Allocating, Filtering, Probing, Screening, Skipping
 from cohort.selection.selector import State, View
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
@@ -126,19 +126,22 @@ def of_partition(scheme: Scheme) -> list[Number]:
 
 
 def of_selector(selector: Selector) -> list[Number]:
-    """Twelve cohorts of four of twenty clients, with invented label counts and reports. What is
-    gathered before choosing, each client's probe included, is invented for the pool alone."""
+    """Twelve cohorts of four of twenty clients, with invented label counts and reports; thirty if
+    the selector gathers reports in some rounds only. What is gathered before choosing, each
+    client's probe included, is invented for the pool alone."""
+    rounds = 30 if isinstance(selector, Skipping) else 12
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
-    view = View(clients=20, cohort=4, rounds=12, sizes=counts.sum(axis=1), label_counts=shown)
+    view = View(clients=20, cohort=4, rounds=rounds, sizes=counts.sum(axis=1), label_counts=shown)
     if "overlap" in selector.needs:
         view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
-    for round in range(12):
+    for round in range(rounds):
         pool = np.arange(20)
         if isinstance(selector, Screening):
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
-        before = _invented_before(selector, pool, round)
+        asks = not isinstance(selector, Skipping) or selector.asks(state, view)
+        before = _invented_before(selector, pool, round) if asks else {}
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
@@ -170,6 +173,8 @@ def _invented(need: str, round: int) -> np.ndarray:
         return rng.dirichlet(np.full(5, 0.3), (4, 6))
     if need == "reserved_correct":
         return rng.integers(0, 2, (4, 6)).astype(float)
+    if need in ("update", "bias_update"):
+        return rng.normal(size=(4, 5))
     return rng.random(4)
 
 

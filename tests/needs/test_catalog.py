@@ -46,23 +46,6 @@ class PowerOfChoice(Selector, Screening, Measuring):
         return {"pool_loss": float(view.reports["candidate_loss"][candidates].mean())}
 
 
-def test_every_need_is_in_the_catalog():
-    when = {name: need.gathered for name, need in NEEDS.items()}
-    assert when == {
-        "candidate_loss": "before",
-        "label_counts": "once",
-        "local_accuracy": "after",
-        "overlap": "once",
-        "reserved_correct": "after",
-        "reserved_loss": "after",
-        "reserved_predictions": "after",
-        "soft_labels": "after",
-        "training_loss": "after",
-    }
-    reserved = [name for name, need in NEEDS.items() if need.reserved]
-    assert reserved == ["reserved_correct", "reserved_loss", "reserved_predictions"]
-
-
 @pytest.mark.parametrize("name", SELECTORS)
 def test_what_a_selector_needs_is_in_the_catalog(name: str):
     assert SELECTORS[name].needs <= set(NEEDS)

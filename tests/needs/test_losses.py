@@ -126,16 +126,17 @@ def test_who_does_not_answer_reports_nan():
 def test_needs_are_gathered_when_they_say_and_nothing_else_is():
     task = task_by_hand(EverythingSpy(), HALF)
     needs, ledger = Needs(frozenset(NEEDS), task), Ledger()
-    before = needs.before_choosing(task.initial_weights(), np.array([1]), ledger)
+    before = needs.before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
     assert set(before) == {name for name, need in NEEDS.items() if need.gathered == "before"}
     assert set(needs.once()) == {name for name, need in NEEDS.items() if need.gathered == "once"}
-    assert Needs((), task).before_choosing(task.initial_weights(), np.array([1]), ledger) == {}
-    assert ledger.costs["selection_samples"] == 2 and ledger.costs["bytes_up"] == 4
+    assert Needs((), task).before_choosing(task.initial_weights(), np.array([1]), 1, ledger) == {}
+    assert ledger.costs["selection_samples"] == 4 and ledger.costs["bytes_up"] == 8
 
 
 def test_a_selector_may_need_everything():
     state = played(task_by_hand(selector := EverythingSpy(), cohort=1))
-    assert set(selector.views[1].reports) == {"candidate_loss", "overlap"}
+    known = {name for name, need in NEEDS.items() if need.gathered != "after"}
+    assert set(selector.views[1].reports) == known - {"label_counts"}
     assert selector.views[0].label_counts is not None
     assert set(selector.reports[0]) == {
         name for name, need in NEEDS.items() if need.gathered == "after"

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from cohort.selection import SELECTORS
 from tests.needs.by_hand import Spy, played
 from tests.training.small_task import small_task
 
@@ -51,20 +50,3 @@ def test_losses_are_reported_to_selectors_that_need_them():
     assert [set(report) for report in reports] == [{"reserved_loss"}] * 2
     assert all(report["reserved_loss"].shape == (2,) for report in reports)
     assert [set(report) for report in watched(CountsSpy()).reports] == [set()] * 2
-
-
-def test_every_selector_is_found():
-    assert list(SELECTORS) == [
-        "diversity",
-        "entropy",
-        "fixed-probability",
-        "kl",
-        "loss",
-        "peco",
-        "probe",
-        "random",
-        "reselect",
-        "skewed",
-        "training-loss",
-        "ucb",
-    ]

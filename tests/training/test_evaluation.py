@@ -200,10 +200,15 @@ def task_of(reserved: tuple[int, ...] = ()) -> Task:
     return replace(task, reserved=torch.tensor(reserved), shards=Shards(OWN, counts))
 
 
+GLOBAL = CLIENTS[1]  # the weights with which clients begin
+
+
 def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     """What is gathered after training, and the ledger of the round."""
     ledger = Ledger()
-    found = Needs(needs, task).after_training(cohort_of_three(), trainer_of(task, kind), ledger)
+    found = Needs(needs, task).after_training(
+        GLOBAL, cohort_of_three(), trainer_of(task, kind), ledger
+    )
     return found, ledger
 
 
@@ -240,7 +245,7 @@ def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
 
 def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samples():
     task, ledger, reserved = task_of((2, 7, 11)), Ledger(), [2, 7, 11]
-    context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, updates=cohort_of_three())
+    context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, local_models=cohort_of_three())
     found = NEEDS["reserved_predictions"]().measure(context)
     assert found.shape == (3, 3, 4)
     for row, client in enumerate(CLIENTS):
@@ -254,11 +259,11 @@ def test_candidates_report_the_global_models_loss_on_their_own_samples():
     """Clients 2 and 0 are asked, client 1 is not. Each sends 4 bytes."""
     task, ledger = task_of(), Ledger()
     needs = Needs({"candidate_loss"}, task)
-    found = needs.before_choosing(CLIENTS[1], np.array([2, 0]), ledger)
-    losses = [by_hand(CLIENTS[1], [3, 5])[0], np.nan, by_hand(CLIENTS[1], [8])[0]]
+    found = needs.before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
+    losses = [by_hand(GLOBAL, [3, 5])[0], np.nan, by_hand(GLOBAL, [8])[0]]
     np.testing.assert_allclose(found["candidate_loss"], losses, rtol=1e-12)
     assert ledger.costs == {"selection_samples": 3, "bytes_up": 8}
-    assert needs.after_training(cohort_of_three(), trainer_of(task), Ledger()) == {}
+    assert needs.after_training(GLOBAL, cohort_of_three(), trainer_of(task), Ledger()) == {}
 
 
 @pytest.mark.parametrize(
@@ -276,3 +281,32 @@ def test_label_counts_are_gathered_once():
     assert Needs({"reserved_loss"}, task).once() == {}
     found = Needs({"label_counts"}, task).once()["label_counts"]
     np.testing.assert_array_equal(found, task.shards.label_counts)
+
+
+def test_candidates_report_the_loss_on_a_batch_of_their_samples():
+    """Batches of two: client 2 has a single sample, and client 1 has three."""
+    task, ledger = task_of(), Ledger()
+    task = replace(task, settings=replace(task.settings, batch=2))
+    needs = Needs({"candidate_batch_loss"}, task)
+    pairs = [by_hand(GLOBAL, pair)[0] for pair in ([1, 2], [1, 9], [2, 9])]
+    seen = set()
+    for round in range(1, 20):
+        (_, loss, single) = needs.before_choosing(GLOBAL, np.array([1, 2]), round, ledger)[
+            "candidate_batch_loss"
+        ]
+        assert single == pytest.approx(by_hand(GLOBAL, [8])[0])
+        seen.add(int(np.argmin(np.abs(np.array(pairs) - loss))))
+        assert np.abs(np.array(pairs) - loss).min() < 1e-12
+    assert seen == {0, 1, 2}  # another batch in other rounds
+    assert ledger.costs == {"selection_samples": 19 * 3, "bytes_up": 19 * 2 * 4}
+
+
+def test_updates_are_what_training_changed():
+    found, ledger = gathered(task_of(), {"update", "bias_update"})
+    for row, client in enumerate(CLIENTS):
+        bias = (client["bias"] - GLOBAL["bias"]).numpy()
+        weight = (client["weight"] - GLOBAL["weight"]).numpy()
+        np.testing.assert_array_equal(found["bias_update"][row], bias)
+        expected = np.concatenate([weight.ravel(), bias])
+        np.testing.assert_array_equal(found["update"][row], expected)
+    assert ledger.costs == {}

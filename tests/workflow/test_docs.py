@@ -19,6 +19,7 @@ from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 README = (ROOT / "README.md").read_text()
+TEST = re.compile(r"`(?:tests/)?(?!my/)((?:[a-z_]+/)+test_\w+\.py)(?:::(\w+))?`")
 
 
 def page(name: str) -> str:
@@ -128,9 +129,23 @@ def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
 
 
 def test_the_study_in_the_config_readme(fresh: Project):
+    """Its first example alone, then with the keys of the others in place of its own."""
     text = (ROOT / "config/README.md").read_text()
-    (study,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    fresh.write(yaml.safe_load(study))
+    study, *further = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    fresh.write(study)
+    assert fresh.planned()["train"] == 2 * 3
+    for example in further:
+        study |= example
+    strategy = {"mine": study.pop("mine")}
+    fresh.write(study)
+    assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
+    assert fresh.planned("tiny_claims")["judge"] == 1
+    reduced = fresh.planned("tiny", "--config", "scale=reduced")
+    assert reduced["train"] == (2 * 2 - 1) * 2  # of one seed, without dir-0.1
+
+    write(fresh, "strategies.yaml", yaml.safe_dump(strategy))
+    study["experiments"]["main"]["axes"]["strategy"] = ["mine"]
+    fresh.write({key: value for key, value in study.items() if key != "overrides"})
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
 
 
@@ -142,6 +157,14 @@ def test_the_readme_shows_what_a_claim_says(fresh: Project):
         assert cohort(fresh, *command.split()).stdout == output
 
 
+def test_tests_that_a_page_names_exist():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]:
+        if page.name != "CHANGELOG.md":
+            for file, name in TEST.findall(page.read_text()):
+                text = (ROOT / "tests" / file).read_text()
+                assert not name or f"def {name}(" in text, f"{page.name}: {file}::{name}"
+
+
 def test_links_lead_to_files():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("resources/*/*.md")]
     for place in pages:
@@ -149,22 +172,31 @@ def test_links_lead_to_files():
             assert (place.parent / link).exists(), f"{place.name}: {link}"
 
 
-def test_contents_lead_to_headings():
-    for place in (ROOT / "docs").glob("*.md"):
-        text = place.read_text()
-        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
-        assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= anchors, place.name
+def test_links_lead_to_headings():
+    """Those within a page, and those from one page to a heading of another."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("*/*/*.md")]
+    anchors = {page: anchors_of(page.read_text()) for page in pages}
+    for page in pages:
+        for file, anchor in re.findall(r"\]\(([^)#:]*\.md)?#([^)]*)\)", page.read_text()):
+            target = (page.parent / file).resolve() if file else page
+            assert anchor in anchors[target], f"{page.name}: {file}#{anchor}"
+
+
+def anchors_of(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
 def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
-    commands = (ROOT / "docs/reproduction.md").read_text()
+    commands, _, _ = (ROOT / "docs/reproduction.md").read_text().partition("# my/studies/")
     named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
+    digests = set(re.findall(r"\bk[0-9a-f]{12}\b", commands))
     plan = load({"studies": ["aml", "fedentopt", "stratify"]})
     for study in plan.listed:
         plan.study(study)
     assert len(named) > 5 and named <= {cell.path for cell in plan.cells.values()}
+    assert len(digests) > 10 and digests <= plan.cells.keys()
 
 
 def test_the_picture_of_the_rules_has_them_all():

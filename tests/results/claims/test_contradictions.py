@@ -1,4 +1,4 @@
-"""docs/claims.md lists the claims that their own paper's numbers contradict."""
+"""docs/contradictions.md lists the claims that their own paper's numbers contradict."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def epochs(text: str) -> set[str]:
 def test_the_list_is_what_the_papers_values_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     found = {claim: text for study in STUDIES for claim, text in not_held(study).items()}
-    listed = ENTRY.findall((ROOT / "docs/claims.md").read_text())
+    listed = ENTRY.findall((ROOT / "docs/contradictions.md").read_text())
     assert [claim for claim, _, _ in listed] == list(found)
     for claim, sentence, numbers in listed:
         assert sentence.count('"') >= 2, f"{claim} quotes no sentence"

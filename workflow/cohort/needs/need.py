@@ -72,6 +72,14 @@ class EvaluationContext(Protocol):
     def global_on_own(self) -> Iterable[ModelResults]:
         """The global model on each client's own training samples; for needs gathered before."""
 
+    def global_on_batch(self) -> Iterable[ModelResults]:
+        """The global model on a random batch of each client's own training samples, as large as one
+        of a local step; for needs gathered before."""
+
+    def updates(self) -> Mapping[str, np.ndarray]:
+        """What training changed in each trainable parameter, by its name: (client, *parameter); for
+        needs gathered after."""
+
     def local_on_own(self) -> Iterable[ModelResults]:
         """Each local model on its client's own training samples; for needs gathered after."""
 

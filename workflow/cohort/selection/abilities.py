@@ -36,6 +36,15 @@ class Probing(Screening):
     batches: int
 
 
+class Skipping(ABC):
+    """Gathers its needs before choosing in some rounds only; in others its view has no reports of
+    them."""
+
+    @abstractmethod
+    def asks(self, state: State, view: View) -> bool:
+        """Whether to gather them in this round."""
+
+
 class Allocating(ABC):
     """Decides on how many samples of each class a client trains."""
 

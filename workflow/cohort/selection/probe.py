@@ -9,6 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.abilities import Probing
+from cohort.selection.draws import without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
 
 NEVER = -999_999  # the last round of a client that was never chosen
@@ -73,9 +74,8 @@ class Probe(Selector, Probing):
         chosen = np.concatenate([forced, best])[:exploited]
         if explored:
             rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            # the largest perturbed scores are a draw without replacement (Gumbel top-k)
-            keys = score[rest] / self.temperature + rng.gumbel(size=len(rest))
-            chosen = np.concatenate([chosen, rest[np.argsort(-keys)[:explored]]])
+            drawn = without_replacement(score[rest] / self.temperature, explored, rng)
+            chosen = np.concatenate([chosen, rest[drawn]])
         return pool[chosen]
 
     def scores(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
+from cohort.selection.draws import without_replacement
 from cohort.selection.selector import Selector, State, View
 
 
@@ -33,9 +34,7 @@ class Skewed(Selector):
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
-        # the largest perturbed weights are a draw without replacement (Gumbel top-k)
-        keys = weights[candidates] + rng.gumbel(size=len(candidates))
-        return candidates[np.argsort(-keys)[: view.cohort]]
+        return candidates[without_replacement(weights[candidates], view.cohort, rng)]
 
     def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
         """Logarithms of Dirichlet probabilities, up to a constant.

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
+from cohort.selection.draws import highest
 from cohort.selection.selector import Reports, Selector, State, View
 
 TINY = 1e-10  # added to counts, so that nothing is divided by zero
@@ -47,9 +48,7 @@ class Ucb(Selector):
     ) -> np.ndarray:
         if state["round"][0] < self.initial or rng.random() < self.epsilon:
             return rng.choice(candidates, view.cohort, replace=False)
-        shuffled = rng.permutation(candidates)
-        order = np.argsort(-self.bounds(state)[shuffled], kind="stable")
-        return shuffled[order[: view.cohort]]
+        return highest(self.bounds(state)[candidates], candidates, view.cohort, rng)
 
     def bounds(self, state: State) -> np.ndarray:
         """The upper confidence bound of each client."""

@@ -15,6 +15,7 @@ from cohort.selection.abilities import (
     Measuring,
     Probing,
     Screening,
+    Skipping,
     Weighing,
 )
 from cohort.selection.selector import Reports, State, View
@@ -44,6 +45,12 @@ class CheckedSelector:
     def allocates(self) -> bool:
         """Whether it says on how many samples of each class clients train."""
         return isinstance(self.selector, Allocating)
+
+    def asks(self, state: State, view: View) -> bool:
+        """Whether needs are gathered before choosing in this round: always unless it skips some."""
+        if not isinstance(self.selector, Skipping):
+            return True
+        return bool(self.selector.asks(_memory(state), _shown(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The state before the first round."""

@@ -79,7 +79,8 @@ class ModelEvaluations:
     ledger: Ledger
     trainer: Trainer | None = None
     weights: Weights | None = None
-    updates: Updates | None = None
+    local_models: Updates | None = None
+    round: int = 0
 
     @property
     def network(self) -> nn.Module:
@@ -93,39 +94,55 @@ class ModelEvaluations:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
 
     def training_losses(self) -> np.ndarray:
-        assert self.updates is not None
-        return self.updates.losses.double().cpu().numpy()
+        assert self.local_models is not None
+        return self.local_models.losses.double().cpu().numpy()
 
     def global_on_own(self) -> Iterator[ModelEvaluation]:
         assert self.weights is not None
         for client in self.clients:
-            yield self._on_own(self.weights, client)
+            yield self._on_samples(self.weights, self.task.shards.indices[client])
+
+    def global_on_batch(self) -> Iterator[ModelEvaluation]:
+        assert self.weights is not None
+        settings = self.task.settings
+        for client in self.clients:
+            rng = generator(settings.seed, "evaluated batch", round=self.round, client=client)
+            samples = rng.permutation(self.task.shards.indices[client])[: settings.batch]
+            yield self._on_samples(self.weights, samples)
+
+    def updates(self) -> dict[str, np.ndarray]:
+        assert self.weights is not None and self.local_models is not None
+        return {
+            name: read_only((self.local_models.weights[name] - start).cpu().numpy())
+            for name, start in self.task.trainable(self.weights).items()
+        }
 
     def local_on_own(self) -> Iterator[ModelEvaluation]:
-        assert self.updates is not None
+        assert self.local_models is not None
         for row, client in enumerate(self.clients):
-            yield self._on_own(self.updates.of_client(row), client)
+            indices = self.task.shards.indices[client]
+            yield self._on_samples(self.local_models.of_client(row), indices)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
 
     def reserved_losses(self) -> np.ndarray:
-        assert self.trainer is not None and self.updates is not None
+        assert self.trainer is not None and self.local_models is not None
         self.ledger.evaluated(len(self.clients) * len(self.task.reserved))
-        return self.trainer.losses(self.updates, self.task.test_samples, self.task.reserved)
+        return self.trainer.losses(self.local_models, self.task.test_samples, self.task.reserved)
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
         """Kept, so that needs which share an evaluation are charged for it once."""
-        assert self.updates is not None
-        models = map(self.updates.of_client, range(len(self.clients)))
+        assert self.local_models is not None
+        models = map(self.local_models.of_client, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
         return [
             ModelEvaluation(self.task, self.ledger, model, samples, reserved) for model in models
         ]
 
-    def _on_own(self, weights: Weights, client: int) -> ModelEvaluation:
-        """A model on a client's own training samples."""
+    def _on_samples(self, weights: Weights, indices: np.ndarray) -> ModelEvaluation:
+        """A model on training samples of a client."""
         samples = self.task.train_samples
-        indices = torch.from_numpy(self.task.shards.indices[client]).to(samples.labels.device)
-        return ModelEvaluation(self.task, self.ledger, weights, samples, indices)
+        on_device = torch.from_numpy(indices).to(samples.labels.device)
+        return ModelEvaluation(self.task, self.ledger, weights, samples, on_device)

@@ -38,12 +38,12 @@ class Needs:
         self._charge(self.gathered("once"), self.task.settings.clients, ledger)
 
     def before_choosing(
-        self, weights: Weights, pool: np.ndarray, ledger: Ledger
+        self, weights: Weights, pool: np.ndarray, round: int, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the clients of a pool report of the global model, by need: a row for each
         client of the federation, NaN for those outside the pool."""
         needs = self.gathered("before")
-        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights)
+        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights, round=round)
         with ledger.timed("selecting"):
             answers = {need.name: _answers(need, context) for need in needs}
         self._charge(needs, len(pool), ledger)
@@ -51,12 +51,15 @@ class Needs:
         return {name: scattered(values, pool, clients) for name, values in answers.items()}
 
     def after_training(
-        self, updates: Updates, trainer: Trainer, ledger: Ledger
+        self, weights: Weights, updates: Updates, trainer: Trainer, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """Gather what is to be known of the clients that answered, by need: one row each."""
+        """Gather what is to be known of the clients that answered, by need: one row each. They began
+        with these weights."""
         needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
-        context = ModelEvaluations(self.task, clients, ledger, trainer=trainer, updates=updates)
+        context = ModelEvaluations(
+            self.task, clients, ledger, trainer=trainer, weights=weights, local_models=updates
+        )
         with ledger.timed("selecting"):
             answers = {need.name: _answers(need, context) for need in needs}
         self._charge(needs, len(clients), ledger)

@@ -74,7 +74,7 @@ class FederatedRounds(Rounds):
         cohort = self.choose(state, pool, round, ledger)
         responders = self.respond(cohort, pool, round, ledger)
         updates = self.train(state, responders, pool, round, ledger)
-        reports = self.needs.after_training(updates, self.trainer, ledger)
+        reports = self.needs.after_training(state.weights, updates, self.trainer, ledger)
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
@@ -90,14 +90,16 @@ class FederatedRounds(Rounds):
         if self.selector.screens:
             clients = self.selector.draw_pool(clients, view, self._draw("pool", round))
         pool = Pool(clients, view)
-        if self.needs.gathered("before") or self.selector.probe_batches:
+        asks = bool(self.needs.gathered("before")) and self.selector.asks(state.selector, view)
+        if asks or self.selector.probe_batches:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
-            pool = self.ask(state, pool, ledger)
+        if asks:
+            pool = self.ask(state, pool, round, ledger)
         return self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
 
-    def ask(self, state: RunState, pool: Pool, ledger: Ledger) -> Pool:
+    def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
         """The pool with what its clients report of the global model."""
-        reports = self.needs.before_choosing(state.weights, pool.clients, ledger)
+        reports = self.needs.before_choosing(state.weights, pool.clients, round, ledger)
         view = replace(pool.view, reports={**pool.view.reports, **reports})
         return pool._replace(view=view, has_model=True)
 
@@ -112,7 +114,7 @@ class FederatedRounds(Rounds):
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         rows = scattered(norms, pool.clients, self.task.settings.clients)
         view = replace(pool.view, reports={**pool.view.reports, "probe_norm": rows})
-        return pool._replace(view=view, probes=probes)
+        return pool._replace(view=view, has_model=True, probes=probes)
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
         """Choose the cohort, send it the model, and record what the choice is like."""

@@ -1,0 +1,110 @@
+"""FedCor against conditional covariances computed anew, and its process against an optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+from cohort.selection.fedcor import NOISE, FedCor, likeliest_points
+from cohort.selection.selector import State, View
+
+
+def view(cohort: int, sizes: np.ndarray, losses: np.ndarray | None = None) -> View:
+    reports = {} if losses is None else {"candidate_loss": losses}
+    return View(clients=len(sizes), cohort=cohort, sizes=sizes, reports=reports)
+
+
+def literal(
+    covariance: np.ndarray, sizes: np.ndarray, weights: np.ndarray, cohort: int
+) -> list[int]:
+    """Each time the client with the largest weighted covariance with all, given those chosen, over
+    its own deviation. Conditional covariances are computed from the matrix itself."""
+    chosen: list[int] = []
+    while len(chosen) < cohort:
+        given = covariance
+        if chosen:
+            inverse = np.linalg.inv(covariance[np.ix_(chosen, chosen)])
+            given = covariance - covariance[:, chosen] @ inverse @ covariance[chosen]
+        scores = {}
+        for client in range(len(sizes)):
+            if client not in chosen:
+                gain = sum(
+                    size / sizes.sum() * given[other, client] for other, size in enumerate(sizes)
+                )
+                scores[client] = weights[client] * gain / np.sqrt(given[client, client])
+        chosen.append(max(scores, key=scores.__getitem__))
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cohorts_are_those_of_the_formulas(seed: int):
+    rng = np.random.default_rng(seed)
+    points, sizes, chosen = rng.normal(size=(8, 3)), rng.integers(1, 9, 8), rng.integers(0, 4, 8)
+    state = FedCor().begin(view(4, sizes), rng)
+    state |= {"round": np.array([17]), "points": points, "chosen": chosen}
+    cohort = FedCor().select(state, np.arange(8), view(4, sizes), rng)
+    covariance = points @ points.T + NOISE**2 * np.eye(8)
+    assert cohort.tolist() == literal(covariance, sizes, 0.95**chosen, 4)
+
+
+def test_points_are_the_likeliest():
+    """No better ones are found by an optimizer that begins nearby or far away."""
+    rng = np.random.default_rng(0)
+    samples, weights = rng.normal(size=(6, 4)) @ rng.normal(size=(4, 4)), 0.9 ** np.arange(6.0)
+    mean = weights @ samples / weights.sum()
+
+    def loss(flat: np.ndarray) -> float:
+        points = flat.reshape(4, 2)
+        process = multivariate_normal(mean, points @ points.T + 0.3**2 * np.eye(4))
+        return -float(weights @ process.logpdf(samples))
+
+    points = likeliest_points(samples, weights, 2, 0.3)
+    best = loss(points.ravel())
+    for start in (
+        points.ravel() + 0.1 * rng.normal(size=8),
+        rng.normal(size=8),
+        rng.normal(size=8),
+    ):
+        found = minimize(loss, start)
+        assert found.fun >= best - 1e-6
+    assert minimize(loss, points.ravel() + 0.1 * rng.normal(size=8)).fun == pytest.approx(
+        best, abs=1e-4
+    )
+
+
+def test_when_losses_are_gathered_and_cohorts_random():
+    """After 3 rounds every 4th: random are 1, 2, 3, 7, 11; asked is then and in the next rounds."""
+    selector, rng, sizes = FedCor(warmup=3, interval=4), np.random.default_rng(0), np.ones(5)
+    state, asked, samples = selector.begin(view(2, sizes), rng), [], []
+    for round in range(1, 13):
+        asks = selector.asks(state, view(2, sizes))
+        asked += [round] if asks else []
+        seen = view(2, sizes, rng.random(5) if asks else None)
+        state = selector.observe(state, selector.select(state, np.arange(5), seen, rng), {}, seen)
+        samples.append(len(state["changes"]))
+    assert asked == [1, 2, 3, 4, 7, 8, 11, 12]
+    assert samples == [0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5]
+    assert state["ages"].tolist() == [11, 10, 9, 5, 1]
+
+
+def test_a_chosen_client_counts_less_until_the_next_update():
+    selector, rng, sizes = FedCor(warmup=2, interval=3), np.random.default_rng(0), np.ones(4)
+    state, counts = selector.begin(view(1, sizes), rng), []
+    for _ in range(6):
+        losses = rng.random(4) if selector.asks(state, view(1, sizes)) else None
+        seen = view(1, sizes, losses)
+        state = selector.observe(state, selector.select(state, np.arange(4), seen, rng), {}, seen)
+        counts.append(int(state["chosen"].sum()))
+    assert counts == [0, 0, 1, 2, 2, 1]  # rounds 3 and 4, a random one, and 6 after an update
+
+
+def test_of_two_clients_that_go_together_one_is_enough():
+    base = np.random.default_rng(0).normal(size=(30, 3))
+    samples = np.repeat(base, 2, axis=1)
+    points = likeliest_points(samples, np.ones(30), 5, NOISE)
+    state: State = FedCor().begin(view(3, np.ones(6)), np.random.default_rng(0))
+    state |= {"round": np.array([17]), "points": points}
+    cohort = FedCor().select(state, np.arange(6), view(3, np.ones(6)), np.random.default_rng(0))
+    assert sorted(client // 2 for client in cohort) == [0, 1, 2]

@@ -1,0 +1,110 @@
+"""HiCS-FL: entropies, distances and draws written out, and what its clusters mean."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import cut_tree, ward
+
+from cohort.selection.hics_fl import HicsFl
+from cohort.selection.selector import State, View
+
+
+def view(clients: int, cohort: int, rounds: int = 100, sizes: np.ndarray | None = None) -> View:
+    sizes = np.ones(clients) if sizes is None else sizes
+    return View(clients=clients, cohort=cohort, rounds=rounds, sizes=sizes)
+
+
+def state_of(updates: np.ndarray, round: int) -> State:
+    seen = np.ones(len(updates), dtype=bool)
+    return {"round": np.array([round]), "seen": seen, "updates": updates}
+
+
+def entropy(update: list[float], temperature: float) -> float:
+    """Of the softmax of a bias update."""
+    powers = [math.exp(value / temperature) for value in update]
+    shares = [power / sum(powers) for power in powers]
+    return -sum(share * math.log(share) for share in shares if share)
+
+
+def distance(one: np.ndarray, other: np.ndarray, selector: HicsFl) -> float:
+    """Equation 9: the angle, and the difference of entropies."""
+    product = float(one @ other) / math.sqrt(float(one @ one) * float(other @ other))
+    entropies = [entropy(list(update), selector.temperature) for update in (one, other)]
+    return math.acos(min(1.0, product)) + selector.weight * abs(entropies[0] - entropies[1])
+
+
+def partition(labels: np.ndarray) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(labels == label).tolist()) for label in set(labels.tolist())}
+
+
+@pytest.mark.filterwarnings("ignore:The symmetric non-negative hollow observation matrix")
+@pytest.mark.parametrize("seed", range(5))
+def test_entropies_and_clusters_are_those_of_the_formulas(seed: int):
+    selector = HicsFl(temperature=0.5)
+    updates = np.random.default_rng(seed).normal(size=(9, 4))
+    entropies = selector.entropies(updates)
+    expected = [entropy(list(update), 0.5) for update in updates]
+    np.testing.assert_allclose(entropies, expected, rtol=1e-12)
+    rows = [[distance(one, other, selector) for other in updates] for one in updates]
+    tree = ward(np.array(rows))  # scipy takes rows as points too
+    labels = cut_tree(tree, n_clusters=3).ravel()
+    assert partition(selector.clusters(updates, entropies, 3)) == partition(labels)
+
+
+def test_clusters_are_drawn_by_their_mean_entropy_and_clients_by_size():
+    """Two clusters of two: uniform updates and skewed ones, at half of all rounds."""
+    updates = np.array([[0.0, 0, 0], [0.01, 0, 0], [9.0, 0, 0], [9.01, 0, 0]])
+    sizes = np.array([1.0, 3, 1, 1])
+    selector = HicsFl(temperature=1, diversity=2)
+    high, low = (
+        np.mean([entropy(list(updates[row]), 1) for row in rows]) for rows in ((0, 1), (2, 3))
+    )
+    odds = math.exp(2 * 0.5 * high), math.exp(2 * 0.5 * low)
+    share = odds[0] / sum(odds)
+    expected = np.array([share / 4, share * 3 / 4, (1 - share) / 2, (1 - share) / 2])
+    draws = [
+        selector.select(
+            state_of(updates, 50),
+            np.arange(4),
+            view(4, 2, sizes=sizes),
+            np.random.default_rng(seed),
+        )[0]
+        for seed in range(4000)
+    ]
+    frequencies = np.bincount(draws, minlength=4) / 4000
+    assert np.all(np.abs(frequencies - expected) < 4 * np.sqrt(expected / 4000))
+
+
+def test_at_the_end_all_clusters_are_drawn_alike():
+    updates = np.array([[0.0, 0, 0], [0.01, 0, 0], [9.0, 0, 0]])
+    draws = [
+        HicsFl(temperature=1, diversity=50).select(
+            state_of(updates, 100), np.arange(3), view(3, 2), np.random.default_rng(seed)
+        )[0]
+        for seed in range(2000)
+    ]
+    assert abs(np.mean(np.array(draws) == 2) - 0.5) < 4 * 0.5 / math.sqrt(2000)
+
+
+def test_every_client_is_chosen_once_first_and_nobody_twice_in_a_round():
+    selector, rng, seen = HicsFl(), np.random.default_rng(0), view(10, 4)
+    state, first = selector.begin(seen, rng), []
+    for round in range(8):
+        cohort = selector.select(state, np.arange(10), seen, rng)
+        assert len(set(cohort)) == 4
+        first += cohort.tolist() if round < 2 else []
+        state = selector.observe(state, cohort, {"bias_update": rng.normal(size=(4, 3))}, seen)
+        assert state["seen"].sum() == min(4 * (round + 1), 10)
+    assert len(set(first)) == 8
+
+
+def test_who_does_not_answer_keeps_its_update():
+    selector, seen = HicsFl(), view(3, 2)
+    state = selector.begin(seen, np.random.default_rng(0))
+    reports = np.array([[1.0, 2], [np.nan, np.nan]])
+    state = selector.observe(state, np.array([2, 0]), {"bias_update": reports}, seen)
+    assert state["seen"].tolist() == [False, False, True]
+    assert state["updates"].tolist() == [[0, 0], [0, 0], [1, 2]]

@@ -1,0 +1,27 @@
+"""Random draws that several selectors make."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def without_replacement(
+    log_weights: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw `count` positions one after another, each with a probability proportional to its weight
+    among those that are left.
+
+    The largest weights perturbed by Gumbel noise are such a draw (Gumbel top-k), also of weights so
+    small that only their logarithms are numbers.
+    """
+    return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
+
+
+def highest(
+    values: np.ndarray, clients: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """The clients with the highest values, given for each of them; ties are broken at random, and
+    NaN comes last."""
+    order = rng.permutation(len(clients))
+    ranked = np.nan_to_num(values, nan=-np.inf)[order]
+    return clients[order[np.argsort(-ranked, kind="stable")[:count]]]

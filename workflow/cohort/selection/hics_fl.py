@@ -1,0 +1,106 @@
+"""HiCS-FL (Chen and Vikalo, NeurIPS 2024): clusters of clients by what their last layer learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.lazy import lazy
+from cohort.selection.pow_d import by_size
+from cohort.selection.selector import Reports, Selector, State, View
+
+if TYPE_CHECKING:
+    from scipy import special
+    from scipy.cluster import hierarchy
+    from scipy.spatial import distance
+else:
+    special, hierarchy = lazy("scipy.special"), lazy("scipy.cluster.hierarchy")
+    distance = lazy("scipy.spatial.distance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HicsFl(Selector):
+    """Clusters clients by the updates of the last layer's bias, and draws from clusters of diverse
+    clients more often, at first (algorithm 1).
+
+    The entropy of the softmax of a client's bias update estimates how diverse its labels are. Two
+    clients are as far apart as the angle of their updates plus `weight` times the difference of
+    their entropies. There are as many clusters as clients in a cohort. A cluster is drawn with
+    probability proportional to exp(diversity * rounds left / all rounds * its mean entropy), a client
+    of it in proportion to its number of samples; nobody is drawn twice. Before that, every client
+    is chosen once.
+    """
+
+    name: ClassVar[str] = "hics-fl"
+    needs: ClassVar[frozenset[str]] = frozenset({"bias_update"})
+    temperature: float = parameter(
+        0.0025, exclusiveMinimum=0, help="T: of the softmax of a bias update"
+    )
+    weight: float = parameter(
+        10.0, minimum=0, help="lambda: of the difference of entropies in the distance"
+    )
+    diversity: float = parameter(
+        4.0, minimum=0, help="gamma_0: how much more often diverse clusters are drawn at first"
+    )
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "round": np.zeros(1, dtype=np.int64),
+            "seen": np.zeros(view.clients, dtype=bool),
+            "updates": np.zeros((view.clients, 0)),
+        }
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        is_seen = state["seen"][candidates]
+        unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
+        known = candidates[is_seen]
+        count = min(view.cohort - len(unseen), len(known))
+        if not count:
+            return unseen
+        entropies = self.entropies(state["updates"][known])
+        clusters = self.clusters(state["updates"][known], entropies, view.cohort)
+        means = np.bincount(clusters, entropies) / np.bincount(clusters)
+        left = 1 - state["round"][0] / view.rounds
+        chosen: list[int] = []
+        for _ in range(count):
+            rest = np.setdiff1d(np.arange(len(known)), chosen)
+            open_clusters = np.unique(clusters[rest])
+            odds = special.softmax(self.diversity * left * means[open_clusters])
+            members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
+            chosen.append(members[by_size(known[members], view, 1, rng)[0]])
+        return np.concatenate([unseen, known[chosen]])
+
+    def entropies(self, updates: np.ndarray) -> np.ndarray:
+        """The estimated label entropy of each client, in nats, from its bias update."""
+        shares = special.softmax(updates / self.temperature, axis=1)
+        entropies: np.ndarray = special.entr(shares).sum(axis=1)
+        return entropies
+
+    def clusters(self, updates: np.ndarray, entropies: np.ndarray, count: int) -> np.ndarray:
+        """The cluster of each client, from 0: Ward's linkage of the rows of distances, as in the
+        authors' code."""
+        if len(updates) <= count:
+            return np.arange(len(updates))
+        norms = np.linalg.norm(updates, axis=1)
+        norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
+        angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
+        distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
+        tree = hierarchy.ward(distance.pdist(distances))
+        labels: np.ndarray = hierarchy.cut_tree(tree, count).ravel()
+        return labels
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        answered = ~np.isnan(reports["bias_update"]).any(axis=1)
+        after = {name: array.copy() for name, array in state.items()}
+        after["round"] += 1
+        if not after["updates"].size:
+            classes = reports["bias_update"].shape[1]
+            after["updates"] = np.zeros((view.clients, classes))
+        after["seen"][cohort[answered]] = True
+        after["updates"][cohort[answered]] = reports["bias_update"][answered]
+        return after
