@@ -28,6 +28,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(RATES, style, replace(entry, processes=1))
 
 
+@pytest.mark.long
 def test_a_missing_peer_is_named_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
