@@ -56,6 +56,7 @@ def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.Captur
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_where_a_round_goes(tmp_path: Path):
     assert "| W3, One sample per step " in profile.measure([W3.tiny()], tmp_path).markdown()
 

@@ -54,6 +54,7 @@ def test_styles_of_the_plain_loop_agree(tiny: Callable[[Workload], work.Work]):
     assert np.array_equal(plain_weights(given, 1), plain_weights(given, 1, style="eager"))
 
 
+@pytest.mark.long
 def test_steps_beyond_an_epoch(tmp_path: Path):
     """Clients of 20 samples take four steps, on 8, 8, 4 and again 8 samples."""
     given = drawn(replace(W2.tiny(), J="J4"), tmp_path / "work")
@@ -62,11 +63,13 @@ def test_steps_beyond_an_epoch(tmp_path: Path):
     assert np.isfinite(our_weights(given, 1)).all()
 
 
+@pytest.mark.long
 def test_augmented_rounds_run(tmp_path: Path):
     given = drawn(W2A.tiny(), tmp_path / "work")
     assert np.isfinite(our_weights(given, 1)).all() and np.isfinite(plain_weights(given, 1)).all()
 
 
+@pytest.mark.long
 def test_drawing_is_deterministic(tiny: Callable[[Workload], work.Work], tmp_path: Path):
     """Two child processes draw the same work, which this process reads."""
     facts = work.write(W1.tiny(), tmp_path / "work")

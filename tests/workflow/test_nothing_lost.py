@@ -137,6 +137,7 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     }
 
 
+@pytest.mark.long
 def test_records_and_shards_dated_in_the_future(finished: Project):
     """As a clock leaves them that was ahead: Snakemake would delete what is made from them."""
     missing = next(path for path in finished.records() if "/J3/" in str(path))

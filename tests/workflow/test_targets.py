@@ -32,6 +32,7 @@ def test_a_folder_that_snakemake_cannot_work_in(fresh: Project):
     assert "Traceback" not in output and "  File " not in output
 
 
+@pytest.mark.long
 def test_after_a_failure_only_what_was_asked_for_is_drawn(finished: Project):
     """And a study that is finished then leaves the preview of another one alone."""
     finished.narrow()
