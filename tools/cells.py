@@ -2,7 +2,7 @@
 
 A row stands for all combinations of its values: `fedavg|loss` are two strategies, `0-4` five seeds.
 Its last column holds the settings that differ from those in the rows `*`: the first has the most
-common settings of the study, the others the parts of each strategy. `digests` is a hash of the
+common settings of the study that are no defaults, the others the parts of each strategy. `digests` is a hash of the
 digests of the row's cells, which changes with everything that their numbers depend on.
 """
 
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cohort.cell.settings import DEFAULTS
 from cohort.core.files import write_text
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.yaml_files import read_yaml
@@ -55,14 +56,15 @@ def planned(study: str, scale: str = "full") -> Plan:
 
 def _rows(plan: Plan, study: str) -> Iterator[Row]:
     """The rows of a study at the plan's scale."""
-    cells = {digest: dict(_flat(cell.settings)) for digest, cell in plan.cells.items()}
+    cells = {digest: dict(_flat(cell.plain_settings())) for digest, cell in plan.cells.items()}
     common = _most_common(_part_of(cell, False) for cell in cells.values())
     by_strategy: dict[str, list[Settings]] = {}
     for cell in cells.values():
         by_strategy.setdefault(cell["strategy"], []).append(_part_of(cell, True))
     parts = {name: _most_common(settings) for name, settings in by_strategy.items()}
     head = {"scale": plan.scale, "experiment": "*"}
-    yield head | {"settings": _text(common)}
+    changed = {key: value for key, value in common.items() if value != DEFAULTS.get(key)}
+    yield head | {"settings": _text(changed)}
     for name in parts if plan.scale == "full" else ():
         yield head | {"strategy": name, "settings": _text(parts[name])}
     for name, experiment in plan.study(study).experiments.items():

@@ -20,7 +20,6 @@ from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
 from benchmarks.workloads import W1, W2, W2A, W3
 from cohort.training.job.precision import set_up
-from cohort.training.procedures import procedure_of
 from cohort.training.state import RunState
 
 VGG11 = replace(W1, name="VGG-11", title="VGG-11", model="vgg11", classes=10)
@@ -37,9 +36,7 @@ class Player:
         task = task_of(given, trainer, device)
         if task.trainer != trainer:
             raise ValueError(f"the {trainer} trainer refuses {given.workload.model}")
-        self.states: Iterator[RunState] = procedure_of(task).rounds(
-            task, procedure_of(task).begin(task)
-        )
+        self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
         self.weights = flat(next(self.states).weights.values())
         self.memory_mb = _peak_mb(device, before)
 

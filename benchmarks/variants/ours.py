@@ -18,9 +18,7 @@ from cohort.native.target import avx2
 from cohort.selection.random import Random
 from cohort.training.job.precision import set_up
 from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.participation import parse_participation
 from cohort.training.procedures import parse_procedure
-from cohort.training.schedules import parse_schedule
 from cohort.training.servers.average import Average
 from cohort.training.task import Task
 from cohort.training.trainers import choose_trainer
@@ -40,8 +38,6 @@ def task_of(given: Work, trainer: str = "auto", device: torch.device = CPU) -> T
         selector=Random(),
         objective=CrossEntropy(),
         server=Average(),
-        schedule=parse_schedule("constant"),
-        participation=parse_participation("full"),
         model=model,
         classes=given.workload.classes,
         train_samples=samples,

@@ -34,7 +34,6 @@ ABSENT = [
     "scipy",
     "sklearn",
     "PIL",
-    "opendp",
     "tenseal",
 ]
 HIDER = f"""

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned
 from cohort.commands.cli import main
 from cohort.plan import Plan, load
 from cohort.records.history import History
 from cohort.records.record import Record, write
+from cohort.training.cell import Cell
 
 ROUNDS = 10
 STUDY = {
@@ -104,11 +104,17 @@ def record(
     return Record(header, history, arrays | {"label_counts": np.ones((clients, 2), dtype=int)})
 
 
-def finish(planned: Planned, accuracy: float = 0.5, root: str = "", **facts: Any) -> Path:
-    """Write the record of a cell, below another folder if one is given."""
-    path = Path(root, planned.path)
-    facts = {"science": planned.science} | facts
-    write(path, record(planned.settings, accuracy, digest=planned.digest, **facts))
+def finish(
+    cell: Cell,
+    accuracy: float = 0.5,
+    root: str = "",
+    settings: dict[str, Any] | None = None,
+    **facts: Any,
+) -> Path:
+    """Write the record of a cell, below another folder or with other settings if they are given."""
+    path = Path(root, cell.path)
+    facts = {"science": cell.science} | facts
+    write(path, record(settings or cell.plain_settings(), accuracy, digest=cell.digest, **facts))
     return path
 
 

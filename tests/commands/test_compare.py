@@ -66,7 +66,7 @@ def test_equal_differences_are_significant_and_holm_counts_all(plan: Plan):
             for replaced in [settings | {"strategy": strategy[:-1]}]
         }
 
-    settings = next(iter(plan.cells.values())).settings
+    settings = next(iter(plan.cells.values())).plain_settings()
     first = side({"x0": [0, 0, 0], "y0": [0, 0, 0], "z0": [0, 0], "w0": [0, 0, 0]})
     second = side({"x1": [1, 2, 3], "y1": [1, 1.1, 1.2], "z1": [5, 5], "w1": [1, 1, 1]})
     found = {one.name.split("/")[-1]: one for one in differences(first, second, "test_accuracy")}
@@ -82,11 +82,11 @@ def test_equal_differences_are_significant_and_holm_counts_all(plan: Plan):
 
 def test_without_common_seeds_the_means_are_compared(plan: Plan, said: Said):
     """Welch's test of 1, 2, 3 and 11, 12, 13 in percent: t = 10 / sqrt(2/3) = 12.25 with 4 degrees of freedom, p = 0.000255."""
-    cells = [planned for planned in plan.cells.values() if planned.settings["strategy"] == "fedavg"]
-    for planned, accuracy in zip(cells, (0.01, 0.02, 0.03), strict=True):
-        finish(planned, accuracy, "a")
-        planned.settings["seed"] += 10
-        finish(planned, accuracy + 0.1, "b")
+    cells = [cell for cell in plan.cells.values() if cell.settings.strategy == "fedavg"]
+    for cell, accuracy in zip(cells, (0.01, 0.02, 0.03), strict=True):
+        finish(cell, accuracy, "a")
+        other_seed = cell.plain_settings() | {"seed": cell.settings.seed + 10}
+        finish(cell, accuracy + 0.1, "b", settings=other_seed)
     assert said("compare", "a", "b").splitlines()[-1] == (
         "  2.00 -> 12.00  +10.00 (3 and 3 other seeds)  significant"
     )
@@ -103,15 +103,16 @@ def test_the_records_of_two_revisions(plan: Plan, said: Said):
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", str(number)], check=True)
         head = ["git", "rev-parse", "--short=12", "HEAD"]
         commits.append(subprocess.run(head, capture_output=True, text=True).stdout.strip())
-    planned = next(iter(plan.cells.values()))
+    cell = next(iter(plan.cells.values()))
     earlier = replace(
-        planned,
-        path=str(Path(planned.path).with_name("seed0-k000000000000.h5")),
+        cell,
+        path=str(Path(cell.path).with_name("seed0-k000000000000.h5")),
         digest="k000000000000",
     )
-    finish(earlier, 0.5, commit=commits[0] + "-dirty")
-    finish(planned, 0.6, commit=commits[1], weights="1")
-    del planned.settings["participation"]
+    settings = cell.plain_settings()
+    del settings["participation"]
+    finish(earlier, 0.5, settings=settings, commit=commits[0] + "-dirty")
+    finish(cell, 0.6, commit=commits[1], weights="1")
     assert said("compare", "HEAD~1", "HEAD").splitlines()[2:] == [
         "1 cells are in both, 0 of them bit by bit the same",
         "",

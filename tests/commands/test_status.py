@@ -11,30 +11,30 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
-from cohort.cell.planned import Planned
 from cohort.commands import screen
-from cohort.commands.status import each, statuses
-from cohort.commands.watch import changes, looks, seconds_left, summary
+from cohort.commands.status import distinct, statuses
+from cohort.commands.watch import changes, seconds_left, snapshots, summary
 from cohort.core.locks import try_lock
 from cohort.core.paths import state_folder, train_log
 from cohort.pipeline import cell_states as states
 from cohort.plan import Plan, load
+from cohort.training.cell import Cell
 from tests.commands.conftest import STUDY, finish
 
 Said = Callable[..., str]
 
 
-def log(planned: Planned, text: str) -> None:
-    file = train_log(planned.path)
+def log(cell: Cell, text: str) -> None:
+    file = train_log(cell.path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("--- 2026-01-01 00:00:00\nerror: OSError('of an earlier attempt')\n" + text)
 
 
-def save(planned: Planned, round: int) -> None:
+def save(cell: Cell, round: int) -> None:
     """A checkpoint of which only the header is right."""
-    folder = state_folder(planned.path)
+    folder = state_folder(cell.path)
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"facts": json.dumps({"digest": planned.digest, "round": round})}
+    facts = {"facts": json.dumps({"digest": cell.digest, "round": round})}
     save_file({"x": np.zeros(3)}, folder / "checkpoint.safetensors", facts)
 
 
@@ -124,9 +124,9 @@ def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
 def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
     first, second, *_ = plan.cells.values()
     save(first, 3)
-    for planned in (first, second):
-        state_folder(planned.path).mkdir(parents=True, exist_ok=True)
-        (state_folder(planned.path) / "lease").touch()
+    for cell in (first, second):
+        state_folder(cell.path).mkdir(parents=True, exist_ok=True)
+        (state_folder(cell.path) / "lease").touch()
     assert [states.status_of(one, {}).state for one in (first, second)] == ["stopped", "failed"]
 
 
@@ -151,14 +151,14 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, said: Said):
     shown = said("show", "six.tab1", fails=True)
     assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
     plan = load({"studies": "six", "only": "dataset=pacs"})
-    assert [cell.state for cell in each(statuses(plan, {}))] == ["waiting"] * 6
+    assert [cell.state for cell in distinct(statuses(plan, {}))] == ["waiting"] * 6
 
 
 def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
-    cells = each(statuses(every_state, {}))
-    finished = [states.CellStatus(cells[1].planned, "done"), *cells[2:], cells[0]]
+    cells = distinct(statuses(every_state, {}))
+    finished = [states.CellStatus(cells[1].cell, "done"), *cells[2:], cells[0]]
     lines = list(changes(iter([cells, cells, finished])))
-    digest = cells[1].planned.digest
+    digest = cells[1].cell.digest
     assert [line.split("  ", 1)[1] for line in lines] == [
         "1 of 6 cells are done",
         f"done  digits/small-mlp/iid/J2/fedavg/seed1-{digest}  (2 of 6 done)",
@@ -167,7 +167,7 @@ def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
 
 def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     """At 0.25 rounds a second the 10 rounds of the running cell take 40 s, not 100: of the estimated 400 s are 160 left. It has itself 3 rounds left, 12 s."""
-    cells = each(statuses(every_state, {}))
+    cells = distinct(statuses(every_state, {}))
     lines = list(summary(every_state, cells))
     assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
     assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth
@@ -176,7 +176,7 @@ def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
     for planned in every_state.cells.values():
         finish(planned)
-    assert [len(found) for found in looks(every_state, 0)] == [6]
+    assert [len(found) for found in snapshots(every_state, 0)] == [6]
 
 
 def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):

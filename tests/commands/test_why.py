@@ -31,8 +31,9 @@ def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, said: Sa
 def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, said: Said):
     old = next(iter(plan.cells.values()))
     finish(old)
-    del old.settings["momentum"]
-    finish(old)  # of a version that had no such setting
+    settings = old.plain_settings()
+    del settings["momentum"]
+    finish(old, settings=settings)  # of a version that had no such setting
     new = next(iter(replan(lr=0.1, batch=32).cells.values()))
     assert said("why", new.digest).splitlines()[1:] == [
         f"  seed0-{old.digest}.h5 has batch 16, the cell 32",

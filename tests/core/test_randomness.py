@@ -21,6 +21,7 @@ from cohort.data.store import FORMAT
 from cohort.models.small import SmallMLP
 from cohort.partition import deal
 from cohort.training import task
+from cohort.training.cell import Cell, cell_of
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import loading
 from cohort.training.procedures.federated import (
@@ -157,7 +158,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
     return found
 
 
-def planned_cell(*, validation_samples: int = 0, **changes) -> Planned:
+def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     """A plan for 60 random images in a folder of their own, with its data and its shards made. The
     images may come with validation samples, all of whose values are 7."""
     rng = np.random.default_rng(0)
@@ -195,9 +196,8 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Planned:
         "server": {"name": "average"},
     }
     settings = asdict(Settings(**(names | numbers | changes))) | parts
-    cell = Planned(
-        "record.h5", "k0123456789ab", settings, {}, {"data": "data.h5", "shards": "shards.h5"}
-    )
+    inputs = {"data": "data.h5", "shards": "shards.h5"}
+    cell = cell_of(Planned("record.h5", "k0123456789ab", settings, {}, inputs))
     write_shards("shards.h5", deal.dealt(settings, "data.h5"))
     return cell
 

@@ -37,11 +37,12 @@ from cohort.partition.schemes.overlap import Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening, Skipping
 from cohort.selection.selector import State, View
+from cohort.training.devices import DEVICES, Devices
 from cohort.training.objectives import OBJECTIVES, Objective
-from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
+from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
 from cohort.training.procedures.federated.gathering import scattered
-from cohort.training.schedules import SCHEDULES, Schedule, parse_schedule
+from cohort.training.schedules import SCHEDULES, Schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged
 from cohort.training.task import Task
@@ -135,6 +136,8 @@ def of_selector(selector: Selector) -> list[Number]:
     view = View(clients=20, cohort=4, rounds=rounds, sizes=counts.sum(axis=1), label_counts=shown)
     if "overlap" in selector.needs:
         view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
+    if "expected_duration" in selector.needs:
+        view = replace(view, reports={"expected_duration": 1 + np.arange(20.0) % 6})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(rounds):
         pool = np.arange(20)
@@ -222,6 +225,12 @@ def of_server(server: ServerRule) -> list[Number]:
         for name in sorted(weights):
             numbers += weights[name].flatten().tolist()
     return numbers
+
+
+def of_devices(devices: Devices) -> list[Number]:
+    """The speeds of three clients, if there are any."""
+    speeds = devices.speeds(3, np.random.default_rng(21))
+    return [] if speeds is None else [*speeds.samples.tolist(), *speeds.bytes.tolist()]
 
 
 def of_participation(participation: Participation) -> list[Number]:
@@ -332,8 +341,6 @@ def _digits_task() -> Task:
         objective=SquaredError(),
         server=PlainMean(),
         model=model,
-        schedule=parse_schedule("constant"),
-        participation=parse_participation("full"),
         classes=10,
         train_samples=train,
         test_samples=test,
@@ -432,6 +439,7 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "server": (SERVERS, of_server),
     "procedure": (PROCEDURES, of_procedure),
     "participation": (PARTICIPATIONS, of_participation),
+    "devices": (DEVICES, of_devices),
     "schedule": (SCHEDULES, of_schedule),
     "dataset": (PARSERS, of_dataset),
 }

@@ -17,6 +17,7 @@ from torch import nn
 import cohort
 from cohort.core.components import Component
 from cohort.data.split import Split
+from cohort.training.devices.devices import Speeds
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
@@ -110,6 +111,12 @@ def with_one_pixel(splits: tuple[Split, Split]) -> tuple[Split, Split]:
     return splits[0], Split(values, splits[1].labels, splits[1].groups)
 
 
+def other_speeds(speeds: Speeds | None) -> Speeds:
+    if speeds is None:
+        return Speeds(np.ones(3), np.ones(3))
+    return Speeds(speeds.samples * STEP, speeds.bytes)
+
+
 PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "model": ("build", heavier),
     "augmentation": ("apply", lambda images: images * STEP),
@@ -118,6 +125,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "objective": ("losses", lambda losses: losses * STEP),
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
+    "devices": ("speeds", other_speeds),
     "participation": ("responds", lambda responds: ~responds),
     "schedule": ("build", faster),
     "dataset": ("parse", with_one_pixel),

@@ -14,18 +14,18 @@ import numpy as np
 import torch
 
 from benchmarks.peers import environment
-from cohort.cell.planned import Planned, digest_of, frozen
+from cohort.cell.planned import Planned, digest_of
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
+from cohort.training.cell import cell_of, read_cell
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.train import Run, train
-from cohort.training.parts import identity_of
 from cohort.training.state import RunState
 
 ENDLESS = 10**6  # rounds, so that the process is killed before it ends
@@ -101,7 +101,7 @@ def planned_cell(folder: Path, device: torch.device) -> Path:
     components = {part: {"name": name} for part, name in parts.items()}
     inputs = {"data": str(folder / "data.h5"), "shards": str(folder / "shards.h5")}
     planned = Planned(str(folder / "record.h5"), "", settings | components, {}, inputs)
-    planned = replace(planned, digest=digest_of(identity_of(planned), {}))
+    planned = replace(planned, digest=digest_of(cell_of(planned).identity(), {}))
     plan = folder / f"{planned.digest}.json"
     write_sealed(plan, vars(planned))
     return plan
@@ -140,7 +140,7 @@ def trained_until(plan: Path, device: torch.device, until: int) -> RunState:
 
 def saved(plan: Path, device: torch.device) -> RunState:
     """The state in a cell's checkpoint."""
-    planned = frozen(plan)
-    folder = state_folder(planned.path)
-    run = Run.begin(planned, folder / CHECKPOINT, device, "batched")
+    cell = read_cell(plan)
+    folder = state_folder(cell.path)
+    run = Run.begin(cell, folder / CHECKPOINT, device, "batched")
     return replace(run.state, sessions=run.state.sessions[:-1])  # without this look at it

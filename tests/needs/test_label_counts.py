@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import pytest
 
 from cohort.core.randomness import generator
 from cohort.privacy.label_report import LabelReport
@@ -92,10 +91,3 @@ def test_liars_add_noise_too():
     both = LabelReport(liars=0.3, epsilon=0.5).of(MANY, np.random.default_rng(0))
     lies = LabelReport(liars=0.3).of(MANY, np.random.default_rng(0))
     np.testing.assert_array_equal(both, lies + noise)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_opendp_noise_is_never_the_same(epsilon: float):
-    report = LabelReport(epsilon=epsilon, noise="opendp")
-    one, two = (report.of(MANY, np.random.default_rng(0)) for _ in range(2))
-    assert (one != two).all()

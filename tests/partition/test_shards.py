@@ -17,6 +17,7 @@ from cohort.core.paths import digest_in
 from cohort.data.sampling import share_of
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
+from cohort.partition import Scheme, parse_name
 from cohort.partition.deal import deal
 
 PER_CLASS = [120, 80, 100, 60, 140]
@@ -287,6 +288,9 @@ def print_grouped(**changes: Any) -> None:
     class Plan:
         def plan_shards(self, settings: dict[str, Any]) -> Planned:
             return planned
+
+        def scheme(self, settings: dict[str, Any]) -> Scheme:
+            return parse_name(settings["partition"])
 
     print_shards(Plan(), planned.settings)
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import cohort
-from cohort.cell.planned import check_digest, freeze, frozen, run_options
+from cohort.cell.planned import Planned, digest_of, freeze, frozen, run_options
 from cohort.core.errors import UserError
 from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
@@ -31,8 +31,8 @@ from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
 from cohort.results.series import read_metric, read_runs, reads_generated
 from cohort.results.tables.tabulate import tabulate
+from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
-from cohort.training.parts import identity_of
 from tests.commands.conftest import STUDY, finish
 from tests.flips import flip_bits
 
@@ -77,13 +77,6 @@ def experiment_plan_of(plan: Plan) -> Path:
 
 def collect_metrics(plan: Plan) -> None:
     collect(experiment_plan_of(plan), METRICS)
-
-
-def read_cell(file: Path) -> Any:
-    """What `train` does with its plan file first."""
-    planned = frozen(file)
-    check_digest(planned, identity_of)
-    return planned
 
 
 def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
@@ -188,11 +181,10 @@ def test_nothing_else_reads_metrics():
 def test_the_digest_of_every_cell_follows_from_its_plan_file(scale: str, project: Path):
     plan = load({"studies": all_studies(), "scale": scale})
     assert len(plan.cells) > 100
-    for planned in list(plan.cells.values())[::5]:
-        check_digest(
-            SimpleNamespace(**json.loads(json.dumps(vars(planned)))),  # type: ignore[arg-type]
-            identity_of,
-        )
+    for cell in list(plan.cells.values())[::5]:
+        again = cell_of(Planned(**json.loads(json.dumps(vars(cell.planned())))))
+        assert again == cell
+        assert digest_of(again.identity(), again.science) == cell.digest
 
 
 CHANGES = [
@@ -210,7 +202,7 @@ CHANGES = [
 @pytest.mark.parametrize(("key", "value"), CHANGES)
 def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
     """Edited settings are refused even where the file's checksum was made anew."""
-    planned = next(iter(plan.cells.values()))
+    planned = next(iter(plan.cells.values())).planned()
     file = plan_file(planned.digest)
     content = vars(planned) | {"settings": planned.settings | {key: value}}
     write_sealed(file, content)
@@ -232,12 +224,12 @@ def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
     shutil.copy(first, second)
     with pytest.raises(UserError, match=f"{second}: is the plan of {first.stem}; start snakemake"):
         frozen(second)
-    freeze(plan.cells[second.stem])
-    assert frozen(second) == plan.cells[second.stem]
+    freeze(plan.cells[second.stem].planned())
+    assert read_cell(second) == plan.cells[second.stem]
 
 
 def test_a_plan_file_that_is_no_text_is_written_anew(plan: Plan):
-    planned = next(iter(plan.cells.values()))
+    planned = next(iter(plan.cells.values())).planned()
     plan_file(planned.digest).write_bytes(b"\xff\xfe")
     freeze(planned)
     assert frozen(plan_file(planned.digest)) == planned

@@ -51,9 +51,7 @@ def test_every_cell_has_its_estimated_seconds(plan: Plan):
         row.digest: plan.cells[row.digest] for row in plan.study("demo").experiments["main"].rows
     }
     facts = plan.datasets["digits"]
-    expected = {
-        key: START_SECONDS + round_seconds(cell.settings, facts) for key, cell in cells.items()
-    }
+    expected = {key: START_SECONDS + round_seconds(cell, facts) for key, cell in cells.items()}
     assert seconds == pytest.approx(expected, rel=5e-3)
 
 

@@ -167,7 +167,7 @@ def test_a_checksum_that_is_pinned_counts(plan_of: PlanOf, project: Path):
 
 def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf, project: Path):
     before = plan_of({"axes": {"seed": [0, 1]}})
-    assert all("generated" not in cell.settings for cell in before.cells.values())
+    assert all("generated" not in cell.plain_settings() for cell in before.cells.values())
     assert all(
         "generated" not in cell for cell in experiment_plan(before, "study", "main")["cells"]
     )
@@ -176,7 +176,7 @@ def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf
     facts["digits"]["generated"] = True
     file.write_text(yaml.safe_dump(facts, sort_keys=False))
     after = plan_of({"axes": {"seed": [0, 1]}})
-    assert all(cell.settings["generated"] is True for cell in after.cells.values())
+    assert all(cell.plain_settings()["generated"] is True for cell in after.cells.values())
     assert [cell["generated"] for cell in experiment_plan(after, "study", "main")["cells"]] == [
         True,
         True,

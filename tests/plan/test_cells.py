@@ -30,7 +30,7 @@ def test_no_cell_is_lost_where_rows_are_merged():
     """Nor is one invented: the combinations of the rows' values are the cells."""
     plan = planned("stratify")
     for experiment in plan.study("stratify").experiments.values():
-        cells = [plan.cells[row.digest].settings for row in experiment.rows]
+        cells = [plan.cells[row.digest].plain_settings() for row in experiment.rows]
         rest = [str({key: cell[key] for key in cell if key not in AXES}) for cell in cells]
         single: list[dict[str, Any]] = [
             {axis: (cell[axis],) for axis in AXES} | {"rest": text, "digests": ("k",)}

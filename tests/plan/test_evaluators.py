@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.cost import operations
+from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, Evaluator
 from cohort.training.evaluators.evaluator import SampleCounts
 
@@ -23,8 +24,8 @@ class Drift(Evaluator):
 
     name: ClassVar[str] = "drift"
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        if settings["optimizer"] == "adam":
+    def check(self, cell: Cell) -> None:
+        if cell.settings.optimizer == "adam":
             raise ValueError("drift needs plain SGD")
 
     def samples(self, counts: SampleCounts) -> float:
@@ -36,20 +37,20 @@ def drift(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EVALUATORS, "drift", Drift)
 
 
-def cell_with(plan_of: PlanOf, **settings: Any) -> dict[str, Any]:
+def cell_with(plan_of: PlanOf, **settings: Any) -> Cell:
     plan = plan_of({"axes": {}, "settings": {"rounds": 40} | settings})
     (cell,) = plan.cells.values()
-    return cell.settings
+    return cell
 
 
 def test_its_plan_is_spelled_out_and_costs_what_it_says(plan_of: PlanOf):
     """Rounds 10, 20 and 30, the last ten and so each of 31 to 40, make 13 evaluations of 3 samples."""
     without = cell_with(plan_of)
     cell = cell_with(plan_of, evaluators="drift 10, last 10")
-    assert without["evaluators"] == "" and cell["evaluators"] == "drift 10 until 30, 1"
+    assert without.settings.evaluators == "" and cell.settings.evaluators == "drift 10 until 30, 1"
     info = {"shape": [1, 8, 8], "classes": 10, "train": 1437, "test": 360}
-    network = {"model": "small-mlp"}  # 64 * 64 + 64 * 10 products
-    more = operations(cell | network, info) - operations(without | network, info)
+    more = operations(cell, info) - operations(without, info)
+    assert cell.settings.model == "small-mlp"  # 64 * 64 + 64 * 10 products
     assert more == pytest.approx(2 * 13 * 3 * (64 * 64 + 64 * 10))
 
 

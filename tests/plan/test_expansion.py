@@ -85,7 +85,10 @@ def test_mistakes_in_one_sentence(plan_of: PlanOf, block: dict[str, Any], senten
 def test_a_selectors_parameter_is_an_axis(plan_of: PlanOf):
     plan = plan_of({"axes": {"strategy": ["fedentopt"], "selector.buffer": [0.25, 0.5]}})
     assert labels(plan, "strategy", "selector.buffer") == [("fedentopt", 0.25), ("fedentopt", 0.5)]
-    assert [cell.settings["selector"]["buffer"] for cell in plan.cells.values()] == [0.25, 0.5]
+    assert [cell.plain_settings()["selector"]["buffer"] for cell in plan.cells.values()] == [
+        0.25,
+        0.5,
+    ]
 
 
 def test_a_parameter_that_the_strategy_lacks(plan_of: PlanOf):
@@ -108,13 +111,17 @@ def test_scale_shortens_and_stretches_the_decay(plan_of: PlanOf):
         config={"scale": "reduced"},
     )
     (cell,) = plan.cells.values()
-    assert cell.settings["seed"] == 3
-    assert (cell.settings["rounds"], cell.settings["evaluate_every"], cell.settings["samples"]) == (
+    assert cell.plain_settings()["seed"] == 3
+    assert (
+        cell.plain_settings()["rounds"],
+        cell.plain_settings()["evaluate_every"],
+        cell.plain_settings()["samples"],
+    ) == (
         20,
         2,
         0.5,
     )
-    assert cell.settings["lr_decay"] ** 20 == pytest.approx(0.98**100, rel=1e-12)
+    assert cell.plain_settings()["lr_decay"] ** 20 == pytest.approx(0.98**100, rel=1e-12)
     assert plan.notes == ["study.main: 1 of 2 cells at this scale"]
 
 
@@ -124,7 +131,7 @@ def test_a_scale_may_leave_the_decay_as_it_is(plan_of: PlanOf):
         "scales": {"reduced": {"rounds": 0.5, "stretched": False}},
     }
     (cell,) = plan_of(block, config={"scale": "reduced"}).cells.values()
-    assert (cell.settings["rounds"], cell.settings["lr_decay"]) == (50, 0.98)
+    assert (cell.plain_settings()["rounds"], cell.plain_settings()["lr_decay"]) == (50, 0.98)
 
 
 def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
@@ -204,7 +211,7 @@ def test_the_last_ten_rounds_are_ten_at_every_scale(plan_of: PlanOf):
         next(iter(plan_of(every, config={"scale": scale}).cells.values()))
         for scale in ("full", "reduced")
     ]
-    assert [plan.settings["evaluate_every"] for plan in plans] == [
+    assert [plan.plain_settings()["evaluate_every"] for plan in plans] == [
         "10 until 90, 1",
         "2 until 10, 1",
     ]
@@ -220,7 +227,10 @@ def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
         block, config={"scale": "reduced"}, scales={"reduced": {"samples": 0.7, "except": [slow]}}
     )
     found = {
-        cell.settings["model"]: (cell.settings["rounds"], cell.settings["samples"])
+        cell.plain_settings()["model"]: (
+            cell.plain_settings()["rounds"],
+            cell.plain_settings()["samples"],
+        )
         for cell in plan.cells.values()
     }
     assert found == {"small-mlp": (40, 0.7), "small-cnn": (2, 0.3)}
@@ -257,7 +267,11 @@ def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanO
         block, config={"scale": "reduced"}, scales={"reduced": {"rounds": 0.5, "samples": 0.7}}
     )
     (cell,) = plan.cells.values()
-    assert (cell.settings["J"], cell.settings["rounds"], cell.settings["samples"]) == (
+    assert (
+        cell.plain_settings()["J"],
+        cell.plain_settings()["rounds"],
+        cell.plain_settings()["samples"],
+    ) == (
         "J4",
         10,
         0.7,

@@ -56,14 +56,18 @@ def test_overrides_of_other_strategies_do_not_reach_an_added_one(mine: None):
     """FedConcat's procedure stays its own, LeNet's schedule of evaluations is everyone's."""
     extend("fedentopt.baselines")
     plan = load({"studies": "beside"})
-    cells = [cell.settings for cell in plan.cells.values() if cell.settings["strategy"] == "mine"]
+    cells = [
+        cell.plain_settings()
+        for cell in plan.cells.values()
+        if cell.plain_settings()["strategy"] == "mine"
+    ]
     assert {cell["procedure"] for cell in cells} == {"federated"}
     assert {cell["selector"]["buffer"] for cell in cells} == {0.3}
     every = {
         name: {
-            (cell.settings["model"], cell.settings["evaluate_every"])
+            (cell.plain_settings()["model"], cell.plain_settings()["evaluate_every"])
             for cell in plan.cells.values()
-            if cell.settings["strategy"] == name
+            if cell.plain_settings()["strategy"] == name
         }
         for name in ("mine", "fedavg")
     }

@@ -74,7 +74,9 @@ def test_no_two_cells_differ_by_accident(plan: Plan):
         "selector",
         "server",
     ]
-    apart = Counter(tuple(str(cell.settings[key]) for key in keys) for cell in plan.cells.values())
+    apart = Counter(
+        tuple(str(cell.plain_settings()[key]) for key in keys) for cell in plan.cells.values()
+    )
     assert len(apart) == len(plan.cells)
 
 
@@ -153,7 +155,7 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
 def test_the_brain_scans_of_cheaper_scales_can_be_dealt(scale: str):
     small = planned("fedentopt", scale)
     (row, *_) = small.study("fedentopt").experiments["medical"].rows
-    settings = small.cells[row.digest].settings
+    settings = small.cells[row.digest].plain_settings()
     kinds = np.round(settings["samples"] * np.array([1321, 1339, 1595, 1457])).astype(int)
     pool, scheme = Pool(np.repeat(np.arange(4), kinds)), parse_name(settings["partition"])
     for seed in range(3):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cohort.cell.planned import Planned
 from cohort.commands.cost import print_cost
 from cohort.core.errors import UserError
 from cohort.pipeline import cell_states
 from cohort.plan import Plan
-from cohort.plan.cost import operations, round_seconds, serial_steps
+from cohort.plan.cost import operations, paces, round_seconds, serial_steps
 from cohort.plan.gpu_times import Gpu, find_gpu
-from tests.plan.test_cost import AML, CIFAR, DEMO, DIGITS, SMALL
+from cohort.training.cell import Cell
+from tests.plan.test_cost import DEMO, DIGITS, SMALL, cell_with
 
 PlanOf = Callable[..., Plan]
 
@@ -23,7 +23,7 @@ def test_operations_by_hand():
     """10 rounds: four clients take four steps of 71.85 / 5 samples, each forward and backward (three
     passes), and 360 samples are tested once. A product is two operations."""
     trained = 10 * 4 * 4 * 71.85 / 5
-    assert operations(DEMO, DIGITS) == pytest.approx(2 * SMALL * (3 * trained + 360))
+    assert operations(cell_with(DEMO), DIGITS) == pytest.approx(2 * SMALL * (3 * trained + 360))
 
 
 def test_operations_of_networks_that_answer_together():
@@ -32,31 +32,29 @@ def test_operations_of_networks_that_answer_together():
     settings = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     batch = 143.7 / 9
     samples = 3 * 16 * 3 * 2 * batch + 4 * 3 * 3 * 3 * batch + 20 * 360 * 3
-    found = operations(settings | {"procedure": "concat-3"}, DIGITS)
+    found = operations(cell_with(settings | {"procedure": "concat-3"}), DIGITS)
     assert found == pytest.approx(2 * SMALL * samples)
 
 
 def test_clients_step_together_where_the_batched_trainer_takes_them():
-    assert serial_steps(DEMO, DIGITS) == 10 * 4
-    assert serial_steps(DEMO | {"procedure": "stratified-batch", "J": "J1e"}, DIGITS) == 10 * 4 * 5
+    assert serial_steps(cell_with(DEMO), DIGITS) == 10 * 4
+    assert (
+        serial_steps(cell_with(DEMO | {"procedure": "stratified-batch", "J": "J1e"}), DIGITS)
+        == 10 * 4 * 5
+    )
 
 
 def test_seconds_by_hand():
     """The small MLP has four layers (flatten, linear, ReLU, linear)."""
     gpu = Gpu("X", 1e9, 5e-5)
-    expected = operations(DEMO, DIGITS) / 1e9 + 10 * 4 * 4 * 5e-5
-    assert gpu.seconds(DEMO, DIGITS) == pytest.approx(expected)
+    expected = operations(cell_with(DEMO), DIGITS) / 1e9 + 10 * 4 * 4 * 5e-5
+    assert gpu.seconds(cell_with(DEMO), DIGITS) == pytest.approx(expected)
 
 
-def test_rates_are_those_of_records_where_there_are_any():
-    """Two cells of the small MLP took thrice the assumed time together; nobody timed LeNet."""
-    gpu = Gpu("X", 1e9, 5e-5)
-    assumed = gpu.seconds(DEMO, DIGITS), gpu.seconds(AML, CIFAR)
-    longer = DEMO | {"rounds": 30}
-    taken = 2 * assumed[0], 3 * (assumed[0] + gpu.seconds(longer, DIGITS)) - 2 * assumed[0]
-    gpu.learn([(DEMO, DIGITS, taken[0]), (longer, DIGITS, taken[1])])
-    assert gpu.seconds(DEMO, DIGITS) == pytest.approx(3 * assumed[0])
-    assert gpu.seconds(AML, CIFAR) == assumed[1]
+def test_paces_by_hand():
+    """3 + 6 seconds instead of 1 + 2, and 5 instead of 10."""
+    finished = [("small-mlp", 3.0, 1.0), ("lenet5", 5.0, 10.0), ("small-mlp", 6.0, 2.0)]
+    assert paces(finished) == {"small-mlp": 3.0, "lenet5": 0.5}
 
 
 def test_the_file_of_assumptions(project: Path):
@@ -80,19 +78,19 @@ def test_the_page_of_costs(
     plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """One of three cells was trained on a CPU in twice its estimated time, one on an A100. The third
-    is missing: its hours are those of the A100's cell."""
+    is missing: its hours are those of these cells."""
     plan = plan_of({"axes": {"seed": [0, 1, 2]}})
     plan.study("study").experiments[LONG] = plan.study("study").experiments["main"]
-    cells = {cell.settings["seed"]: cell for cell in plan.cells.values()}
-    seconds = round_seconds(cells[0].settings, plan.datasets["digits"])
+    cells = {cell.settings.seed: cell for cell in plan.cells.values()}
+    seconds = round_seconds(cells[0], plan.datasets["digits"])
     made = {
         cells[0].digest: ("done", 2 * seconds, "Intel(R) Xeon(R) Processor"),
         cells[1].digest: ("done", 7200.0, "NVIDIA A100-SXM4-40GB"),
         cells[2].digest: ("missing", 0.0, ""),
     }
 
-    def status_of(planned: Planned, logs: object) -> cell_states.CellStatus:
-        return cell_states.CellStatus(planned, *made[planned.digest])
+    def status_of(cell: Cell, logs: object) -> cell_states.CellStatus:
+        return cell_states.CellStatus(cell, *made[cell.digest])
 
     monkeypatch.setattr("cohort.commands.cost.status_of", status_of)
     print_cost(plan)
@@ -101,7 +99,7 @@ def test_the_page_of_costs(
     assert max(map(len, table)) <= 80
     first = lines[1].split()
     assert first[:4] == ["study.main", "3", "1", "100"] and first[5:] == ["2", "2.00"]
-    assert float(first[4]) == pytest.approx((2 + seconds) / 3600, rel=0.01)
+    assert float(first[4]) == pytest.approx((2 + 2 * seconds) / 3600, rel=0.01)
     assert last == "or 2 hours of one A100, by rates measured there for small-mlp"
 
 

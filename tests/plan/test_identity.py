@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from cohort.cell.planned import digest_of, freeze, frozen, plan_file
+from cohort.cell.planned import digest_of, freeze, plan_file
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml
+from cohort.training.cell import read_cell
 
 PlanOf = Callable[..., Plan]
 COMMITTED = Path(__file__).parent / "digests.csv"
@@ -210,8 +211,8 @@ def test_seeds_share_their_shards_between_strategies(plan_of: PlanOf):
 
 def test_a_plan_file_reads_back(plan_of: PlanOf):
     (cell,) = plan_of({}).cells.values()
-    freeze(cell)
-    assert frozen(plan_file(cell.digest)) == cell
+    freeze(cell.planned())
+    assert read_cell(plan_file(cell.digest)) == cell
     plan_file(cell.digest).write_text("{")
     with pytest.raises(UserError, match="start snakemake again"):
-        frozen(plan_file(cell.digest))
+        read_cell(plan_file(cell.digest))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cohort.cell.settings import Settings
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.cost import memory_mb, round_seconds
 from cohort.training.procedures import parse_procedure
+from tests.plan.test_cost import BASE, cell_with
 
 PlanOf = Callable[..., Plan]
 SETTINGS = {
@@ -53,12 +53,10 @@ def test_estimates_of_the_largest_cell_of_the_paper():
     assert 0.331 * 2000 + 200 < overhead.megabytes < 1130
     assert 130_000 * 3e-3 < overhead.seconds < 130_000 * 4e-3
     facts = {"shape": [1, 8, 8], "classes": 100, "train": 1000, "test": 100}
-    parts = {"selector": {"name": "random"}, "server": {"name": "average"}}
-    usual = {field.name: field.default for field in dataclasses.fields(Settings)}
-    settings = usual | SETTINGS | parts | {"clients": 20, "cohort": 20, "J": "J1e"}
-    plain = settings | {"procedure": "federated"}
-    assert memory_mb(settings, facts) == memory_mb(plain, facts) + overhead.megabytes
-    assert overhead.seconds < round_seconds(settings, facts) < overhead.seconds + 5
+    cell = cell_with(BASE | SETTINGS | {"clients": 20, "cohort": 20, "J": "J1e"})
+    plain = replace(cell, settings=replace(cell.settings, procedure="federated"))
+    assert memory_mb(cell, facts) == memory_mb(plain, facts) + overhead.megabytes
+    assert overhead.seconds < round_seconds(cell, facts) < overhead.seconds + 5
 
 
 def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:

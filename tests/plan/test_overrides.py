@@ -21,7 +21,7 @@ AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "fedentopt"]}
 
 def buffers(plan: Plan) -> dict[tuple[str, str], Any]:
     """The buffer of each cell, None where its selector has none."""
-    cells = (cell.settings for cell in plan.cells.values())
+    cells = (cell.plain_settings() for cell in plan.cells.values())
     return {(one["partition"], one["strategy"]): one["selector"].get("buffer") for one in cells}
 
 
@@ -52,7 +52,7 @@ def test_the_studys_settings_count_less_and_the_experiments_own_more(plan_of: Pl
     ]
     block = {"axes": {"partition": ["classes-2"], "cohort": [2]}, "settings": {"batch": 32}}
     (cell,) = plan_of(block, overrides=overrides).cells.values()
-    assert [cell.settings[key] for key in ("rounds", "batch", "cohort")] == [50, 32, 2]
+    assert [cell.plain_settings()[key] for key in ("rounds", "batch", "cohort")] == [50, 32, 2]
 
 
 def test_the_later_of_two_counts(plan_of: PlanOf):
@@ -61,7 +61,7 @@ def test_the_later_of_two_counts(plan_of: PlanOf):
         for given, rounds in (({"seed": 0}, 30), ({"partition": "iid"}, 40))
     ]
     assert [
-        cell.settings["rounds"] for cell in plan_of({}, overrides=overrides).cells.values()
+        cell.plain_settings()["rounds"] for cell in plan_of({}, overrides=overrides).cells.values()
     ] == [40]
 
 

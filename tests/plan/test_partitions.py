@@ -80,7 +80,7 @@ def test_every_scheme_deals_the_same_shards_to_every_strategy(plan_of: PlanOf, p
     of_shards: dict[str, set[tuple[str, int]]] = {}
     for cell in plan.cells.values():
         of_shards.setdefault(cell.inputs["shards"], set()).add(
-            (cell.settings["partition"], cell.settings["seed"])
+            (cell.plain_settings()["partition"], cell.plain_settings()["seed"])
         )
     assert all(len(cells) == 1 for cells in of_shards.values())
 

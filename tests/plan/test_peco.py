@@ -33,16 +33,17 @@ def test_the_paper_has_118_cells_of_which_those_of_the_cnn_have_five_seeds(
     """108, and the choice by training loss: two of the CNN and two of the ResNet. Of the momentum
     and the weight decay of niid_bench there are 36, and 12 without them that no figure has."""
     cells = digests(study, *(set(study.experiments) - OWN))
-    models = Counter(plan.cells[digest].settings["model"] for digest in cells)
+    models = Counter(plan.cells[digest].plain_settings()["model"] for digest in cells)
     assert models == {"lenet5": 5 * 84, "resnet18": 28}
 
 
 def test_every_printed_value_of_table_1_is_planned(plan: Plan, study: Study):
     """Defaults, printed in bold, are settings of the workloads; the others are on an axis."""
     cells = [
-        plan.cells[digest].settings for digest in digests(study, *set(study.experiments) - OWN)
+        plan.cells[digest].plain_settings()
+        for digest in digests(study, *set(study.experiments) - OWN)
     ]
-    workload = plan.cells[study.experiments["workloads"].rows[0].digest].settings
+    workload = plan.cells[study.experiments["workloads"].rows[0].digest].plain_settings()
     overlap, selector = parse_name(workload["partition"]), workload["selector"]
     schemes = [parse_name(cell["partition"]) for cell in cells]
     ratios = [getattr(scheme, "ratios", ()) for scheme in schemes]

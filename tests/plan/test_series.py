@@ -60,7 +60,7 @@ def test_cells_with_a_series_are_the_cells_without(mixed: Callable[..., Plan]):
         "buffer 0.25",
         "buffer 0.5",
     ]
-    assert not [cell for cell in plan.cells.values() if "series" in cell.settings]
+    assert not [cell for cell in plan.cells.values() if "series" in cell.plain_settings()]
 
 
 def test_null_is_no_value(mixed: Callable[..., Plan]):
@@ -173,7 +173,10 @@ def test_thinning_keeps_every_series(mixed: Callable[..., Plan]):
 def test_only_some_series(mixed: Callable[..., Plan]):
     plan = mixed(config={"only": "series=IID|buffer 0.5"})
     chosen = plan.digests("study")
-    assert [plan.cells[digest].settings["strategy"] for digest in chosen] == ["fedavg", "fedentopt"]
+    assert [plan.cells[digest].plain_settings()["strategy"] for digest in chosen] == [
+        "fedavg",
+        "fedentopt",
+    ]
     plan = mixed(config={"only": "series=buffer 0.6"})
     with pytest.raises(
         UserError, match=r"only series=buffer 0.6 matches no cell of study; did you mean 'buffer 0"
@@ -339,7 +342,7 @@ def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(
     }
     plan = mixed(experiments={"first": first, "main": MIXED}, config={"scale": "reduced"})
     rounds = [
-        plan.cells[row.digest].settings["rounds"]
+        plan.cells[row.digest].plain_settings()["rounds"]
         for row in plan.study("study").experiments["main"].rows
     ]
     assert rounds == [50, 20] and len(plan.cells) == 2

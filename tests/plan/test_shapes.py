@@ -48,7 +48,7 @@ def test_an_augmentation_is_an_axis_like_any_other_and_its_science_counts(
     plan = plan_of({"axes": {"augmentation": ["none", "crop-flip", "reflect-crop-flip", "flip"]}})
     assert len(plan.cells) == 4 and len(plan.shards) == 1
     for cell in plan.cells.values():
-        assert cell.science[f"augmentation:{cell.settings['augmentation']}"] == 1
+        assert cell.science[f"augmentation:{cell.plain_settings()['augmentation']}"] == 1
 
 
 def test_a_selector_whose_memory_fits_nowhere_is_refused(plan_of: Callable[..., Plan]):

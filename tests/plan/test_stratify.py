@@ -36,7 +36,7 @@ def study(plan: Plan) -> Study:
 def test_the_paper_has_434_cells(plan: Plan, study: Study):
     """A cell with two ways to choose clients is one; weighted choice in Figures 2 and 3 is ours."""
     assert sum(PARTS.values()) == 434
-    cells = {digest: plan.cells[digest].settings for digest in digests(study, *PARTS)}
+    cells = {digest: plan.cells[digest].plain_settings() for digest in digests(study, *PARTS)}
     first = [digest for digest, cell in cells.items() if cell["seed"] == 0]
     both = 16 + 12  # ways to choose in the tables, and in the figures with more than ten clients
     shared = 2  # of Table V, whose first and seventh rows of CIFAR-10 are cells of Tables I and II
@@ -46,7 +46,7 @@ def test_the_paper_has_434_cells(plan: Plan, study: Study):
 def rounds_by_strategy(plan: Plan, study: Study, name: str) -> dict[tuple[str, bool], set[int]]:
     lengths: dict[tuple[str, bool], set[int]] = {}
     for row in study.experiments[name].rows:
-        cell = plan.cells[row.digest].settings
+        cell = plan.cells[row.digest].plain_settings()
         key = (cell["dataset"], cell["strategy"] in (UNIFORM, WEIGHTED))
         lengths.setdefault(key, set()).add(cell["rounds"])
     return lengths

@@ -1,15 +1,12 @@
-"""Laplace noise: its distribution, and OpenDP's."""
+"""The distribution of Laplace noise."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.core.errors import UserError
-from cohort.privacy.laplace import laplace, opendp_laplace
+from cohort.privacy.laplace import laplace
 
 COUNTS = np.tile([0, 3, 500, 70_000], (1000, 1))
 
@@ -23,14 +20,6 @@ def test_noise_is_laplace_of_scale_one_over_epsilon(epsilon: float):
     )
 
 
-def test_opendp_draws_from_the_same_distribution():
-    """OpenDP's noise has no seed; with this bound one run in 100,000 fails by chance."""
-    mine = (laplace(COUNTS, 0.5, np.random.default_rng(1)) - COUNTS).ravel()
-    theirs = (opendp_laplace(COUNTS, 0.5) - COUNTS).ravel()
-    assert stats.ks_2samp(mine, theirs).pvalue > 1e-5
-    assert (opendp_laplace(COUNTS[:5], 0.5) != opendp_laplace(COUNTS[:5], 0.5)).all()
-
-
 def test_one_sample_more_changes_any_upload_by_a_factor_of_exp_epsilon_at_most():
     """The definition, on histograms of many draws for two neighboring counts."""
     epsilon, draws = 0.5, 400_000
@@ -42,9 +31,3 @@ def test_one_sample_more_changes_any_upload_by_a_factor_of_exp_epsilon_at_most()
     ratios = np.log(with_it / without)
     assert np.abs(ratios).max() < epsilon + 0.03  # three standard deviations of the thinnest bin
     assert np.abs(ratios).max() > epsilon - 0.03
-
-
-def test_without_opendp_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(UserError, match="pip install opendp"):
-        opendp_laplace(COUNTS, 1.0)

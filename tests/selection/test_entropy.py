@@ -243,8 +243,8 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
 
 def test_its_parameters_say_how_clients_report_their_labels():
     assert Entropy().label_report == LabelReport()
-    selector = Entropy(epsilon=0.5, noise="opendp", liars=0.3)
-    assert selector.label_report == LabelReport(epsilon=0.5, noise="opendp", liars=0.3)
+    selector = Entropy(epsilon=0.5, liars=0.3)
+    assert selector.label_report == LabelReport(epsilon=0.5, liars=0.3)
 
 
 def test_negative_counts_count_as_none():

@@ -16,11 +16,9 @@ from cohort.data.shards import Shards
 from cohort.models import MODELS
 from cohort.selection import Selector
 from cohort.selection.random import Random
+from cohort.training.cell import Cell
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.participation import parse_participation
-from cohort.training.procedures import procedure_of
-from cohort.training.schedules import parse_schedule
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.state import RunState
@@ -44,6 +42,22 @@ def small_settings(**changes: Any) -> Settings:
     }
     numbers = {"J": "J1", "seed": 0, "clients": 3, "cohort": 3, "rounds": 1, "batch": 4, "lr": 0.1}
     return Settings(**(names | numbers | changes))
+
+
+def small_cell(
+    *,
+    selector: Selector | None = None,
+    objective: Objective | None = None,
+    server: ServerRule | None = None,
+    **settings: Any,
+) -> Cell:
+    """The cell of a run without files."""
+    return Cell(
+        settings=small_settings(**settings),
+        selector=selector or Random(),
+        objective=objective or CrossEntropy(),
+        server=server or Average(),
+    )
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:
@@ -101,8 +115,6 @@ def small_task(
         objective=objective or CrossEntropy(),
         server=server or Average(),
         model=model or small_model(classes=classes),
-        schedule=parse_schedule(settings.get("schedule", "constant")),
-        participation=parse_participation(settings.get("participation", "full")),
         classes=classes,
         train_samples=train,
         test_samples=test,
@@ -131,5 +143,5 @@ def train(
 
 def run(task: Task) -> RunState:
     """The state after the last round of the task's procedure."""
-    *_, state = procedure_of(task).rounds(task, procedure_of(task).begin(task))
+    *_, state = task.procedure.rounds(task, task.procedure.begin(task))
     return state

@@ -19,7 +19,6 @@ from cohort.training.cursor import Cursor, part
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
-from cohort.training.procedures import procedure_of
 from cohort.training.servers.fednova import FedNova
 from cohort.training.servers.momentum import Momentum
 from cohort.training.servers.scaffold import Scaffold
@@ -192,7 +191,7 @@ class Process:
     def __init__(self, make: Callable[[], Task], folder: Path, at: int = 0):
         folder.mkdir(exist_ok=True)
         self.task, self.path, self.at, self.places = make(), folder / "checkpoint", at, 0
-        begun = procedure_of(self.task).begin(self.task)
+        begun = self.task.procedure.begin(self.task)
         found = checkpoint.load(self.path, DIGEST, begun, CPU)
         self.state, saved = found or (begun, {})
         self.cursor = Cursor(saved, self.is_due, self.write)
@@ -208,7 +207,7 @@ class Process:
     def run(self) -> bool:
         """Whether the run came to its end."""
         try:
-            for state in procedure_of(self.task).rounds(self.task, self.state, self.cursor):
+            for state in self.task.procedure.rounds(self.task, self.state, self.cursor):
                 self.state = state
                 checkpoint.save(self.path, state, DIGEST)
         except Interrupted:

@@ -20,7 +20,6 @@ from cohort.records.record import read
 from cohort.results.collect import from_record
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
-from cohort.training.procedures import procedure_of
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.server import Merged
@@ -70,7 +69,7 @@ class PerStep(ServerRule):
 
 def states(task: Task) -> list[RunState]:
     """The state after each round."""
-    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
 
 
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])
@@ -162,7 +161,7 @@ def test_the_record_of_a_run_with_empty_clients(project: Path):
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
-    freeze(cell)
+    freeze(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     record = read(cell.path)
     empty = record.clients["size"] == 0

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from cohort.training.procedures import procedure_of
 from cohort.training.servers import ServerRule
 from cohort.training.servers.average import Average
 from cohort.training.servers.fednova import FedNova
@@ -168,7 +167,7 @@ def test_scaffold_reach_estimates_the_gradient_despite_momentum():
 
 def test_the_random_start_is_another_network_of_the_same_model():
     task = small_task(server=Scaffold(start="random"))
-    save(procedure_of(task).begin(task).server)  # refuses tensors that share memory
+    save(task.procedure.begin(task).server)  # refuses tensors that share memory
     first, drawn = task.initial_weights(), task.redrawn_weights()
     assert drawn.keys() == first.keys()
     for name, tensor in drawn.items():

@@ -20,7 +20,6 @@ from cohort.selection.selector import Reports, State, View
 from cohort.selection.training_loss import HighestTrainingLoss
 from cohort.selection.ucb import Ucb
 from cohort.training.evaluation import fingerprint
-from cohort.training.procedures import procedure_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from tests.training.small_task import run, small_task
@@ -56,7 +55,7 @@ def task_of(selector: Selector, **settings: Any) -> Task:
 
 
 def states(task: Task) -> list[RunState]:
-    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
 
 
 def test_by_hand():

@@ -229,7 +229,7 @@ def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
-    freeze(cell)
+    freeze(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     whole = read(cell.path)
     Path(cell.path).unlink()

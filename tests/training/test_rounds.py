@@ -24,7 +24,6 @@ from cohort.selection.selector import Reports, State, View
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.job import checkpoint
-from cohort.training.procedures import procedure_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
@@ -35,7 +34,7 @@ CPU = torch.device("cpu")
 
 def states(task: Task) -> list[RunState]:
     """The state after each round."""
-    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
 
 
 def rounds_of(state: RunState, metric: str) -> list[int]:
@@ -45,8 +44,8 @@ def rounds_of(state: RunState, metric: str) -> list[int]:
 
 def test_a_round_does_not_change_the_state_before_it():
     task = small_task(rounds=3, selector=Probe(batches=1, pool=2.0), cohort=2, J="J2")
-    begun = procedure_of(task).begin(task)
-    seen = [begun, *procedure_of(task).rounds(task, begun)]
+    begun = task.procedure.begin(task)
+    seen = [begun, *task.procedure.rounds(task, begun)]
     assert [state.round for state in seen] == [0, 1, 2, 3]
     assert len({fingerprint(state.weights) for state in seen}) == 4
     assert [int(state.selector["round"][0]) for state in seen] == [0, 1, 2, 3]
@@ -58,15 +57,15 @@ def test_rounds_continue_from_a_given_state():
     *_, third, fourth = states(small_task(rounds=4))
     task = small_task(rounds=4)
     copy = replace(third, history=History())
-    (last,) = procedure_of(task).rounds(task, copy)
+    (last,) = task.procedure.rounds(task, copy)
     assert last.round == 4 and fingerprint(last.weights) == fingerprint(fourth.weights)
     assert rounds_of(last, "test_loss") == [4]
-    assert list(procedure_of(task).rounds(task, last)) == []
+    assert list(task.procedure.rounds(task, last)) == []
 
 
 def test_local_models_are_dropped_after_a_round():
     task = small_task(rounds=2, evaluate_local=1)
-    rounds = procedure_of(task).rounds_of(task)
+    rounds = task.procedure.rounds_of(task)
     for _ in rounds.run(rounds.begin()):
         assert rounds.local_models is None
 
@@ -273,7 +272,7 @@ def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str,
     clients["label_counts"] = np.zeros((4, 3))
     write(tmp_path / "record.h5", Record(header, state.history, clients))
     checkpoint.save(tmp_path / "checkpoint", state, "k0")
-    found = checkpoint.load(tmp_path / "checkpoint", "k0", procedure_of(task).begin(task), CPU)
+    found = checkpoint.load(tmp_path / "checkpoint", "k0", task.procedure.begin(task), CPU)
     assert found is not None
     for history in (read(tmp_path / "record.h5").history, found[0].history):
         assert [cohort.tolist() for cohort in history.cohorts] == cohorts

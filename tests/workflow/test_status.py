@@ -97,7 +97,7 @@ def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Projec
     fresh.write(study)
     with contextlib.chdir(fresh.root):
         cells = load().cells.values()
-    (shards,) = (cell.inputs["shards"] for cell in cells if cell.settings["seed"] == 1)
+    (shards,) = (cell.inputs["shards"] for cell in cells if cell.plain_settings()["seed"] == 1)
     fresh.snakemake(shards)
     (fresh.root / shards).write_bytes((fresh.root / shards).read_bytes()[:1000])
     output = fresh.snakemake("--cores", "1", fails=True)

@@ -120,7 +120,7 @@ from cohort.plan import load
 
 said = {}
 for cell in load().cells.values():
-    strategy, output, end = cell.settings["strategy"], io.StringIO(), None
+    strategy, output, end = cell.plain_settings()["strategy"], io.StringIO(), None
     if sys.argv[1] in ("", strategy):
         with contextlib.redirect_stdout(output):
             try:

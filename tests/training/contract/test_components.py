@@ -18,7 +18,6 @@ from cohort.core.metric import Metric
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
-from cohort.training.procedures import procedure_of
 from cohort.training.servers import ServerRule
 from cohort.training.servers.server import Merged
 from cohort.training.updates import Updates, Weights
@@ -197,7 +196,7 @@ def test_a_model_in_evaluation_mode_puts_out_the_same_twice(change: Callable, se
 def test_a_model_is_asked_once_per_run():
     task = small_task(model=(network := Network(lambda network, outputs: outputs)), **ALL)
     asked = network.calls
-    rounds = len(list(procedure_of(task).rounds(task, procedure_of(task).begin(task))))
+    rounds = len(list(task.procedure.rounds(task, task.procedure.begin(task))))
     # two calls, then one per step of two clients and one per evaluation
     assert network.calls - asked == 2 + rounds * (2 * 2 + 1)
 

@@ -6,19 +6,18 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators.test import OnTest
 from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run
-from cohort.training.procedures import procedure_of
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
@@ -76,16 +75,15 @@ def test_a_second_signal_changes_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 def task_of(rounds: int = 3):
-    return small_task(rounds=rounds, J="J2e", batch=2, momentum=0.9)
+    return replace(small_task(rounds=rounds, J="J2e", batch=2, momentum=0.9), digest=DIGEST)
 
 
 def run_at(path: Path) -> Run:
     """A run from its checkpoint, or from the beginning, without a plan file."""
     task = task_of()
-    begun = procedure_of(task).begin(task)
+    begun = task.procedure.begin(task)
     state, cursor = checkpoint.load(path, DIGEST, begun, CPU) or (begun, {})
-    planned = Planned("record.h5", DIGEST, {}, {}, {})
-    return Run(planned, task, procedure_of(task).rounds_of(task), CPU, state, cursor, path)
+    return Run(task, task.procedure.rounds_of(task), CPU, state, cursor, path)
 
 
 def trained(path: Path) -> Run:

@@ -20,7 +20,7 @@ from cohort.training.procedures.centralized import Centralized
 from cohort.training.schedules import SCHEDULES, parse_schedule
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from tests.training.small_task import small_task
+from tests.training.small_task import small_cell, small_task
 
 SIZE, BATCH, EPOCHS = 37, 5, 12
 BATCHES = 8  # in an epoch: 37 samples in batches of 5
@@ -212,6 +212,9 @@ def test_invalid_names_are_refused_in_one_sentence(name: str):
         parse_schedule(name)
 
 
+SUITABLE = {"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5}
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -223,16 +226,5 @@ def test_invalid_names_are_refused_in_one_sentence(name: str):
 )
 def test_unsuitable_settings_are_refused(settings: dict[str, Any], sentence: str):
     with pytest.raises(ValueError, match=sentence):
-        Centralized().check(
-            {
-                "clients": 1,
-                "cohort": 1,
-                "schedule": "cosine",
-                "validation": 5,
-                "participation": "full",
-            }
-            | settings
-        )
-    Centralized().check(
-        {"clients": 1, "cohort": 1, "schedule": "plateau", "validation": 5, "participation": "full"}
-    )
+        Centralized().check(small_cell(**(SUITABLE | settings)))
+    Centralized().check(small_cell(**(SUITABLE | {"schedule": "plateau"})))

@@ -20,18 +20,26 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.plan import Plan, load
 from cohort.records.record import read
+from cohort.selection.entropy import Entropy
+from cohort.selection.probe import Probe
 from cohort.training.cursor import part
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
-from cohort.training.procedures import procedure_of
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.concatenated import prefix_of
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
 from tests.training.procedures.test_concatenated import network_with_dropout
-from tests.training.small_task import plain_samples, small_model, small_task, train, trainer_of
+from tests.training.small_task import (
+    plain_samples,
+    small_cell,
+    small_model,
+    small_task,
+    train,
+    trainer_of,
+)
 from tests.training.test_empty_clients import Planned
 
 CPU = torch.device("cpu")
@@ -85,8 +93,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     ]
     task = small_task(**settings)
     fedavg = [
-        (state.weights, state)
-        for state in procedure_of(task).rounds(task, procedure_of(task).begin(task))
+        (state.weights, state) for state in task.procedure.rounds(task, task.procedure.begin(task))
     ]
     assert all(same(one, other) for (one, _), (other, _) in zip(ours[:8], fedavg[:8], strict=True))
     assert same(ours[9][0], ours[7][0]) and not same(fedavg[8][0], fedavg[7][0])
@@ -493,29 +500,15 @@ def test_unsuitable_settings_are_refused_in_one_sentence(name: str, project: Pat
 
 
 def test_probing_selectors_are_refused():
-    settings = {
-        "clients": 9,
-        "rounds": 9,
-        "schedule": "constant",
-        "participation": "full",
-        "server": {"name": "average"},
-    }
     with pytest.raises(ValueError, match="has no global model to show to the selector 'probe'"):
-        TWO.check(settings | {"selector": {"name": "probe"}})
-    TWO.check(settings | {"selector": {"name": "entropy", "buffer": 0.5}})
+        TWO.check(small_cell(clients=9, rounds=9, selector=Probe()))
+    TWO.check(small_cell(clients=9, rounds=9, selector=Entropy(buffer=0.5)))
 
 
 def test_dropout_of_clients_is_refused():
-    settings = {
-        "clients": 9,
-        "rounds": 9,
-        "schedule": "constant",
-        "server": {"name": "average"},
-        "selector": {"name": "random"},
-    }
     with pytest.raises(ValueError, match="hears everybody whom it asks: participation is 'dropout"):
-        TWO.check(settings | {"participation": "dropout-0.3"})
-    TWO.check(settings | {"participation": "full"})
+        TWO.check(small_cell(clients=9, rounds=9, participation="dropout-0.3"))
+    TWO.check(small_cell(clients=9, rounds=9))
 
 
 def test_its_parameters_are_part_of_the_identity_and_its_science_is_one(project: Path):
@@ -538,7 +531,7 @@ def test_a_cell_from_plan_to_record(project: Path):
         momentum=0.9,
     )
     (cell,) = plan.cells.values()
-    freeze(cell)
+    freeze(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     record = read(cell.path)
     metrics = record.history.metrics

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.selection.probe import Probe
 from cohort.training.procedures.federated import Federated
+from cohort.training.servers import SERVERS
 from tests.training.procedures.test_concat import planned
-
-SETTINGS: dict[str, Any] = {
-    "schedule": "constant",
-    "optimizer": "sgd",
-    "server": {"name": "average"},
-    "selector": {"name": "random"},
-}
+from tests.training.small_task import small_cell
 
 
 @pytest.mark.parametrize("server", ["fednova", "scaffold"])
@@ -25,7 +21,7 @@ SETTINGS: dict[str, Any] = {
     [
         ({"optimizer": "adam"}, "assumes clients that take steps of SGD, but optimizer is 'adam'"),
         (
-            {"selector": {"name": "probe"}},
+            {"selector": Probe()},
             "assumes clients that take all their steps at once, but the selector 'probe' probes",
         ),
     ],
@@ -34,16 +30,16 @@ def test_rules_that_read_gradients_off_updates_refuse_adam_and_probes(
     server: str, changes: dict[str, Any], sentence: str
 ):
     with pytest.raises(ValueError, match=f"with the server rule '{server}' {sentence}") as caught:
-        Federated().check(SETTINGS | {"server": {"name": server}} | changes)
+        Federated().check(small_cell(server=SERVERS[server](), **changes))
     assert "\n" not in str(caught.value)
-    Federated().check(SETTINGS | {"server": {"name": server}})
+    Federated().check(small_cell(server=SERVERS[server]()))
     for other in ("average", "momentum"):
-        Federated().check(SETTINGS | {"server": {"name": other}} | changes)
+        Federated().check(small_cell(server=SERVERS[other](), **changes))
 
 
 def test_a_schedule_is_refused():
     with pytest.raises(ValueError, match="follows lr_decay, not the schedule 'cosine'"):
-        Federated().check(SETTINGS | {"schedule": "cosine"})
+        Federated().check(small_cell(schedule="cosine"))
 
 
 @pytest.mark.parametrize("strategy", ["fednova", "scaffold"])

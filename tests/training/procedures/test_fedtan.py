@@ -20,9 +20,11 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.record import read
+from cohort.selection.probe import Probe
 from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.fedtan import FedTan
 from cohort.training.procedures.fedtan.first_step import FirstStepTogether
+from cohort.training.servers.fednova import FedNova
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches
@@ -32,6 +34,7 @@ from tests.training.small_task import (
     plain_samples,
     random_samples,
     run,
+    small_cell,
     small_task,
     train,
     trainer_of,
@@ -317,15 +320,6 @@ def test_a_single_sample_has_no_statistics():
     assert found.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
 
 
-SETTINGS = {
-    "model": "resnet20",
-    "optimizer": "sgd",
-    "schedule": "constant",
-    "server": {"name": "average"},
-    "selector": {"name": "random"},
-}
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -337,16 +331,16 @@ SETTINGS = {
         ({"optimizer": "adam"}, "trains clients by SGD, but optimizer is 'adam'; leave it out"),
         ({"schedule": "cosine"}, "not the schedule 'cosine', which is for centralized runs"),
         (
-            {"server": {"name": "fednova"}},
+            {"server": FedNova()},
             "averages the clients' models, not by the server rule 'fednova'",
         ),
-        ({"selector": {"name": "probe"}}, "but the selector 'probe' probes them first"),
+        ({"selector": Probe()}, "but the selector 'probe' probes them first"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(change: dict[str, Any], sentence: str):
-    FedTan().check(SETTINGS)
+    FedTan().check(small_cell(model="resnet20"))
     with pytest.raises(ValueError) as refusal:
-        FedTan().check(SETTINGS | change)
+        FedTan().check(small_cell(**({"model": "resnet20"} | change)))
     assert sentence in str(refusal.value)
 
 
@@ -363,7 +357,7 @@ def test_a_planned_cell_learns_the_digits(project: Path):
         project, procedure="fedtan", model="resnet20", rounds=8, J="J1e", partition="iid"
     )
     (cell,) = plan.cells.values()
-    freeze(cell)
+    freeze(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     history = read(cell.path).history
     assert history.metrics["test_accuracy"][-1][1] > 0.5

@@ -10,7 +10,7 @@ import torch
 
 from cohort.core.errors import UserError
 from cohort.privacy.masked_labels import Client
-from cohort.training.procedures import parse_procedure, procedure_of
+from cohort.training.procedures import parse_procedure
 from tests.privacy.test_masked_labels import comparisons
 from tests.training.small_task import run, small_task
 
@@ -23,7 +23,7 @@ def test_metrics_costs_and_weights():
     state = run(task)
     history, pairs = state.history, np.count_nonzero(counts)
     assert history.metrics["comparisons"] == [(1, comparisons(counts))]
-    declared = set(procedure_of(task).metrics)
+    declared = set(task.procedure.metrics)
     assert set(history.metrics) == declared  # and no accuracy of a network that nobody trained
     times = [history.last(name) for name in declared if name.startswith("seconds")]
     assert min(times) > 0 and sum(times) < history.cost["seconds"][0][1]
@@ -49,5 +49,5 @@ def test_a_job_without_tenseal_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     task = small_task(**MASKED)
     with pytest.raises(UserError, match="needs the package tenseal, which is not installed"):
-        procedure_of(task).begin(task)
+        task.procedure.begin(task)
     assert parse_procedure("federated").lacks() == ""

@@ -16,7 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
 from cohort.records.history import History
-from cohort.training.procedures import parse_procedure, procedure_of
+from cohort.selection.entropy import Entropy
+from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.federated import transfers
 from cohort.training.procedures.fedtan import shared_norm
 from cohort.training.procedures.fedtan.shared_norm import LockStep, by_sums
@@ -27,18 +28,19 @@ from cohort.training.procedures.stratified.label_schedule import (
     single_samples,
 )
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
+from cohort.training.servers.scaffold import Scaffold
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import small_model, small_task
+from tests.training.small_task import small_cell, small_model, small_task
 
 EPOCHS = 3
 
 
 def run(task: Task) -> RunState:
     """The state after all rounds."""
-    return list(procedure_of(task).rounds(task, procedure_of(task).begin(task)))[-1]
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))[-1]
 
 
 def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:
@@ -212,12 +214,12 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     4."""
     ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
     begun = run(batch(rounds=2, **ways))
-    hybrid = batch(procedure="stratified-hybrid-2-chunk3-singlelr0.05", rounds=4, **ways)
+    hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **ways)
     found, model = run(replace(hybrid, trainer=trainer)), small_model()
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
     for epoch in epochs:
-        take_single_steps(model, hybrid, epoch.samples, lr=0.05)
+        take_single_steps(model, hybrid, epoch.samples, lr=0.01)
     assert_close(found.weights, model)
     for metric in ("contributions", "learning_rate"):
         assert found.history.metrics[metric] == begun.history.metrics[metric]
@@ -301,19 +303,17 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
         ("stratified-hybrid-2", {"J": "J2e"}, "J is J2e, not J1e"),
         ("stratified-batch", {"cohort": 2}, "cohort is 2"),
         ("stratified-batch", {"participation": "dropout-0.3"}, "participation 'dropout-0.3'"),
-        ("sequential", {"selector": {"name": "entropy"}}, "selector 'entropy'"),
-        ("sequential", {"server": {"name": "scaffold"}}, "server 'scaffold'"),
+        ("sequential", {"selector": Entropy()}, "selector 'entropy'"),
+        ("sequential", {"server": Scaffold()}, "server 'scaffold'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
     procedure: str, changes: dict[str, Any], sentence: str
 ):
     settings = {
-        **{"J": "J1e", "batch": 1, "rounds": 2, "clients": 4, "cohort": 4, "participation": "full"},
-        **{"schedule": "constant", "optimizer": "sgd", "momentum": 0.0},
-        **{"selector": {"name": "random"}, "server": {"name": "average"}},
-        "objective": {"name": "cross-entropy"},
+        **{"J": "J1e", "batch": 1, "rounds": 2, "clients": 4, "cohort": 4, "procedure": procedure}
     }
-    parse_procedure(procedure).check(settings | ({} if changes else {"rounds": 3}))
+    cell = small_cell(**(settings | ({} if changes else {"rounds": 3})))
+    cell.procedure.check(cell)
     with pytest.raises(ValueError, match=sentence):
-        parse_procedure(procedure).check(settings | changes)
+        cell.procedure.check(small_cell(**(settings | changes)))

@@ -74,7 +74,7 @@ def test_nor_does_the_record(
 ):
     plan = planned(project, **({"momentum": 0.0} | settings))
     (cell,) = plan.cells.values()
-    freeze(cell)
+    freeze(cell.planned())
     make_inputs(plan, cell)
     train(plan_file(cell.digest), cell.path, device="cpu", trainer=trainer)
     assert Path(cell.path).exists()

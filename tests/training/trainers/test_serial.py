@@ -18,7 +18,6 @@ from cohort.selection.random import Random
 from cohort.training.evaluation import fingerprint
 from cohort.training.objectives import Objective
 from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.procedures import procedure_of
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.training import small_task as small
@@ -225,7 +224,7 @@ def batches_of_a_run(selector: Selector) -> dict[tuple[int, int], list[list[int]
         for sample in indices.tolist()
     }
     found = defaultdict(list)
-    for state in procedure_of(task).rounds(task, procedure_of(task).begin(task)):
+    for state in task.procedure.rounds(task, task.procedure.begin(task)):
         for batch in task.objective.batches:
             found[state.round, owner[batch[0]]].append(batch)
         task.objective.batches.clear()

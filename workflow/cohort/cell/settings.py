@@ -134,6 +134,10 @@ class Settings:
         help="which clients answer with how much work, e.g. dropout-0.3, bernoulli-0.3, "
         "stragglers-0.5",
     )
+    devices: str = parameter(
+        "untimed",
+        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1",
+    )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
         help="of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less precision "

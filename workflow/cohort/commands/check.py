@@ -48,10 +48,10 @@ def find_claims(text: str, scale: str | None) -> tuple[Plan, str, dict[str, Any]
     """The plan of the study that has a claim of this name, the study, and the claim; all claims
     where a study is named."""
     named, _, claim = text.rpartition(".")
-    known = all_studies()
+    every = all_studies()
     overrides = {"scale": scale} if scale else {}
-    studies = [text] if text in known else [named] if named in known else known
-    found = []
+    studies = [text] if text in every else [named] if named in every else every
+    matches = []
     names: list[str] = []
     for study in studies:
         plan = load(overrides | {"studies": study, "only": ""})
@@ -60,13 +60,13 @@ def find_claims(text: str, scale: str | None) -> tuple[Plan, str, dict[str, Any]
         if study == text and claims:
             return plan, study, claims
         if claim in claims:
-            found.append((plan, study, {claim: claims[claim]}))
-    if len(found) > 1:
-        where = " and ".join(f"{study}.{claim}" for _, study, _ in found)
+            matches.append((plan, study, {claim: claims[claim]}))
+    if len(matches) > 1:
+        where = " and ".join(f"{study}.{claim}" for _, study, _ in matches)
         raise UserError(f"'{text}' is the name of several claims; name {where}")
-    if not found:
+    if not matches:
         raise UserError(f"there is no claim '{text}'{suggest(claim, names)}")
-    return found[0]
+    return matches[0]
 
 
 def _spec(plan: Plan, study: str, claims: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def _spec(plan: Plan, study: str, claims: Mapping[str, Any]) -> dict[str, Any]:
     points = [
         point["experiment"]
         for claim in claims.values()
-        for one in claim["comparisons"]
-        for point in one["points"]
+        for comparison in claim["comparisons"]
+        for point in comparison["points"]
     ]
     used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
     return spec | {"metrics": {name: collect_partial(plan, study, name) for name in used}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import cohort
 from cohort.core.errors import UserError, explained
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explained("this folder"):
-            options = _parser(arguments).parse_args(arguments)
+            named = next((word for word in arguments if not word.startswith("-")), "")
+            options = parser_of([named]).parse_args(arguments)
             options.run(options)
             sys.stdout.flush()
     except UserError as error:
@@ -52,21 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def config_last(arguments: Sequence[str]) -> list[str]:
     """The arguments with --config and its KEY=VALUE words behind the others, or argparse would take
     what follows them, such as a study, for one more of them. What follows `--` stays last."""
-    found = list(arguments)
-    end = found.index("--") if "--" in found else len(found)
-    if "--config" not in found[:end]:
-        return found
-    first = found.index("--config")
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    if "--config" not in words[:end]:
+        return words
+    first = words.index("--config")
     last = first + 1
-    while last < end and "=" in found[last] and not found[last].startswith("-"):
+    while last < end and "=" in words[last] and not words[last].startswith("-"):
         last += 1
-    moved = found[first:last] if last > first + 1 else []
-    return found[:first] + found[first + len(moved) : end] + moved + found[end:]
+    moved = words[first:last] if last > first + 1 else []
+    return words[:first] + words[first + len(moved) : end] + moved + words[end:]
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of every command's name, and of the arguments of the one that is asked for."""
-    asked = next((word for word in arguments if not word.startswith("-")), None)
+def parser_of(named: Container[str]) -> argparse.ArgumentParser:
+    """The parser of every command's name, and of the arguments of the commands that are named."""
     parser = argparse.ArgumentParser(
         prog="cohort",
         description="Which clients should train next? Inspect, preview and clean up the results of "
@@ -76,7 +76,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        if name == asked:
+        if name in named:
             module = importlib.import_module(f"cohort.commands.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)

@@ -39,11 +39,11 @@ def run(options: argparse.Namespace) -> None:
     """Print which cells differ, by how much, and whether significantly."""
     first, second = side(options.a), side(options.b)
     _check_metric(options.metric, [*first.values(), *second.values()])
-    found = differences(first, second, options.metric)
+    changes = differences(first, second, options.metric)
     if options.json:
-        print_json(facts(first, second, found, options.metric))
+        print_json(facts(first, second, changes, options.metric))
     else:
-        _print(options, first, second, found)
+        _print(options, first, second, changes)
 
 
 def side(text: str) -> Side:
@@ -60,7 +60,7 @@ def side(text: str) -> Side:
         every = [read(file) for file in _files(Path(CELLS))]
         made_by = {record.header["provenance"]["commit"] for record in every}
         right = {name for name in made_by if _commit(name.removesuffix("-dirty")) == wanted}
-        records = [one for one in every if one.header["provenance"]["commit"] in right]
+        records = [record for record in every if record.header["provenance"]["commit"] in right]
     if not records:
         raise UserError(f"{text} has no records")
     return {cell_of(record): record for record in records}
@@ -83,12 +83,12 @@ def _commit(text: str) -> str | None:
 
 
 def _check_metric(metric: str, records: Iterable[Record]) -> None:
-    known = {name: None for record in records for name in record.history.metrics}
-    if metric not in known:
-        raise UserError(f"these records have no metric '{metric}'{suggest(metric, known)}")
+    metrics = {name: None for record in records for name in record.history.metrics}
+    if metric not in metrics:
+        raise UserError(f"these records have no metric '{metric}'{suggest(metric, metrics)}")
 
 
-def facts(first: Side, second: Side, found: list[Difference], metric: str) -> dict[str, Any]:
+def facts(first: Side, second: Side, changes: list[Difference], metric: str) -> dict[str, Any]:
     """How two sides differ: counts, cells of one side alone, and each difference."""
     both = [cell for cell in first if cell in second]
     return {
@@ -99,15 +99,15 @@ def facts(first: Side, second: Side, found: list[Difference], metric: str) -> di
         "only_b": [_digest(second[cell]) for cell in second if cell not in first],
         "differences": [
             {
-                "cell": one.name,
-                "a": one.first,
-                "b": one.second,
-                "mean": one.mean,
-                "paired": one.sample is not None,
-                "p_value": one.p_value,
-                "word": one.word,
+                "cell": change.name,
+                "a": change.first,
+                "b": change.second,
+                "mean": change.mean,
+                "paired": change.sample is not None,
+                "p_value": change.p_value,
+                "word": change.word,
             }
-            for one in found
+            for change in changes
         ],
     }
 
@@ -116,8 +116,10 @@ def _digest(record: Record) -> str:
     return str(record.header["digest"])
 
 
-def _print(options: argparse.Namespace, first: Side, second: Side, found: list[Difference]) -> None:
-    counts = facts(first, second, found, options.metric)
+def _print(
+    options: argparse.Namespace, first: Side, second: Side, changes: list[Difference]
+) -> None:
+    counts = facts(first, second, changes, options.metric)
     for name, records in (("A", first), ("B", second)):
         print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {_made(records)}")
     print(
@@ -128,39 +130,39 @@ def _print(options: argparse.Namespace, first: Side, second: Side, found: list[D
             more = ", ..." if len(only) > MOST_MISSING else ""
             print(f"{len(only)} only in {name.upper()}: {', '.join(only[:MOST_MISSING])}{more}")
     for name, records in (("A", first), ("B", second)):
-        if diverged := sum(one.header["status"] == "diverged" for one in records.values()):
+        if diverged := sum(record.header["status"] == "diverged" for record in records.values()):
             print(f"{diverged} diverged in {name}: their values are left out")
-    if found:
+    if changes:
         print(f"\n{METRICS[options.metric].label} after the last round, A -> B")
-    for one in found:
-        print(f"{one.name}\n  {_line(one, options.metric)}")
+    for change in changes:
+        print(f"{change.name}\n  {_line(change, options.metric)}")
 
 
 def _made(records: Mapping[Cell, Record]) -> str:
     """By which trainers, on which devices and with which torch the records were made."""
     made = [record.header["provenance"] for record in records.values()]
-    trainers = dict.fromkeys(one["trainer"] for one in made)
-    devices = {device: None for one in made for device in one["devices"]}
-    versions = dict.fromkeys(one["versions"]["torch"] for one in made)
+    trainers = dict.fromkeys(provenance["trainer"] for provenance in made)
+    devices = {device: None for provenance in made for device in provenance["devices"]}
+    versions = dict.fromkeys(provenance["versions"]["torch"] for provenance in made)
     return f"{', '.join(trainers)} on {', '.join(devices)}, torch {', '.join(versions)}"
 
 
-def _line(one: Difference, metric: str) -> str:
+def _line(change: Difference, metric: str) -> str:
     shown = METRICS[metric]
     digits, scale = shown.digits, shown.scale
     first, second = (
         f"{scale * sum(values.values()) / len(values):.{digits}f}"
-        for values in (one.first, one.second)
+        for values in (change.first, change.second)
     )
-    text = f"{first} -> {second}  {scale * one.mean:+.{digits}f}"
-    if one.sample is None:
-        text += f" ({len(one.first)} and {len(one.second)} other seeds)"
-    elif one.sample.n > 1:
-        low, high = (scale * bound for bound in one.sample.interval())
-        text += f" ({low:+.{digits}f} to {high:+.{digits}f}, {one.sample.n} seeds)"
+    text = f"{first} -> {second}  {scale * change.mean:+.{digits}f}"
+    if change.sample is None:
+        text += f" ({len(change.first)} and {len(change.second)} other seeds)"
+    elif change.sample.n > 1:
+        low, high = (scale * bound for bound in change.sample.interval())
+        text += f" ({low:+.{digits}f} to {high:+.{digits}f}, {change.sample.n} seeds)"
     else:
         text += " (1 seed)"
     meaning = ""
-    if one.word == "significant" and shown.better:
-        meaning = "better" if (one.mean > 0) == (shown.better == "high") else "worse"
-    return f"{text}  {paint(one.word, meaning)}"
+    if change.word == "significant" and shown.better:
+        meaning = "better" if (change.mean > 0) == (shown.better == "high") else "worse"
+    return f"{text}  {paint(change.word, meaning)}"

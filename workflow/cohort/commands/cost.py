@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from cohort.cell.planned import Planned
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import core_time, print_json, prose, rounded, table
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan
-from cohort.plan.cost import START_SECONDS, round_seconds
+from cohort.plan.cost import START_SECONDS, paces, round_seconds
 from cohort.plan.gpu_times import GPUS, Gpu, find_gpu
 from cohort.plan.requests import MAX_RUNTIME, jobs_needed, resource_request
+from cohort.training.cell import Cell
 
+Seconds = Callable[[Cell], float]
 TITLES = ("experiment", "cells", "missing", "rounds", "core h", "GPU h", "taken/est.")
 
 
@@ -42,57 +43,93 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
 
     The last column is the time that finished cells took on CPUs, divided by their estimate.
     """
-    found = facts(plan, gpu)
+    costs = facts(plan, gpu)
     rows = []
-    for one in found["experiments"]:
-        share = one["measured_share"]
-        hours = rounded(one["core_hours"]), rounded(one["gpu_hours"])
-        measured = "-" if share is None else f"{share:.2f}"
-        name = f"{one['study']}.{one['experiment']}"
-        rows.append((name, one["cells"], one["missing"], one["rounds"], *hours, measured))
+    for experiment in costs["experiments"]:
+        share = experiment["measured_share"]
+        hours = rounded(experiment["core_hours"]), rounded(experiment["gpu_hours"])
+        counts = (experiment[key] for key in ("cells", "missing", "rounds"))
+        name = f"{experiment['study']}.{experiment['experiment']}"
+        rows.append((name, *counts, *hours, "-" if share is None else f"{share:.2f}"))
     titles, *lines = table(TITLES, rows)
     print(titles)
-    for line, one in zip(lines, found["experiments"], strict=True):
+    for line, experiment in zip(lines, costs["experiments"], strict=True):
         print(line)
-        for job in one["jobs"]:
+        for job in experiment["jobs"]:
             print(_job_line(job))
-    sentences = [_sentence(found["core_hours"], found["missing"]), _gpu_sentence(found)]
-    for text in [*found["notes"], *sentences]:
+    sentences = [_sentence(costs["core_hours"], costs["missing"]), _gpu_sentence(costs)]
+    for text in [*costs["notes"], *sentences]:
         print(prose(text))
+
+
+class Estimates:
+    """Hours of cells on one CPU core and on a GPU, at the pace of finished cells of their model."""
+
+    def __init__(self, plan: Plan, gpu: Gpu, cells: Iterable[CellStatus] = ()):
+        self.plan, self.gpu = plan, gpu
+        finished = [status for status in cells if status.seconds]
+        on_gpu = [status for status in finished if gpu.name in status.device]
+        on_core = [status for status in finished if gpu.is_cpu(status.device)]
+        self.core_paces = self._paces(on_core, self.core_seconds)
+        self.gpu_paces = self._paces(on_gpu, self.gpu_seconds)
+
+    def core_seconds(self, cell: Cell) -> float:
+        """The estimated time of all rounds on one CPU core."""
+        return round_seconds(cell, self.plan.info(cell))
+
+    def gpu_seconds(self, cell: Cell) -> float:
+        """The time of all rounds on the GPU, as assumed."""
+        return self.gpu.seconds(cell, self.plan.info(cell))
+
+    def core_hours(self, cells: Iterable[Cell]) -> float:
+        """The hours of one CPU core that cells take."""
+        return self._hours(cells, self.core_seconds, self.core_paces)
+
+    def gpu_hours(self, cells: Iterable[Cell]) -> float:
+        """The hours of the GPU that cells take one after another."""
+        return self._hours(cells, self.gpu_seconds, self.gpu_paces)
+
+    @staticmethod
+    def _paces(finished: Iterable[CellStatus], seconds: Seconds) -> dict[str, float]:
+        return paces(
+            (status.cell.settings.model, status.seconds, seconds(status.cell))
+            for status in finished
+        )
+
+    @staticmethod
+    def _hours(cells: Iterable[Cell], seconds: Seconds, pace: Mapping[str, float]) -> float:
+        times = [pace.get(cell.settings.model, 1.0) * seconds(cell) for cell in cells]
+        return (sum(times) + START_SECONDS * len(times)) / 3600
 
 
 def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     """The cost of each experiment and of all missing cells, as numbers."""
-    slurm_logs, gpu, found = find_slurm_logs(), find_gpu(gpu_name), {}
+    slurm_logs, statuses = find_slurm_logs(), {}
     for key, rows in plan.rows(plan.listed).items():
-        found[key] = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
-    every = {status.planned.digest: status for cells in found.values() for status in cells}
-    gpu.learn(
-        (*_estimated(plan, status.planned), status.seconds)
-        for status in every.values()
-        if status.is_finished and gpu.name in status.device
-    )
-    missing = [status.planned for status in every.values() if not status.is_finished]
-    models = sorted({planned.settings["model"] for planned in missing})
+        statuses[key] = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
+    every = {status.cell.digest: status for cells in statuses.values() for status in cells}
+    estimates = Estimates(plan, find_gpu(gpu_name), every.values())
+    missing = [status.cell for status in every.values() if not status.is_finished]
+    models = sorted({cell.settings.model for cell in missing})
     return {
         "scale": plan.scale,
         "experiments": [
-            {"study": study, "experiment": name} | _experiment_facts(plan, gpu, cells)
-            for (study, name), cells in found.items()
+            {"study": study, "experiment": name} | _experiment_facts(estimates, cells)
+            for (study, name), cells in statuses.items()
         ],
         "notes": plan.notes,
         "missing": len(missing),
-        "core_hours": _hours(plan, missing),
-        "gpu": gpu.name,
-        "gpu_hours": _gpu_hours(plan, gpu, missing),
-        "measured_models": [model for model in models if model in gpu.measured],
-        "assumed_models": [model for model in models if model not in gpu.measured],
+        "core_hours": estimates.core_hours(missing),
+        "gpu": estimates.gpu.name,
+        "gpu_hours": estimates.gpu_hours(missing),
+        "measured_models": [model for model in models if model in estimates.gpu_paces],
+        "assumed_models": [model for model in models if model not in estimates.gpu_paces],
     }
 
 
-def total(plan: Plan, missing: list[Planned]) -> str:
+def total(plan: Plan, missing: list[Cell]) -> str:
     """The sentence about what the missing cells take."""
-    return _sentence(_hours(plan, missing), len(missing))
+    return _sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
 
 
 def _sentence(hours: float, missing: int) -> str:
@@ -101,39 +138,44 @@ def _sentence(hours: float, missing: int) -> str:
     return f"{core_time(hours)} are estimated for the {missing} missing cells, on one CPU core each"
 
 
-def _gpu_sentence(found: Mapping[str, Any]) -> str:
+def _gpu_sentence(costs: Mapping[str, Any]) -> str:
     """GPU hours, and what they rest on."""
-    if not found["missing"]:
+    if not costs["missing"]:
         return ""
-    measured = found["measured_models"]
+    measured = costs["measured_models"]
     rates = [f"measured there for {', '.join(measured)}"] if measured else []
-    rates += [f"assumed in {GPUS}, a guess"] if found["assumed_models"] else []
-    hours = rounded(found["gpu_hours"])
-    return f"or {hours} hours of one {found['gpu']}, by rates {' and '.join(rates)}"
+    rates += [f"assumed in {GPUS}, a guess"] if costs["assumed_models"] else []
+    hours = rounded(costs["gpu_hours"])
+    return f"or {hours} hours of one {costs['gpu']}, by rates {' and '.join(rates)}"
 
 
-def _experiment_facts(plan: Plan, gpu: Gpu, cells: list[CellStatus]) -> dict[str, Any]:
-    missing = [status.planned for status in cells if not status.is_finished]
-    on_cpus = [status for status in cells if status.seconds and gpu.is_cpu(status.device)]
+def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str, Any]:
+    missing = [status.cell for status in cells if not status.is_finished]
+    share = paces(
+        ("", status.seconds, estimates.core_seconds(status.cell))
+        for status in cells
+        if status.seconds and estimates.gpu.is_cpu(status.device)
+    )
     return {
         "cells": len(cells),
         "missing": len(missing),
-        "rounds": sum(planned.settings["rounds"] for planned in missing),
-        "core_hours": _hours(plan, missing),
-        "gpu_hours": _gpu_hours(plan, gpu, missing),
-        "measured_share": _measured_share(plan, on_cpus),
-        "jobs": _jobs(plan, missing),
+        "rounds": sum(cell.settings.rounds for cell in missing),
+        "core_hours": estimates.core_hours(missing),
+        "gpu_hours": estimates.gpu_hours(missing),
+        "measured_share": share.get(""),
+        "jobs": _jobs(estimates.plan, missing),
     }
 
 
-def _jobs(plan: Plan, cells: Iterable[Planned]) -> list[dict[str, int]]:
-    """What the jobs of these cells request of a cluster, how many request the same, how many of
-    them are too short for their cell, and in how many jobs such a cell is resumed at most."""
+def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
+    """Count the jobs of these cells by their request of a cluster, those among them that are too
+    short for their cell, and the most further jobs in which such a cell is resumed."""
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for planned in cells:
-        cell = _estimated(plan, planned)
-        jobs[resource_request(*cell, longest=longest)].append(jobs_needed(*cell, longest))
+    for cell in cells:
+        info = plan.info(cell)
+        request = resource_request(cell, info, longest=longest)
+        jobs[request].append(jobs_needed(cell, info, longest))
     return [
         {
             "count": len(needed),
@@ -154,30 +196,3 @@ def _job_line(job: Mapping[str, int]) -> str:
     cells = "1 cell resumes" if job["too_short"] == 1 else f"{job['too_short']} cells resume"
     more = "1 more job" if job["resumed"] == 1 else f"up to {job['resumed']} more jobs"
     return f"{line}; {cells} in {more}"
-
-
-def _measured_share(plan: Plan, finished: list[CellStatus]) -> float | None:
-    """The time that finished cells took, divided by their estimate."""
-    if not finished:
-        return None
-    measured = sum(status.seconds for status in finished)
-    return measured / _seconds(plan, [status.planned for status in finished])
-
-
-def _estimated(plan: Plan, planned: Planned) -> tuple[dict[str, Any], Any]:
-    """What an estimate is made from: the settings of a cell, and its data set."""
-    return planned.settings, plan.datasets[planned.settings["dataset"]]
-
-
-def _hours(plan: Plan, cells: list[Planned]) -> float:
-    return (_seconds(plan, cells) + START_SECONDS * len(cells)) / 3600
-
-
-def _seconds(plan: Plan, cells: Iterable[Planned]) -> float:
-    """The estimated time of all rounds of these cells."""
-    return sum(round_seconds(*_estimated(plan, planned)) for planned in cells)
-
-
-def _gpu_hours(plan: Plan, gpu: Gpu, cells: list[Planned]) -> float:
-    seconds = sum(gpu.seconds(*_estimated(plan, planned)) for planned in cells)
-    return (seconds + START_SECONDS * len(cells)) / 3600

@@ -46,32 +46,33 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
     if not options.path.exists():
         raise UserError(f"{options.path} does not exist")
-    found = take(
+    samples = take(
         options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
     )
     stored = own.folder() / "data" / f"{name}.npz"
     with replacing(stored) as temporary:
-        np.savez(temporary, **found.parts)  # type: ignore[arg-type]
-    x_train, x_test = found.parts["x_train"], found.parts["x_test"]
+        np.savez(temporary, **samples.parts)  # type: ignore[arg-type]
+    x_train, x_test = samples.parts["x_train"], samples.parts["x_test"]
     file = {"source": f"file:{stored}", "bytes": stored.stat().st_size, "sha256": sha256(stored)}
     entry = {
-        "title": f"{name} ({names_of(found.classes)})",
+        "title": f"{name} ({names_of(samples.classes)})",
         "citation": f"taken from {options.path}",
         "licence": "none stated",
         "parser": "arrays",
         "files": {FILE: file},
-        "kind": found.kind,
+        "kind": samples.kind,
         "shape": list(x_train.shape[1:]),
-        "classes": len(found.classes),
+        "classes": len(samples.classes),
         "train": len(x_train),
         "test": len(x_test),
-        "scale": found.scale,
+        "scale": samples.scale,
     }
-    mine = own.folder() / "datasets.yaml"
-    before = mine.read_text(encoding="utf-8").rstrip() + "\n\n" if mine.exists() else ""
-    write_text(mine, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
+    own_file = own.folder() / "datasets.yaml"
+    before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
+    write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
     shape = " x ".join(map(str, x_train.shape[1:]))
     print(
         f"{name}: {len(x_train)} samples for training and {len(x_test)} for testing, of "
-        f"{len(found.classes)} classes ({names_of(found.classes)}), each {shape}; see {mine}"
+        f"{len(samples.classes)} classes ({names_of(samples.classes)}), each {shape}; "
+        f"see {own_file}"
     )

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _found(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """What a check finds. Whatever it raises is a failure."""
+    """Run a check and collect its findings. Whatever it raises is a failure."""
     try:
         return list(check())
     except Exception as error:  # a broken installation may raise anything
@@ -132,12 +132,12 @@ def native_trainer() -> Iterator[Finding]:
     settings = Settings(J="J2", precision="float64", **words, **numbers)  # type: ignore[arg-type]
     model = small.SmallMLP().build((1, 8, 8), 3).double()
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    found = []
+    trained = []
     for kind in (serial.SerialTrainer, native.NativeTrainer):
         loss = cross_entropy.CrossEntropy()
         trainer = kind(model, settings, loss, samples, [np.arange(32)])
-        found.append(trainer.train(trainer.work(weights, [0], 1), weights).weights)
-    plain, compiled = found
+        trained.append(trainer.train(trainer.work(weights, [0], 1), weights).weights)
+    plain, compiled = trained
     gap = max(float((plain[name] - compiled[name]).abs().max()) for name in plain)
     state = OK if gap < MOST_DIFFERENCE else FAILED
     yield state, f"two steps differ by {gap:.1e} from those of PyTorch"
@@ -154,7 +154,7 @@ def slurm() -> Iterator[Finding]:
         yield WARNING, str(error).splitlines()[0]
         return
     yield OK, "its controller answers"
-    for file in (file for place in PROFILES for file in _profiles(place)):
+    for file in (file for folder in PROFILES for file in _profiles(folder)):
         defaults = _resources(read_yaml(file) or {})
         named = [
             f"{key} {defaults.get(f'slurm_{key}', 'unset')}" for key in ("account", "partition")
@@ -162,9 +162,9 @@ def slurm() -> Iterator[Finding]:
         yield (WARNING if "unset" in " ".join(named) else OK), f"{file}: {', '.join(named)}"
 
 
-def _profiles(place: str) -> list[Path]:
+def _profiles(folder: str) -> list[Path]:
     """The profiles in a folder that submit to SLURM."""
-    files = sorted(Path(place).expanduser().glob("*/*.yaml"))
+    files = sorted(Path(folder).expanduser().glob("*/*.yaml"))
     return [
         file
         for file in files
@@ -174,17 +174,17 @@ def _profiles(place: str) -> list[Path]:
 
 def _resources(profile: dict[str, Any]) -> dict[str, Any]:
     """A profile's default resources, which may be a mapping or a list of `key=value`."""
-    found = profile.get("default-resources", {})
-    if isinstance(found, list):
-        return dict(str(entry).partition("=")[::2] for entry in found)
-    return dict(found)
+    resources = profile.get("default-resources", {})
+    if isinstance(resources, list):
+        return dict(str(entry).partition("=")[::2] for entry in resources)
+    return dict(resources)
 
 
 def locks(folder: Path) -> Iterator[Finding]:
     """Whether a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
-    with explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as place:
-        path = Path(place, "lock")
+    with explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary:
+        path = Path(temporary, "lock")
         file = try_lock(path)
         held = is_locked(path)
         if file is not None:
@@ -212,12 +212,12 @@ def _file_system(folder: Path) -> str:
 
 def disk(folder: Path) -> Iterator[Finding]:
     """How much space and how many files are left."""
-    found = os.statvfs(folder)
-    gigabytes = found.f_bavail * found.f_frsize / 2**30
+    usage = os.statvfs(folder)
+    gigabytes = usage.f_bavail * usage.f_frsize / 2**30
     yield (OK if gigabytes >= LEAST_GB else WARNING), f"{gigabytes:,.0f} GB are free"
-    if found.f_files:  # some file systems count no inodes
-        state = OK if found.f_favail >= LEAST_FILES else WARNING
-        yield state, f"{found.f_favail:,} more files may be made"
+    if usage.f_files:  # some file systems count no inodes
+        state = OK if usage.f_favail >= LEAST_FILES else WARNING
+        yield state, f"{usage.f_favail:,} more files may be made"
 
 
 def raw_files(plan: Plan) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
 from cohort.results.tables.sizes import needs_no_runs
+from cohort.training.cell import Cell
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -54,12 +55,12 @@ class Item:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its entry in the study."""
+        """The entry of the figure or table in its study."""
         return self.plan.study(self.study).drawn()[self.name]
 
     @property
     def target(self) -> str:
-        """Its name for Snakemake."""
+        """The Snakemake target that makes this item."""
         return f"{self.study}_{self.name}"
 
     def cells(self) -> list[CellStatus]:
@@ -70,7 +71,7 @@ class Item:
 
     @property
     def command(self) -> str:
-        """What makes it."""
+        """The Snakemake command that rebuilds this item."""
         config = [f"scale={self.plan.scale}"]
         config += [f"only={self.plan.config['only']}"] if self.plan.config.get("only") else []
         return shlex.join(["snakemake", self.target, "--config", *config])
@@ -82,8 +83,8 @@ def find_item(
     """The figure or table `STUDY.NAME` at the scale that was asked for; `study` stands in for the
     study. What needs no runs is found only `with_sizes`."""
     named, _, name = text.partition(".")
-    if named not in (known := all_studies()):
-        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, known)}")
+    if named not in (studies := all_studies()):
+        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, studies)}")
     overrides = {"studies": study or named, "only": options.only}
     plan = load(overrides | ({"scale": options.scale} if options.scale else {}))
     drawn = plan.study(study or named).drawn()
@@ -105,10 +106,10 @@ def run_item(item: Item, *, against: bool, dry_run: bool, retrain: bool = False)
     """
     cells = item.cells()
     for status in cells:
-        if status.state == "failed" and Path(status.planned.path).exists():
+        if status.state == "failed" and Path(status.cell.path).exists():
             raise UserError(status.reason)
     again = [status for status in cells if retrain and status.changed]
-    missing = [one.planned for one in cells if not one.is_finished or one in again]
+    missing = [status.cell for status in cells if not status.is_finished or status in again]
     print(
         f"{item.study}.{item.name} at scale {item.plan.scale}: "
         f"{len(cells)} cells of {item.spec['experiment']}"
@@ -140,16 +141,12 @@ def discard(cells: Sequence[CellStatus]) -> None:
         return
     with lock_directory():  # no driver may be at work
         for status in cells:
-            Path(status.planned.path).unlink(missing_ok=True)
-            shutil.rmtree(state_folder(status.planned.path), ignore_errors=True)
+            Path(status.cell.path).unlink(missing_ok=True)
+            shutil.rmtree(state_folder(status.cell.path), ignore_errors=True)
 
 
-def _strategies(missing: Iterable[Any]) -> list[tuple[str, int]]:
-    counts: dict[str, int] = {}
-    for planned in missing:
-        name = planned.settings["strategy"]
-        counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items())
+def _strategies(missing: Iterable[Cell]) -> list[tuple[str, int]]:
+    return sorted(Counter(cell.settings.strategy for cell in missing).items())
 
 
 def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
@@ -181,16 +178,16 @@ def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
     groups: dict[str, list[list[str]]] = {}
     for result in results:
-        place = _phrases(result, [label for label in varying if label not in own], names)
+        setting = _phrases(result, [label for label in varying if label not in own], names)
         last = _against(result) if against else _difference(result, scale)
         texts = [_phrases(result, own, names), _paper(result), _ours(result), last]
-        groups.setdefault(place, []).append(texts)
+        groups.setdefault(setting, []).append(texts)
     head = ["", "paper", "ours", "against FedAvg" if against else "difference"]
     rows = [head, *chain.from_iterable(groups.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     yield _aligned(head, widths)
-    for place, lines in groups.items():
-        yield from [place] if place else []
+    for setting, lines in groups.items():
+        yield from [setting] if setting else []
         yield from (_aligned(texts, widths) for texts in lines)
 
 

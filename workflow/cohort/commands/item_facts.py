@@ -1,4 +1,4 @@
-"""What `cohort show STUDY.NAME` says: a figure's or table's files, cells, cost and command."""
+"""`cohort show STUDY.NAME`: the files, cells, cost and command of a figure or table."""
 
 from __future__ import annotations
 
@@ -45,19 +45,20 @@ def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
 
 
 def _print(item: Item, cells: list[CellStatus]) -> None:
-    found = facts(item, cells)
-    print(f"{item.study}.{item.name} at scale {found['scale']}: {found['title'] or 'no title'}")
-    for file, exists in found["files"].items():
+    described = facts(item, cells)
+    title = described["title"] or "no title"
+    print(f"{item.study}.{item.name} at scale {described['scale']}: {title}")
+    for file, exists in described["files"].items():
         state = "done" if exists else "missing"
         print(f"  {file}  {paint('' if exists else '(not drawn yet)', state)}".rstrip())
     if not cells:
         print("it needs no runs")
     else:
-        missing = [status.planned for status in cells if not status.is_finished]
-        states = (f"{found[state]} {state}" for state in STATES if found.get(state))
-        print(f"{len(cells)} cells of {found['experiment']}: {', '.join(states)}")
+        missing = [status.cell for status in cells if not status.is_finished]
+        states = (f"{described[state]} {state}" for state in STATES if described.get(state))
+        print(f"{len(cells)} cells of {described['experiment']}: {', '.join(states)}")
         if missing:
             print(total(item.plan, missing))
         for line in list(time_left(item.plan, cells))[1:]:
             print(line)
-    print(f"$ {found['command']}")
+    print(f"$ {described['command']}")

@@ -39,15 +39,15 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
     """Print these files and folders with their sizes, and delete them if `delete`."""
     # A driver may be working on what studies had when it started.
     with lock_directory() if delete else contextlib.nullcontext():
-        found = {path: size_of(path) for path in sorted(paths)}
-        for path, size in found.items():
+        sizes = {path: size_of(path) for path in sorted(paths)}
+        for path, size in sizes.items():
             print(f"{size / 2**20:10.2f} MB  {path}")
             if delete:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     verb = "deleted" if delete else "could be deleted (cohort prune --delete)"
     print(
-        f"{sum(found.values()) / 2**20:10.2f} MB "
-        f"in {len(found)} records, shards and checkpoints {verb}"
+        f"{sum(sizes.values()) / 2**20:10.2f} MB "
+        f"in {len(sizes)} records, shards and checkpoints {verb}"
     )
 
 

@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.planned import Planned, freeze, frozen, options_of
+from cohort.cell.planned import freeze, options_of
 from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
+from cohort.training.cell import Cell, read_cell
 from cohort.training.job.lease import FINISHED
 from cohort.training.job.memory import lasting
 
@@ -66,37 +67,37 @@ def run(options: argparse.Namespace) -> None:
 
 def find_cell(plan: Plan, text: str) -> Path:
     """The plan file, newly written, of the cell with this path, digest or beginning of a digest."""
-    planned = known_cell(plan, text)
-    freeze(planned)
-    return plan_file(planned.digest)
+    cell = known_cell(plan, text)
+    freeze(cell.planned())
+    return plan_file(cell.digest)
 
 
-def known_cell(plan: Plan, text: str) -> Planned:
+def known_cell(plan: Plan, text: str) -> Cell:
     """The cell with this path, digest or beginning of a digest."""
-    planned = planned_cell(plan, text)
-    if planned is None:
+    cell = cell_named(plan, text)
+    if cell is None:
         raise UserError(
             f"no study has a cell '{text}' at scale {plan.scale}; "
             "give the path of its record, or its digest"
         )
-    return planned
+    return cell
 
 
-def planned_cell(plan: Plan, text: str) -> Planned | None:
+def cell_named(plan: Plan, text: str) -> Cell | None:
     """The cell with this path, digest or beginning of a digest; None if no study has it. The listed
     studies are searched before all others."""
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
-        found = [
+        matches = [
             cell
             for cell in plan.cells.values()
             if cell.path.endswith(text.removeprefix("./")) or cell.digest.startswith(text)
         ]
-        if len(found) > 1:
-            raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
-        if found:
-            return found[0]
+        if len(matches) > 1:
+            raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
+        if matches:
+            return matches[0]
     return None
 
 
@@ -107,20 +108,20 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     """
     with lasting():
         train = job.train  # imports PyTorch
-    planned = frozen(file)
-    if Path(planned.path).exists():
-        print(f"{planned.path} exists: delete it to train the cell again")
+    cell = read_cell(file)
+    if Path(cell.path).exists():
+        print(f"{cell.path} exists: delete it to train the cell again")
         return
     if plan is not None:
-        make_inputs(plan, planned)
+        make_inputs(plan, cell)
     options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
     options |= {"device": device} if device else {}
-    settings = planned.settings
-    title = f"{planned.digest}, {settings['strategy']}, seed {settings['seed']}"
-    with progress.watching(settings["rounds"], title) as watch:
-        train(file, planned.path, until=until, watch=watch, **options)
-    folder = state_folder(planned.path)
-    if Path(planned.path).exists():
+    settings = cell.settings
+    title = f"{cell.digest}, {settings.strategy}, seed {settings.seed}"
+    with progress.watching(settings.rounds, title) as watch:
+        train(file, cell.path, until=until, watch=watch, **options)
+    folder = state_folder(cell.path)
+    if Path(cell.path).exists():
         (folder / FINISHED).unlink(missing_ok=True)
         folder.rmdir()
 
@@ -139,10 +140,10 @@ def make_data(plan: Plan, path: str) -> None:
     preparing.prepare(plan_file(data.digest), path)
 
 
-def make_inputs(plan: Plan, planned: Planned) -> None:
+def make_inputs(plan: Plan, cell: Cell) -> None:
     """Make the data and shards of a cell, unless they exist."""
-    make_data(plan, planned.inputs["data"])
-    shards = next(item for item in plan.shards.values() if item.path == planned.inputs["shards"])
+    make_data(plan, cell.inputs["data"])
+    shards = next(item for item in plan.shards.values() if item.path == cell.inputs["shards"])
     if not Path(shards.path).exists():
         freeze(shards)
         dealing.deal(plan_file(shards.digest), shards.path)

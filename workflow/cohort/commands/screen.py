@@ -1,4 +1,4 @@
-"""What commands print: lines of at most 80 columns, with colors and bars in a terminal only."""
+"""Output of commands: lines of at most 80 columns, with colors and bars in a terminal only."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def table(
     widths[0] = max(8, min(widths[0], WIDTH - sum(width + len(GAP) for width in widths[1:])))
     for line, row in enumerate(texts):
         fields = [shortened(row[0], widths[0]).ljust(widths[0])]
-        for place, (text, width) in enumerate(zip(row[1:], widths[1:], strict=True), start=1):
-            meaning = colors[place] if line and colors and text != "0" else ""
+        for column, (text, width) in enumerate(zip(row[1:], widths[1:], strict=True), start=1):
+            meaning = colors[column] if line and colors and text != "0" else ""
             fields.append(paint(text.rjust(width), meaning))
         yield GAP.join(fields).rstrip()
 

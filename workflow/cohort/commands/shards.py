@@ -13,7 +13,6 @@ from cohort.commands.run import make_data
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
 from cohort.data.store import read_labels
-from cohort.partition import parse_name
 from cohort.partition.deal import dealt
 from cohort.plan import Plan
 from cohort.plan.located import located
@@ -74,16 +73,17 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
     """
     with located("cohort shards"):
         planned = plan.plan_shards(settings)
+    exact = plan.scheme(planned.settings).exact
     data = planned.inputs["data"]
     make_data(plan, data)
     shards = dealt(planned.settings, data)
     labels, groups, _ = read_labels(data)
     total_samples = scaled_count(len(labels), settings["samples"])
-    _print_summary(settings, shards, groups, total_samples)
+    _print_summary(settings, shards, groups, total_samples, exact)
     print()
     clients, classes = shards.label_counts.shape
     if clients <= MOST_CLIENTS and classes <= MOST_CLASSES:
-        _print_counts(shards, "borrowed" if _is_exact(settings) else "shared")
+        _print_counts(shards, "borrowed" if exact else "shared")
     else:
         print(
             f"The label counts are printed for up to {MOST_CLIENTS} clients "
@@ -92,7 +92,11 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
 
 
 def _print_summary(
-    settings: dict[str, Any], shards: Shards, groups: np.ndarray | None, total_samples: int
+    settings: dict[str, Any],
+    shards: Shards,
+    groups: np.ndarray | None,
+    total_samples: int,
+    exact: bool,
 ) -> None:
     """Print how sizes and classes spread over clients, the entropy of their labels, their overlap,
     and how many of `total_samples` no client holds."""
@@ -113,17 +117,13 @@ def _print_summary(
         f"label entropy: {entropy:.2f} bits in the mean over clients; "
         f"{np.log2(classes):.2f} is every class alike"
     )
-    verb = "borrowing" if _is_exact(settings) else "sharing"
+    verb = "borrowing" if exact else "sharing"
     print(f"overlapping clients: {_overlap(shards, verb)}")
     held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
     if left_out := total_samples - len(held_or_set_aside):
         print(f"samples that nobody holds: {left_out}")
     if len(shards.validation):
         print(f"samples set aside for validation: {len(shards.validation)}")
-
-
-def _is_exact(settings: dict[str, Any]) -> bool:
-    return parse_name(settings["partition"]).exact
 
 
 def _print_spread(name: str, values: np.ndarray) -> None:

@@ -54,22 +54,22 @@ def is_item(text: str) -> bool:
 
 def print_record(record: Record) -> None:
     """Print a record's header, its settings, a summary of each metric, and of its clients."""
-    found = facts(record)
+    described = facts(record)
     header = {key: value for key, value in record.header.items() if key != "settings"}
     print(json.dumps(header, indent=1))
     settings = (f"{key}={value}" for key, value in record.header["settings"].items())
     text = "settings: " + ", ".join(settings)
     print(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     rows = []
-    for name, one in found["metrics"].items():
-        numbers = (f"{one[key]:.6g}" for key in ("last", "lowest", "highest"))
-        rows.append((name, one["values"], *numbers))
+    for name, values in described["metrics"].items():
+        numbers = (f"{values[key]:.6g}" for key in ("last", "lowest", "highest"))
+        rows.append((name, values["values"], *numbers))
     for line in table(("metric", "values", "last", "lowest", "highest"), rows):
         print(line)
     for what, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
         print(f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients")
-    clients = found["clients"]
+    clients = described["clients"]
     low, middle, high = clients["accuracy"]
     print(
         f"{clients['clients']} clients: chosen {clients['chosen'][0]} to {clients['chosen'][1]} "
@@ -112,12 +112,12 @@ def found_record(text: str) -> Path:
     """The record with this path or this beginning of a digest."""
     if "/" in text or text.endswith(".h5"):
         return Path(text)
-    found = records_of(text)
-    if len(found) > 1:
-        raise UserError(f"'{text}' is the beginning of {len(found)} digests; give more of it")
-    if not found:
+    matches = records_of(text)
+    if len(matches) > 1:
+        raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
+    if not matches:
         raise UserError(
             f"there is no record of a cell '{text}'; give a path, a digest, or a figure or table "
             "as STUDY.NAME"
         )
-    return found[0]
+    return matches[0]

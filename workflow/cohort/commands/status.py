@@ -114,37 +114,37 @@ def statuses(
     names = dict.fromkeys(rows)
     for study in plan.listed:
         names |= dict.fromkeys((study, name) for name in plan.study(study).skipped)
-    known = {
+    by_digest = {
         digest: status
         for digest, status in (finished or {}).items()
-        if Path(status.planned.path).exists()
+        if Path(status.cell.path).exists()
     }
-    found = {}
+    by_experiment = {}
     for study, experiment in names:
         for row in rows.get((study, experiment), []):
-            if row.digest not in known:
-                known[row.digest] = status_of(plan.cells[row.digest], slurm_logs)
-        here = [known[row.digest] for row in rows.get((study, experiment), [])]
+            if row.digest not in by_digest:
+                by_digest[row.digest] = status_of(plan.cells[row.digest], slurm_logs)
+        here = [by_digest[row.digest] for row in rows.get((study, experiment), [])]
         if here := here + waiting(plan, study, experiment):
-            found[study, experiment] = here
-    return found
+            by_experiment[study, experiment] = here
+    return by_experiment
 
 
-def each(found: Statuses) -> list[CellStatus]:
+def distinct(by_experiment: Statuses) -> list[CellStatus]:
     """All cells, each once."""
-    every = (status for group in found.values() for status in group)
-    return list({status.planned.digest: status for status in every}.values())
+    every = (status for group in by_experiment.values() for status in group)
+    return list({status.cell.digest: status for status in every}.values())
 
 
 def print_status(plan: Plan) -> None:
     """Print a line for each experiment, figures drawn from records that are gone, the cells that
     are under way, jobs that SLURM holds, the time left, and failures."""
     slurm_logs = find_slurm_logs()
-    found = statuses(plan, slurm_logs)
-    cells = each(found)
-    for line in _counted(found):
+    by_experiment = statuses(plan, slurm_logs)
+    cells = distinct(by_experiment)
+    for line in _counted(by_experiment):
         print(line)
-    for (study, experiment), group in found.items():
+    for (study, experiment), group in by_experiment.items():
         missing = sum(not status.is_finished for status in runnable(group))
         drawn = _drawn_from(plan, plan.study(study), experiment)
         if drawn and missing:
@@ -173,10 +173,10 @@ def print_status(plan: Plan) -> None:
 def facts(plan: Plan) -> dict[str, Any]:
     """Counts of cells by state and of restored ones, every unfinished cell, held jobs, hours left,
     notes, and the cells that own files made in another version."""
-    found = statuses(plan, find_slurm_logs())
-    cells = each(found)
+    by_experiment = statuses(plan, find_slurm_logs())
+    cells = distinct(by_experiment)
     counted = []
-    for (study, experiment), group in found.items():
+    for (study, experiment), group in by_experiment.items():
         counts = _by_state(group)
         states = {state: counts[state] for state in STATES}
         counted.append({"study": study, "experiment": experiment, "cells": len(group)} | states)
@@ -189,7 +189,7 @@ def facts(plan: Plan) -> dict[str, Any]:
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
         "made_by_another": [
-            {"path": status.planned.path, "files": status.changed}
+            {"path": status.cell.path, "files": status.changed}
             for status in cells
             if status.changed
         ],
@@ -203,7 +203,7 @@ def runnable(cells: Iterable[CellStatus]) -> list[CellStatus]:
 
 def name_of(status: CellStatus) -> str:
     """A cell for people: its path without the folder of all cells and the suffix."""
-    return status.planned.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
+    return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
 
 
 def under_way(status: CellStatus) -> str:
@@ -222,10 +222,10 @@ def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
             yield f"left: {rounded(hours)} hours at the pace of the cells done on {device}"
 
 
-def _counted(found: Statuses) -> Iterator[str]:
+def _counted(by_experiment: Statuses) -> Iterator[str]:
     """A table with a line for each experiment and a column for each state that occurs."""
-    counts = {name: _by_state(group) for name, group in found.items()}
-    occurring = {*ALWAYS, *(status.state for status in each(found))}
+    counts = {name: _by_state(group) for name, group in by_experiment.items()}
+    occurring = {*ALWAYS, *(status.state for status in distinct(by_experiment))}
     states = [state for state in STATES if state in occurring]
     rows = []
     for (study, experiment), count in counts.items():
@@ -242,8 +242,8 @@ def _by_state(cells: Iterable[CellStatus]) -> Counter[str]:
 
 def _entry(status: CellStatus) -> dict[str, Any]:
     return {
-        "digest": status.planned.digest,
-        "path": status.planned.path,
+        "digest": status.cell.digest,
+        "path": status.cell.path,
         "state": status.state,
         "round": status.round,
         "rounds": status.rounds,

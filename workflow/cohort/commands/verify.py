@@ -12,7 +12,6 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.planned import Planned
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import add_until, known_cell, make_inputs
 from cohort.commands.screen import paint
@@ -25,6 +24,7 @@ from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
 from cohort.results.release.folder import read_release
+from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.memory import lasting
@@ -67,39 +67,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train cells again and print what differs. Raise UserError if anything does that should
-    not."""
+    """Train cells again and print what differs. Raise UserError on unexplained differences."""
     plan = load_plan(options)
     if options.released:
-        for planned, record in released_runs(plan, options.released):
-            verify(plan, planned, record, options.until)
+        for cell, record in released_runs(plan, options.released):
+            verify(plan, cell, record, options.until)
     else:
-        planned = finished_cell(plan, options.cell)
-        verify(plan, planned, read(planned.path), options.until)
+        cell = finished_cell(plan, options.cell)
+        verify(plan, cell, read(cell.path), options.until)
 
 
-def verify(plan: Plan, planned: Planned, before: Record, until: int | None) -> None:
+def verify(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
     """Train a cell again and compare it with its record.
 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
     same; else every metric must be within its tolerance at the end.
     """
-    make_inputs(plan, planned)
-    print(f"{planned.path}: training it again", flush=True)
-    after = _trained_again(planned, before, until)
+    make_inputs(plan, cell)
+    print(f"{cell.path}: training it again", flush=True)
+    after = _trained_again(cell, before, until)
     reasons = list(unlike(before.header["provenance"], after.sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    found = list(different(before.history, after.history, until))
+    changes = list(different(before.history, after.history, until))
     if after.weights_sha256 not in ("", before.header["weights_sha256"]):
-        found.append("the final weights differ")
-    for difference in found:
+        changes.append("the final weights differ")
+    for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
-    if found and not reasons:
-        raise UserError(f"{planned.path}: a second run is not the same, and nothing explains it")
+    if changes and not reasons:
+        raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
     if far := list(beyond(before.history, after.history, until)):
-        raise UserError(f"{planned.path}: a second run ends elsewhere: {', '.join(far)}")
-    if found:
+        raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
+    if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
     else:
         compared = "metrics and cohorts" + ("" if until else ", and the final weights")
@@ -127,7 +126,7 @@ def _at_the_end(series: Mapping[int, float]) -> float:
     return sum(last) / len(last) if last else nan
 
 
-def released_runs(plan: Plan, count: int) -> list[tuple[Planned, Record]]:
+def released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
     """Some released runs of the listed studies, drawn at random, each with its cell."""
     folders = (Path(RELEASED, study) for study in plan.listed)
     records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
@@ -139,11 +138,11 @@ def released_runs(plan: Plan, count: int) -> list[tuple[Planned, Record]]:
     return [(plan.cells[run.header["digest"]], run) for run in drawn]
 
 
-def finished_cell(plan: Plan, text: str | None) -> Planned:
+def finished_cell(plan: Plan, text: str | None) -> Cell:
     """The cell of that name, or any of the listed studies, that has a record."""
     if text is None:
-        planned = [plan.cells[digest] for digest in plan.digests(*plan.listed)]
-        done = [one for one in planned if Path(one.path).exists()]
+        cells = (plan.cells[digest] for digest in plan.digests(*plan.listed))
+        done = [cell for cell in cells if Path(cell.path).exists()]
         if not done:
             raise UserError("no cell of the listed studies is done; name a record, or train first")
         return random.choice(done)
@@ -159,7 +158,7 @@ class Again:
     weights_sha256: str
 
 
-def _trained_again(planned: Planned, before: Record, until: int | None) -> Again:
+def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
     """Train the cell in a temporary folder, by the trainer and on the kind of device of before."""
     with lasting():
         train = job.train  # imports PyTorch
@@ -167,10 +166,10 @@ def _trained_again(planned: Planned, before: Record, until: int | None) -> Again
     trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"
     device = "cpu" if made["devices"][-1] == devices.cpu_name() else "auto"
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
-        record = Path(folder, Path(planned.path).name)
-        file = Path(folder, f"{planned.digest}.json")
-        write_sealed(file, vars(planned), sync=False)
-        with progress.watching(until or planned.settings["rounds"], planned.digest) as watch:
+        record = Path(folder, Path(cell.path).name)
+        file = Path(folder, f"{cell.digest}.json")
+        write_sealed(file, vars(cell.planned()), sync=False)
+        with progress.watching(until or cell.settings.rounds, cell.digest) as watch:
             train(file, record, trainer=trainer, device=device, until=until, watch=watch)
         if record.exists():
             header, history = read(record).header, read(record).history
@@ -200,7 +199,7 @@ def _listed(sessions: list[dict[str, Any]], key: str) -> str:
 
 
 def different(before: History, after: History, until: int | None) -> Iterator[str]:
-    """What differs between two histories, in the first rounds if `until` is given. Times are not
+    """Describe how two histories differ, in the first rounds if `until` is given. Times are not
     compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [
@@ -209,12 +208,12 @@ def different(before: History, after: History, until: int | None) -> Iterator[st
     if rounds := _unequal(*cohorts):
         yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
     for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        one, other = (_until(history, name, last) for history in (before, after))
-        rounds = [] if name.startswith("seconds") else _unequal(one, other)
+        first, second = (_until(history, name, last) for history in (before, after))
+        rounds = [] if name.startswith("seconds") else _unequal(first, second)
         if rounds:
-            most = max(abs(one.get(round, nan) - other.get(round, nan)) for round in rounds)
+            most = max(abs(first.get(round, nan) - second.get(round, nan)) for round in rounds)
             yield (
-                f"{name} differs in {len(rounds)} of {len(one | other)} rounds, first in round "
+                f"{name} differs in {len(rounds)} of {len(first | second)} rounds, first in round "
                 f"{rounds[0]}, by at most {most:.3g}"
             )
 
@@ -224,10 +223,10 @@ def _until(history: History, name: str, last: int) -> dict[int, float]:
     return {round: value for round, value in history.metrics.get(name, []) if round <= last}
 
 
-def _unequal(one: Mapping[int, Any], other: Mapping[int, Any]) -> list[int]:
+def _unequal(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
     """The rounds in which two series are not the same; NaN is the same as NaN."""
     return [
         round
-        for round in sorted({**one, **other})
-        if repr(one.get(round)) != repr(other.get(round))
+        for round in sorted({**first, **second})
+        if repr(first.get(round)) != repr(second.get(round))
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
-from cohort.commands.status import each, name_of, runnable, statuses
+from cohort.commands.status import distinct, name_of, runnable, statuses
 from cohort.core.lazy import lazy
 from cohort.core.log import clock
 from cohort.pipeline.cell_states import STATES, CellStatus, estimate, find_slurm_logs, hours_left
@@ -40,23 +40,23 @@ def run(options: argparse.Namespace) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         if is_terminal():
             with live.Live(auto_refresh=False) as screen:
-                for cells in looks(plan, options.every):
+                for cells in snapshots(plan, options.every):
                     view = "\n".join(summary(plan, cells))
                     screen.update(text.Text.from_ansi(view), refresh=True)
         else:
-            for line in changes(looks(plan, options.every)):
+            for line in changes(snapshots(plan, options.every)):
                 print(line, flush=True)
 
 
-def looks(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
+def snapshots(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
     """The states of all cells, again and again, until those that can be run here are done."""
-    known: dict[str, CellStatus] = {}
+    finished: dict[str, CellStatus] = {}
     while True:
-        cells = each(statuses(plan, find_slurm_logs(), known))
+        cells = distinct(statuses(plan, find_slurm_logs(), finished))
         yield cells
         if all(status.is_finished for status in runnable(cells)):
             return
-        known = {status.planned.digest: status for status in cells if status.is_finished}
+        finished = {status.cell.digest: status for status in cells if status.is_finished}
         time.sleep(every)
 
 
@@ -81,7 +81,7 @@ def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
     running = [status for status in cells if status.state == "running"]
     paced = [status for status in running if status.rate]
     taken = sum(status.rounds / status.rate for status in paced)
-    estimated = sum(estimate(plan, status.planned) for status in paced)
+    estimated = sum(estimate(plan, status.cell) for status in paced)
     pace = taken / estimated if estimated else 1.0
     return 3600 * hours_left(plan, runnable(cells))[""] * pace / max(1, len(running))
 
@@ -93,16 +93,16 @@ def _row(status: CellStatus) -> tuple[str, ...]:
     return name_of(status), share, f"{status.round}/{status.rounds}", rate, left
 
 
-def changes(looks: Iterator[list[CellStatus]]) -> Iterator[str]:
+def changes(snapshots: Iterator[list[CellStatus]]) -> Iterator[str]:
     """A line on all cells, then one for each cell that changes its state."""
     before: dict[str, str] = {}
-    for cells in looks:
-        now = {status.planned.digest: status.state for status in cells}
+    for cells in snapshots:
+        now = {status.cell.digest: status.state for status in cells}
         done, at = sum(status.is_finished for status in cells), datetime.now()
         if not before:
             yield f"{at:%H:%M:%S}  {done} of {len(cells)} cells are done"
         for status in cells if before else ():
-            if before[status.planned.digest] != status.state:
+            if before[status.cell.digest] != status.state:
                 where = f" at {status.round}/{status.rounds}" if status.round else ""
                 yield (
                     f"{at:%H:%M:%S}  {status.state}{where}  {name_of(status)}  "

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import planned_cell
+from cohort.commands.run import cell_named
 from cohort.commands.show import found_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
@@ -17,6 +16,7 @@ from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_ano
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed
+from cohort.training.cell import Cell
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
 
@@ -32,22 +32,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print why the cell would be trained, or that it would not."""
     plan = load_plan(options)
-    planned = planned_cell(plan, options.cell)
-    lines = _of_planned(plan, planned) if planned else _of_record(plan, options.cell)
+    cell = cell_named(plan, options.cell)
+    lines = _of_cell(plan, cell) if cell else _of_record(plan, options.cell)
     for line in lines:
         print(line)
 
 
-def _of_planned(plan: Plan, planned: Planned) -> Iterator[str]:
+def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     """The state of the cell and, if it is not done, how the records beside its own differ."""
-    status = status_of(planned, find_slurm_logs())
-    yield f"{planned.path}: {_sentence(status, _hindrance(plan, planned))}"
+    status = status_of(cell, find_slurm_logs())
+    yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from made_by_another([status])
     if status.is_finished:
         return
-    folder, own = Path(planned.path).parent, f"seed{planned.settings['seed']}-"
+    folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
     files = sorted(file for file in folder.glob("seed*.h5") if is_record_file(file))
-    others = [file for file in files if file != Path(planned.path)]
+    others = [file for file in files if file != Path(cell.path)]
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:
@@ -55,15 +55,15 @@ def _of_planned(plan: Plan, planned: Planned) -> Iterator[str]:
         except UserError as error:
             yield f"  {error}"
             continue
-        for difference in differing(neighbor, planned):
+        for difference in differing(neighbor, cell):
             yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
 
 
 def _of_record(plan: Plan, text: str) -> Iterator[str]:
-    """That no study has the cell of this record, and which cells came in its place. Raise UserError
-    if there is no such record."""
+    """Explain that no study has the cell of this record, and how it differs from the cells that
+    came in its place. Raise UserError if there is no such record."""
     file = found_record(text)
     record = read(file)
     yield (
@@ -71,28 +71,28 @@ def _of_record(plan: Plan, text: str) -> Iterator[str]:
         "(cohort prune lists those that none has at any)"
     )
     seed = record.header["settings"]["seed"]
-    for planned in plan.cells.values():
-        beside = Path(planned.path).parent == file.parent and planned.settings["seed"] == seed
-        for difference in differing(record, planned) if beside else ():
-            yield f"  it has {difference}, {planned.digest}"
+    for cell in plan.cells.values():
+        beside = Path(cell.path).parent == file.parent and cell.settings.seed == seed
+        for difference in differing(record, cell) if beside else ():
+            yield f"  it has {difference}, {cell.digest}"
 
 
-def _hindrance(plan: Plan, planned: Planned) -> str:
+def _hindrance(plan: Plan, cell: Cell) -> str:
     """Why the cell cannot be trained here; empty if it can."""
     for study in plan.studies.values():
         for rows in study.skipped.values():
             for row, reason in rows:
-                if row.digest == planned.digest:
+                if row.digest == cell.digest:
                     return reason
     return ""
 
 
 def _sentence(status: CellStatus, hindrance: str) -> str:
-    """What the state of a cell means for its training."""
+    """Say what the state of a cell means for its training."""
     here = f"round {status.round} of {status.rounds}"
     if hindrance:
         return f"its record is missing, but it waits: {hindrance}"
-    if status.state == "failed" and Path(status.planned.path).exists():
+    if status.state == "failed" and Path(status.cell.path).exists():
         return f"its record cannot be used: {status.reason}"
     return {
         "done": "nothing: it is done",
@@ -104,16 +104,16 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
     }[status.state]
 
 
-def differing(record: Record, planned: Planned) -> Iterator[str]:
-    """In what a record differs from a planned cell: settings, parameters, science versions."""
+def differing(record: Record, cell: Cell) -> Iterator[str]:
+    """Describe how a record differs from a cell: settings, parameters, science versions."""
     there, science = flat(completed(record.header["settings"])), record.header["science"]
-    here = flat(planned.settings)
+    here = flat(cell.plain_settings())
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:
         yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
-    bumped = [key for key in science if science[key] != planned.science.get(key, science[key])]
+    bumped = [key for key in science if science[key] != cell.science.get(key, science[key])]
     for key in bumped:
-        yield f"science version {science[key]} of {key}, the cell {planned.science[key]}"
+        yield f"science version {science[key]} of {key}, the cell {cell.science[key]}"
     if not keys and not bumped:
         yield "the settings of the cell, but data of another checksum or scaling"
 

@@ -47,6 +47,17 @@ class Component:
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: spec[name] for name in names if name in spec})
 
+    def spec(self, *, defaults: bool = True) -> dict[str, Any]:
+        """The component's name and parameters, as a config gives them. Without `defaults`,
+        parameters that have their default are left out."""
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        kept = {
+            field.name: value
+            for field, value in values.items()
+            if defaults or value != field.default
+        }
+        return {"name": self.name} | kept
+
     def version(self) -> int:
         """The version of the results with these parameters, for a change that concerns only some of
         them."""

@@ -22,7 +22,7 @@ else:
     )
 
 
-LANES = 16  # samples, or channels of a single sample, that native code works on together
+LANES = 16  # samples that native code works on together
 SPECTRAL = 1.5  # time of a multiply-add of spectra, in multiply-adds of a direct convolution
 
 
@@ -36,27 +36,23 @@ class NativeCounts(NamedTuple):
 
 
 @functools.cache
-def native_counts(
-    model: Model, shape: tuple[int, ...], classes: int, single: bool = False
-) -> NativeCounts | None:
-    """Count a model's multiply-adds in native code; None if there is none for it. There is
-    other code for batches of a `single` sample. What an earlier process found is in the user's
-    cache folder."""
+def native_counts(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
+    """Count a model's multiply-adds in native code; None if there is none for it. What an earlier
+    process counted is in the user's cache folder."""
     code = [code_hash("models", "native"), version("torch"), version("torchvision")]
-    key = [model.name, model.science, shape, classes, single, *code]
-    counts = cached("native-counts", key, lambda: _count(model, shape, classes, single))
+    key = [model.name, model.science, shape, classes, *code]
+    counts = cached("native-counts", key, lambda: _count(model, shape, classes))
     return NativeCounts(*counts) if counts else None
 
 
-def _count(model: Model, shape: tuple[int, ...], classes: int, single: bool) -> NativeCounts | None:
+def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
     with torch.device("meta"):
         network = model.build(shape, classes)
     try:
         stages = network_stages.stages_of(network, shape)
     except network_stages.Unsupported:
         return None
-    count = _single_counts if single else _counts
-    counts = [count(*numbered) for numbered in enumerate(stages)]
+    counts = [_counts(*numbered) for numbered in enumerate(stages)]
     return NativeCounts(*map(sum, zip(*counts, strict=True)))
 
 
@@ -79,24 +75,6 @@ def _counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     products = height * width * stage.taps * pairs
     # the first stage needs no gradient of its inputs
     return NativeCounts(products, (3 if number else 2) * products, 0)
-
-
-def _single_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
-    """The multiply-adds of a stage on a single sample: channels fill whole vectors, and what is 0
-    is skipped. ReLU leaves half of the numbers, and pooling a quarter of the gradients."""
-    height, width = stage.sides
-    pixels, inner = height * width * stage.taps, _padded(stage.inner)
-    forward = pixels * stage.inner * _padded(stage.outer)
-    if not stage.is_convolution:
-        return NativeCounts(forward / 2, 3 * forward / 2, 0)
-    if not number:
-        return NativeCounts(forward, 2 * forward, 0)
-    share = (1 / 4 if stage.pools else 1) * (1 / 2 if stage.rectifies else 1)
-    return NativeCounts(forward, forward + 2 * share * pixels * inner * stage.outer, 0)
-
-
-def _padded(channels: int) -> int:
-    return -(-channels // LANES) * LANES
 
 
 def _transform(slots: spectra.Slots, height: int, width: int) -> float:

@@ -80,6 +80,10 @@ class EvaluationContext(Protocol):
         """What training changed in each trainable parameter, by its name: (client, *parameter); for
         needs gathered after."""
 
+    def durations(self) -> np.ndarray:
+        """The simulated seconds of each client's round; those of a whole one for needs gathered
+        once."""
+
     def local_on_own(self) -> Iterable[ModelResults]:
         """Each local model on its client's own training samples; for needs gathered after."""
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
-from cohort.plan.cost import round_seconds
+from cohort.plan.cost import paces, round_seconds
 from cohort.records.record import read
+from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import is_held, was_left
 
@@ -40,7 +39,7 @@ class CellStatus:
     record from a release from one that was trained here.
     """
 
-    planned: Planned
+    cell: Cell
     state: str
     seconds: float = 0.0
     device: str = ""
@@ -58,27 +57,27 @@ class CellStatus:
     @property
     def rounds(self) -> int:
         """How many rounds the whole cell has."""
-        return int(self.planned.settings["rounds"])
+        return self.cell.settings.rounds
 
 
-def status_of(planned: Planned, slurm_logs: Mapping[str, Path]) -> CellStatus:
+def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     """The state of a cell by its record, its state folder and the log of its last job."""
-    if Path(planned.path).exists():
-        return _of_record(planned)
-    folder, log = state_folder(planned.path), last_log(planned, slurm_logs)
+    if Path(cell.path).exists():
+        return _of_record(cell)
+    folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
     facts = saved_header(folder)
     saved, changed = facts.get("round"), _changed(facts)
     if is_held(folder):
-        round, rate = _progress(train_log(planned.path))
-        return CellStatus(planned, "running", round=max(round, saved or 0), rate=rate)
+        round, rate = _progress(train_log(cell.path))
+        return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)
     words = last_line(log) if log else ""  # `cohort run` writes no log
-    failed = log is not None and (log != train_log(planned.path) or words.startswith("error: "))
+    failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
     if not stopped and (failed or was_left(folder)):
         reason = words if failed or not words else f"killed after: {words}"
-        return CellStatus(planned, "failed", round=saved or 0, reason=reason, changed=changed)
+        return CellStatus(cell, "failed", round=saved or 0, reason=reason, changed=changed)
     state = "missing" if saved is None else "stopped"
-    return CellStatus(planned, state, round=saved or 0, changed=changed)
+    return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
 def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
@@ -101,32 +100,27 @@ def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
     ]
 
 
-def hours_left(plan: Plan, found: Iterable[CellStatus]) -> dict[str, float]:
+def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """The hours that unfinished cells still take on one device: as estimated for one CPU core, and
     at the pace of the finished cells of each kind of device."""
-    left = 0.0
-    taken: dict[str, float] = defaultdict(float)
-    estimated: dict[str, float] = defaultdict(float)
-    for status in found:
-        seconds = estimate(plan, status.planned)
+    left, finished = 0.0, []
+    for status in cells:
+        seconds = estimate(plan, status.cell)
         if status.is_finished and status.device:
-            taken[status.device] += status.seconds
-            estimated[status.device] += seconds
+            finished.append((status.device, status.seconds, seconds))
         elif not status.is_finished:
             left += CELL_START + seconds * (1 - status.round / status.rounds)
-    paces = {device: taken[device] / estimated[device] for device in taken}
-    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
+    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces(finished)).items()}
 
 
-def estimate(plan: Plan, planned: Planned) -> float:
+def estimate(plan: Plan, cell: Cell) -> float:
     """The estimated seconds of all rounds of a cell on one CPU core."""
-    settings = planned.settings
-    return round_seconds(settings, plan.datasets[settings["dataset"]])
+    return round_seconds(cell, plan.info(cell))
 
 
-def last_log(planned: Planned, slurm_logs: Mapping[str, Path]) -> Path | None:
+def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
     """The log of a cell's last attempt, or SLURM's if the job died before the cell began."""
-    own, slurm = train_log(planned.path), slurm_logs.get(planned.digest)
+    own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm
     died_early = (
@@ -154,30 +148,30 @@ def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
 
 def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
     """A failed cell with the last words of its log, and the command that shows the whole log."""
-    log = last_log(status.planned, slurm_logs)
+    log = last_log(status.cell, slurm_logs)
     more = f"\n  more: less {log}" if log else ""
-    return f"failed: {status.planned.path}\n  {status.reason or 'no log'}{more}"
+    return f"failed: {status.cell.path}\n  {status.reason or 'no log'}{more}"
 
 
-def failures(cells: Iterable[Planned]) -> list[str]:
+def failures(cells: Iterable[Cell]) -> list[str]:
     """The failures of these cells, of those without a record, when no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
-    missing = [planned for planned in cells if not Path(planned.path).exists()]
-    found = (status_of(planned, logs) for planned in missing)
-    return [failure(status, logs) for status in found if status.state == "failed"]
+    missing = [cell for cell in cells if not Path(cell.path).exists()]
+    statuses = (status_of(cell, logs) for cell in missing)
+    return [failure(status, logs) for status in statuses if status.state == "failed"]
 
 
-def _of_record(planned: Planned) -> CellStatus:
+def _of_record(cell: Cell) -> CellStatus:
     try:
-        record = read(planned.path)
+        record = read(cell.path)
     except UserError as error:
-        return CellStatus(planned, "failed", reason=str(error))
+        return CellStatus(cell, "failed", reason=str(error))
     seconds = sum(value for _, value in record.history.cost["seconds"])
     made = record.header["provenance"]
     restored = "restored" in record.header
     device = "" if restored or len(made["devices"]) > 1 else made["devices"][0]
     return CellStatus(
-        planned,
+        cell,
         record.header["status"],
         seconds,
         device,
@@ -193,5 +187,5 @@ def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _progress(log: Path) -> tuple[int, float]:
     """The latest round in a log and the rounds per second; zeros where its last job wrote none."""
-    found = PROGRESS.findall(last_session(log))
-    return (int(found[-1][0]), float(found[-1][1])) if found else (0, 0.0)
+    matches = PROGRESS.findall(last_session(log))
+    return (int(matches[-1][0]), float(matches[-1][1])) if matches else (0, 0.0)

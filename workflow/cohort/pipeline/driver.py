@@ -1,4 +1,4 @@
-"""What Snakemake's main process does before its first job and after its last."""
+"""The work of Snakemake's main process before its first job and after its last."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.cell.planned import Planned, freeze, options_of
+from cohort.cell.planned import freeze, options_of
 from cohort.core.errors import UserError, explained
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
@@ -30,6 +31,7 @@ from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
+from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Driver:
         self.stages = Stages(plan, self.local)
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
-        self.already_recorded: list[Planned] = []
+        self.already_recorded: list[Cell] = []
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
@@ -73,7 +75,7 @@ class Driver:
                 self.plan.on_note(note)
             self._limit_memory()
             cells = self.plan.cells.values()
-            self.already_recorded = [planned for planned in cells if os.path.exists(planned.path)]
+            self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -177,9 +179,9 @@ def check_folder(folder: Path) -> None:
 
 def freeze_plan(plan: Plan) -> None:
     """Write the plan files that jobs read."""
-    for things in (plan.cells, plan.shards, plan.data):
-        for planned in things.values():
-            freeze(planned)
+    cells = (cell.planned() for cell in plan.cells.values())
+    for planned in chain(cells, plan.shards.values(), plan.data.values()):
+        freeze(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
             content = experiment_plan(plan, study.name, experiment)
@@ -189,20 +191,20 @@ def freeze_plan(plan: Plan) -> None:
 
 def restore_records(plan: Plan) -> None:
     """Publish finished records again that Snakemake deleted with a failed job of several cells."""
-    for planned in plan.cells.values():
-        finished = state_folder(planned.path) / FINISHED
-        if finished.exists() and not Path(planned.path).exists() and is_valid(finished, planned):
-            publish(finished, planned.path)
+    for cell in plan.cells.values():
+        finished, record = state_folder(cell.path) / FINISHED, Path(cell.path)
+        if finished.exists() and not record.exists() and is_valid(finished, cell.digest):
+            publish(finished, cell.path)
 
 
-def remove_finished_states(cells: Iterable[Planned]) -> None:
+def remove_finished_states(cells: Iterable[Cell]) -> None:
     """Delete the finished states of cells whose valid record is in place.
 
     Otherwise a cell whose record is deleted would be published again instead of trained.
     """
-    for planned in cells:
-        folder = state_folder(planned.path)
-        if (folder / FINISHED).exists() and is_valid(planned.path, planned):
+    for cell in cells:
+        folder = state_folder(cell.path)
+        if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
             (folder / FINISHED).unlink()
         if folder.exists() and not any(folder.iterdir()):
             folder.rmdir()

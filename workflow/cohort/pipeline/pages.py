@@ -43,12 +43,12 @@ def command(plan: Plan, target: str) -> str:
 
 def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
     """The estimated seconds of each cell on one CPU core, to three digits, by digest."""
-    found = {}
+    estimates = {}
     for row in experiment.rows:
-        settings = plan.cells[row.digest].settings
-        seconds = START_SECONDS + round_seconds(settings, plan.datasets[settings["dataset"]])
-        found[row.digest] = float(f"{seconds:.3g}")
-    return found
+        cell = plan.cells[row.digest]
+        seconds = START_SECONDS + round_seconds(cell, plan.info(cell))
+        estimates[row.digest] = float(f"{seconds:.3g}")
+    return estimates
 
 
 def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:

@@ -1,4 +1,5 @@
-"""What the driver and `cohort status` ask of SLURM, beside what Snakemake's executor asks."""
+"""Queries of the driver and `cohort status` to SLURM, in addition to those of Snakemake's
+executor."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ class Watch:
 
 
 def _output(*command: str, seconds: float) -> str:
-    """What a command of SLURM prints; empty if it fails or takes longer than `seconds`."""
+    """The output of a SLURM command; empty if it fails or takes longer than `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout
     except (OSError, subprocess.SubprocessError):

@@ -14,7 +14,6 @@ from cohort.core.paths import Layout, experiment_plan_file
 from cohort.plan import Plan
 from cohort.results.measure import BASELINE
 from cohort.results.paper import paper_files
-from cohort.training.procedures import parse_procedure
 
 Spec = dict[str, Any]
 
@@ -25,8 +24,7 @@ def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
         cell: Spec = {"digest": row.digest, "path": planned.path, "labels": row.labels}
-        generated = planned.settings.get("generated")
-        cell |= {"generated": True} if generated else {}
+        cell |= {"generated": True} if planned.generated else {}
         cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
     return {"study": study, "experiment": experiment, "cells": cells}
 
@@ -56,13 +54,13 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
 
     FedAvg has the first color in every figure, the other strategies the next ones in their order.
     """
-    found = plan.study(study).experiments[experiment]
-    names = found.axes["strategy"]
+    axes = plan.study(study).experiments[experiment].axes
+    rows = plan.study(study).experiments[experiment].rows
+    names = axes["strategy"]
     others = [name for name in names if name != BASELINE]
-    procedures = {plan.cells[row.digest].settings["procedure"] for row in found.rows}
-    round_names = {parse_procedure(name).round_name for name in procedures}
+    round_names = {plan.cells[row.digest].procedure.round_name for row in rows}
     return {
-        "orders": found.axes,
+        "orders": axes,
         "styles": {BASELINE: 0} | {name: color for color, name in enumerate(others, start=1)},
         "titles": titles(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
@@ -72,8 +70,8 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
 def titles(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
     """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
     own = plan.study(study).titles
-    known = {name: plan.strategies[name]["title"] for name in strategies}
-    return own | {"strategy": known | own.get("strategy", {})}
+    defaults = {name: plan.strategies[name]["title"] for name in strategies}
+    return own | {"strategy": defaults | own.get("strategy", {})}
 
 
 def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:

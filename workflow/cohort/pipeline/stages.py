@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from cohort.cell.planned import Planned, frozen, options_of, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
-from cohort.core.paths import plan_file
+from cohort.core.paths import digest_in, plan_file
+from cohort.data.dataset_info import DatasetInfo
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     Spec,
@@ -31,6 +32,7 @@ from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.plan.requests import MAX_RUNTIME, Requests
 from cohort.results.paper import paper_files
 from cohort.results.tables.sizes import needs_no_runs
+from cohort.training.cell import Cell, read_cell
 
 Wildcards = Any
 Files = list[str]
@@ -62,8 +64,7 @@ class Stages:
         self.reported: dict[str, None] = {}  # the studies whose pages were asked for
         options = options_of(plan.config)["request"] if plan else run_options("request")
         longest = options.get("max_runtime", MAX_RUNTIME)
-        datasets = plan.datasets if plan else None
-        self.requests = Requests(self.planned, datasets, local, longest)
+        self.requests = Requests(self.cell, self._info, local, longest)
 
     @property
     def plan(self) -> Plan:
@@ -71,15 +72,21 @@ class Stages:
         assert self._plan is not None, "only the driver plans"
         return self._plan
 
+    def cell(self, digest: str) -> Cell:
+        """The cell of this digest."""
+        return self._plan.cells[digest] if self._plan else read_cell(plan_file(digest))
+
     def planned(self, digest: str) -> Planned:
-        """The planned cell, shards or data of this digest."""
+        """The planned shards or data of this digest."""
         if self._plan is None:
             return frozen(plan_file(digest))
-        return next(
-            things[digest]
-            for things in (self.plan.cells, self.plan.shards, self.plan.data)
-            if digest in things
-        )
+        return self._plan.shards.get(digest) or self._plan.data[digest]
+
+    def _info(self, cell: Cell) -> DatasetInfo:
+        """The info of a cell's data set; a job reads it from the plan file of the data."""
+        if self._plan is not None:
+            return self._plan.info(cell)
+        return self.planned(digest_in(cell.inputs["data"])).settings
 
     def raw(self, wildcards: Wildcards) -> dict[str, Any]:
         """The source and checksums of a raw file."""
@@ -90,14 +97,14 @@ class Stages:
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """What training still needs: the shards, which need the data in turn, or the data alone.
+        """The file that training still lacks: the shards, which need the data in turn, or the data.
 
         Nothing where the record exists: it stays valid when shards or data were deleted.
         """
-        planned = self.planned(wildcards.digest)
-        if os.path.exists(planned.path):
+        cell = self.cell(wildcards.digest)
+        if os.path.exists(cell.path):
             return []
-        needed = (planned.inputs["shards"], planned.inputs["data"])
+        needed = (cell.inputs["shards"], cell.inputs["data"])
         return [file for file in needed if not os.path.exists(file)][:1]
 
     @exiting
@@ -157,7 +164,7 @@ class Stages:
 
     @exiting
     def page_inputs(self, wildcards: Wildcards) -> Files:
-        """What a study's runs say about themselves, its metrics, figures, tables and claims."""
+        """The runs, metrics, figures, tables and claims that a study's page shows."""
         study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]
@@ -173,7 +180,7 @@ class Stages:
         return [self.plan.layout.page(name)[1] for name in self.plan.listed]
 
     def caption(self, wildcards: Wildcards) -> str:
-        """What Snakemake's own report says about a figure or table."""
+        """The caption of a figure or table in Snakemake's own report."""
         spec = self.plan.study(wildcards.study).drawn()[wildcards.name]
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do to Snakemake's main process."""
+"""Handling of Ctrl-C and SIGTERM by Snakemake's main process."""
 
 from __future__ import annotations
 

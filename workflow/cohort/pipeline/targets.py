@@ -28,26 +28,26 @@ def targets(
     """
     if plan is None:
         return
-    found = _Targets(plan)
-    yield "all", _target(found.everything, check)
+    files = _Targets(plan)
+    yield "all", _target(files.everything, check)
     for study in all_studies():
-        yield study, _target(partial(found.studies, [study]), check)
+        yield study, _target(partial(files.studies, [study]), check)
         for name in drawn_names(study):
-            yield f"{study}_{name}", _target(partial(found.drawn, study, name), check)
+            yield f"{study}_{name}", _target(partial(files.drawn, study, name), check)
 
 
 def requested(plan: Plan, targets: Iterable[str]) -> list[tuple[str, str]]:
     """The studies, and the names of their figures and tables, that these targets of a command line
     make; the name is empty where a whole study is asked for."""
-    found = []
+    items = []
     for target in targets or ["all"]:
         if target == "all":
-            found += [(study, "") for study in plan.listed]
+            items += [(study, "") for study in plan.listed]
         elif file := DRAWN_FILE.fullmatch(target):
-            found.append((file[1] or file[3], file[2] or ""))
+            items.append((file[1] or file[3], file[2] or ""))
         else:
-            found += [(study, name) for study, name in _named(target)]
-    return list(dict.fromkeys(found))
+            items += [(study, name) for study, name in _named(target)]
+    return list(dict.fromkeys(items))
 
 
 def _named(target: str) -> Iterator[tuple[str, str]]:
@@ -118,6 +118,6 @@ class _Targets:
             metrics = self.plan.layout.metrics(study, experiment)
             files.append(metrics)
             if os.path.exists(metrics):
-                found = records(self.plan, study, experiment)
-                files += [record for record in found if not os.path.exists(record)]
+                paths = records(self.plan, study, experiment)
+                files += [record for record in paths if not os.path.exists(record)]
         return files

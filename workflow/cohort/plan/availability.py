@@ -14,14 +14,14 @@ from cohort.data.places import check_given, check_mirror, in_mirror
 from cohort.plan.located import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
-from cohort.training.procedures import parse_procedure
+from cohort.training.cell import Cell
 
 
 def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
     """A note for each experiment with cells on generated stand-in data."""
     for name, experiment in study.experiments.items():
-        cells = [resolver.cells[row.digest].settings for row in experiment.rows]
-        if generated := [settings["dataset"] for settings in cells if settings.get("generated")]:
+        cells = [resolver.cells[row.digest] for row in experiment.rows]
+        if generated := [cell.settings.dataset for cell in cells if cell.generated]:
             datasets = ", ".join(dict.fromkeys(generated))
             yield (
                 f"{study.name}.{name}: {len(generated)} of {len(cells)} cells are of generated "
@@ -91,14 +91,14 @@ class Availability:
             notes,
         )
 
-    def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Planned]:
+    def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Cell]:
         """The cells without record that lack their data or a package, by digest."""
         data = {planned.path: planned for planned in resolver.data.values()}
         cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
         return {
             digest: cell
             for digest, cell in cells.items()
-            if (not self._is_available(data[cell.inputs["data"]]) or _lacks(cell))
+            if (not self._is_available(data[cell.inputs["data"]]) or cell.procedure.lacks())
             and not Path(cell.path).exists()
         }
 
@@ -117,23 +117,18 @@ class Availability:
             in_mirror(self._mirror, {file.name}) for file in missing
         )
 
-    def _reasons(self, cells: Sequence[Planned]) -> str:
+    def _reasons(self, cells: Sequence[Cell]) -> str:
         """`pacs is behind a login (https://...); set data_paths`, and the same for packages."""
-        datasets = dict.fromkeys(cell.settings["dataset"] for cell in cells)
+        datasets = dict.fromkeys(cell.settings.dataset for cell in cells)
         hidden = [name for name in datasets if not self._available[name]]
         logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
         lacking = dict.fromkeys(
-            f"procedure '{cell.settings['procedure']}' needs the package {package}, which is not "
+            f"procedure '{cell.procedure}' needs the package {package}, which is not "
             f"installed; pip install {package}"
             for cell in cells
-            if (package := _lacks(cell))
+            if (package := cell.procedure.lacks())
         )
         return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
-
-
-def _lacks(cell: Planned) -> str:
-    """The package that the cell's procedure requires and that is not installed, if any."""
-    return parse_procedure(cell.settings["procedure"]).lacks()
 
 
 def _drawn_from(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:

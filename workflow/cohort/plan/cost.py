@@ -1,53 +1,41 @@
 """Estimates of a cell's time and memory before it runs.
 
-The constants are rough. Those of time lie between what cells of different kinds take on one core of
-an Intel Xeon and of an AMD EPYC, both with AVX-512; `cohort cost` prints how far finished cells
-were from their estimates. With those of memory, 250 cells on a CPU (five data sets, five networks
-of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
+The constants are rough: times are those of one core of an Intel Xeon or AMD EPYC with AVX-512, and
+records correct them (see `paces`). With the constants of memory, 250 cells on a CPU (five data
+sets, five networks of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable
 
 from cohort.cell.evaluations import evaluated_at_once, is_evaluated
 from cohort.cell.settings import local_work
-from cohort.core.components import build
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.models.counting import Counts
-from cohort.native.multiplications import LANES, NativeCounts, native_counts
+from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
-from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
+from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.evaluators.evaluator import SampleCounts
-from cohort.training.procedures import parse_procedure
-from cohort.training.procedures.procedure import Overhead, Workload
-from cohort.training.servers import SERVERS
 
 START_SECONDS = 2.0  # imports and loading, before the first round
 ROUND_SECONDS = 1.5e-3  # a round without its local steps
 CLIENT_SECONDS = 4e-4  # what each client of a cohort adds to that
-COPY_SECONDS = 5e-9  # and each weight of its model
-OPERATIONS_PER_SECOND = 9e10  # of convolutions and matrix products
-SINGLE_OPERATIONS_PER_SECOND = 6.5e10  # of native code for batches of one sample
-WEIGHT_SECONDS = 2.5e-9  # of the optimizer for each weight that the caches do not hold, in a step
-CACHED_WEIGHTS = 250_000
-NATIVE_STEP_SECONDS = 1e-5
-SINGLE_STEP_SECONDS = 1.5e-5
-STEP_SECONDS = 7e-4  # of PyTorch, whatever the network
-LAYER_SECONDS = 1.9e-4  # and for each layer
-TRAINED_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in a step
-TESTED_SECONDS = 1.3e-9  # the same in evaluation
-SLOWER_TESTS = 4  # of networks by PyTorch that native code could evaluate
+PRODUCT_SECONDS = 2 / 8.5e10  # of a multiplication and its addition in convolutions and products
+NATIVE_STEP_SECONDS = 1e-5  # a local step of native code, however small
+SINGLE_STEP_SECONDS = 4e-5  # and of a single sample
+LAYER_SECONDS = 3e-4  # of each layer in a step of PyTorch
+OUTPUT_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in training
 AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
-SLOWDOWN = 8  # of augmentation by PyTorch
+TORCH_SLOWDOWN = 4  # of PyTorch where native code could augment, or evaluate several networks
 
 START_MB = 500  # the interpreter with torch
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
@@ -56,19 +44,16 @@ LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
 
-def client_steps(settings: Mapping[str, Any], info: DatasetInfo) -> int:
+def client_steps(cell: Cell, info: DatasetInfo) -> int:
     """Count the local steps of all rounds, probes included, if every client has the mean size."""
-    return sum(_client_steps(part, info) for part in _parts(settings))
-
-
-def _client_steps(settings: Mapping[str, Any], info: DatasetInfo) -> int:
-    amount, epochs = local_work(settings["J"])
-    per_epoch = math.ceil(_client_size(settings, info) / settings["batch"])
+    amount, epochs = local_work(cell.settings.J)
+    per_epoch = math.ceil(_client_size(cell, info) / cell.settings.batch)
     per_client = amount * per_epoch if epochs else amount
-    probed, batches = _probes(settings)
+    probed, batches = _probes(cell)
     if probed:  # the probe is the first of J epochs, or the first batches of J steps
         per_client -= per_epoch if epochs else batches
-    return int(_load(settings).rounds * (settings["cohort"] * per_client + probed * batches))
+    rounds = cell.procedure.workload(cell.settings.rounds).rounds
+    return int(rounds * (cell.settings.cohort * per_client + probed * batches))
 
 
 @functools.cache
@@ -77,187 +62,163 @@ def evaluations(every: int | str, rounds: int) -> int:
     return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
 
-class Rates(NamedTuple):
-    """Estimated seconds of one core: for a local step, whatever its batch, for a sample in a step,
-    and for a sample that is evaluated."""
-
-    step: float
-    trained: float
-    tested: float
-
-
-def round_seconds(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
     round."""
-    return sum(_round_seconds(part, info) for part in _parts(settings))
+    return sum(_round_seconds(part, info) for part in _parts(cell))
 
 
-def _round_seconds(settings: Mapping[str, Any], info: DatasetInfo) -> float:
-    load, rates = _load(settings), _rates(settings, info)
-    size = _client_size(settings, info)
-    batch = size / math.ceil(size / settings["batch"])  # the mean of an epoch
-    steps = _client_steps(settings, info) * (rates.step + batch * rates.trained)
-    passes = load.passes * settings["cohort"] * batch * rates.tested
-    tested = _evaluated(settings, info) * rates.tested * load.networks
-    copied = CLIENT_SECONDS + _counts(settings, info).weights * COPY_SECONDS
-    per_round = ROUND_SECONDS + settings["cohort"] * copied
-    overhead = _overhead(settings, info).seconds
-    return steps + passes + tested + overhead + settings["rounds"] * per_round
+def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
+    settings, load = cell.settings, cell.procedure.workload(cell.settings.rounds)
+    step, trained, tested = _rates(cell, info)
+    batch = _mean_batch(cell, info)
+    steps = client_steps(cell, info) * (step + batch * trained)
+    passes = load.passes * settings.cohort * batch * tested
+    evaluated = _evaluated(cell, info) * tested * load.networks
+    overhead = cell.procedure.overhead(settings.clients, info["classes"]).seconds
+    around = settings.rounds * (ROUND_SECONDS + settings.cohort * CLIENT_SECONDS)
+    return steps + passes + evaluated + overhead + around
 
 
-def operations(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
+    """The time that cells took, divided by their estimates, by model, device or another key.
+
+    `finished` has the key, the seconds and the estimate of each cell.
+    """
+    taken: defaultdict[str, float] = defaultdict(float)
+    estimated: defaultdict[str, float] = defaultdict(float)
+    for key, seconds, estimate in finished:
+        taken[key] += seconds
+        estimated[key] += estimate
+    return {key: taken[key] / estimated[key] for key in taken}
+
+
+def operations(cell: Cell, info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, info) for part in _parts(settings))
+    return sum(_operations(part, info) for part in _parts(cell))
 
 
-def _operations(settings: Mapping[str, Any], info: DatasetInfo) -> float:
-    load, size = _load(settings), _client_size(settings, info)
-    batch = size / math.ceil(size / settings["batch"])
-    trained = 3 * _client_steps(settings, info) * batch
-    passed = load.passes * settings["cohort"] * batch
-    tested = load.networks * _evaluated(settings, info)
-    return 2 * _counts(settings, info).multiply_adds * (trained + passed + tested)
+def _operations(cell: Cell, info: DatasetInfo) -> float:
+    load, batch = cell.procedure.workload(cell.settings.rounds), _mean_batch(cell, info)
+    trained = 3 * client_steps(cell, info) * batch
+    passed = load.passes * cell.settings.cohort * batch
+    tested = load.networks * _evaluated(cell, info)
+    return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
 
 
-def serial_steps(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
     trainer takes step together."""
     steps = 0.0
-    for part in _parts(settings):
-        together = "batched" in parse_procedure(part["procedure"]).takes()
-        steps += _client_steps(part, info) / (part["cohort"] if together else 1)
+    for part in _parts(cell):
+        together = "batched" in part.procedure.takes()
+        steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
 
-def layers(settings: Mapping[str, Any], info: DatasetInfo) -> int:
-    """Count the layers of a cell's network."""
-    return _counts(settings, info).layers
-
-
-def _evaluated(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def _evaluated(cell: Cell, info: DatasetInfo) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
-    cohort, size = settings["cohort"], _client_size(settings, info)
-    reserve = scaled_count(settings["reserve"], settings["samples"])
-    test = info["test"] * settings["samples"] - reserve
-    validation = (settings["validation"] or info.get("validation", 0)) * settings["samples"]
-    held_out = info["train"] * settings["samples"] * settings["holdout"]
-    counts = SampleCounts(test, validation, held_out, size, cohort, settings["clients"])
+    cohort, size = cell.settings.cohort, _client_size(cell, info)
+    reserve = scaled_count(cell.settings.reserve, cell.settings.samples)
+    test = info["test"] * cell.settings.samples - reserve
+    validation = (cell.settings.validation or info.get("validation", 0)) * cell.settings.samples
+    held_out = info["train"] * cell.settings.samples * cell.settings.holdout
+    counts = SampleCounts(test, validation, held_out, size, cohort, cell.settings.clients)
     evaluators = (kind() for kind in EVALUATORS.values())
-    plans = ((evaluator.plan(settings), evaluator.samples(counts)) for evaluator in evaluators)
+    plans = ((evaluator.plan(cell), evaluator.samples(counts)) for evaluator in evaluators)
     samples_evaluated = sum(
-        evaluations(plan, settings["rounds"]) * samples for plan, samples in plans if plan
+        evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
     )
-    needs = needs_of(build(SELECTORS, settings["selector"]))
+    needs = needs_of(cell.selector)
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
     for when, reserved in evaluating:
-        clients = {"once": 0, "before": settings["clients"], "after": cohort}[when]
-        samples_evaluated += settings["rounds"] * clients * (reserve if reserved else size)
+        clients = {"once": 0, "before": cell.settings.clients, "after": cohort}[when]
+        samples_evaluated += cell.settings.rounds * clients * (reserve if reserved else size)
     return float(samples_evaluated)
 
 
-def _rates(settings: Mapping[str, Any], info: DatasetInfo) -> Rates:
-    counts, native = _counts(settings, info), _native_counts(settings, info)
-    augmentation = AUGMENTATIONS[settings["augmentation"]].numbers * math.prod(info["shape"])
-    augmented = augmentation * AUGMENTATION_SECONDS
-    optimizer = max(0, counts.weights - CACHED_WEIGHTS) * WEIGHT_SECONDS
-    products = 2 * counts.multiply_adds / OPERATIONS_PER_SECOND
-    rates = Rates(
-        STEP_SECONDS + counts.layers * LAYER_SECONDS + optimizer,
-        3 * products + counts.outputs * TRAINED_SECONDS + SLOWDOWN * augmented,
-        products + counts.outputs * TESTED_SECONDS,
-    )
-    if native is None:
-        return rates
-    several = _load(settings).networks > 1  # which PyTorch evaluates
-    tested = 2 * native.forward / OPERATIONS_PER_SECOND * (SLOWER_TESTS if several else 1)
-    rates = rates._replace(tested=tested)
-    if not _trains_natively(settings):
-        return rates
-    single = _native_counts(settings, info, single=True) if settings["batch"] == 1 else None
-    if single:
-        trained = 2 * single.training / SINGLE_OPERATIONS_PER_SECOND
-        return rates._replace(step=SINGLE_STEP_SECONDS, trained=trained + augmented)
-    padding = math.ceil(settings["batch"] / LANES) * LANES / settings["batch"]
-    trained = 2 * native.training * padding / OPERATIONS_PER_SECOND
-    step = NATIVE_STEP_SECONDS + 2 * native.step / OPERATIONS_PER_SECOND + optimizer
-    return rates._replace(step=step, trained=trained + augmented)
+def _rates(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
+    """Estimate the seconds of one core for a local step, whatever its batch, for a sample in a
+    step, and for a sample that is evaluated."""
+    settings, counts, shape = cell.settings, counts_of(cell, info), tuple(info["shape"])
+    numbers = AUGMENTATIONS[settings.augmentation].numbers * math.prod(shape)
+    augmented = numbers * AUGMENTATION_SECONDS
+    products, outputs = counts.multiply_adds * PRODUCT_SECONDS, counts.outputs * OUTPUT_SECONDS
+    step = counts.layers * LAYER_SECONDS
+    trained, tested = 3 * products + outputs + TORCH_SLOWDOWN * augmented, products + outputs / 3
+    native = native_counts(MODELS[settings.model](), shape, info["classes"])
+    if native is None or settings.precision == "bfloat16":
+        return step, trained, tested
+    several = cell.procedure.workload(settings.rounds).networks > 1  # which PyTorch evaluates
+    tested = native.forward * PRODUCT_SECONDS * (TORCH_SLOWDOWN if several else 1)
+    if settings.optimizer != "sgd" or "native" not in cell.procedure.takes():
+        return step, trained, tested
+    trained = native.training * PRODUCT_SECONDS
+    if settings.batch == 1:
+        return SINGLE_STEP_SECONDS, trained + augmented, tested
+    padding = math.ceil(settings.batch / LANES) * LANES / settings.batch
+    step = NATIVE_STEP_SECONDS + native.step * PRODUCT_SECONDS
+    return step, trained * padding + augmented, tested
 
 
-def _native_counts(
-    settings: Mapping[str, Any], info: DatasetInfo, single: bool = False
-) -> NativeCounts | None:
-    """The multiplications of native code for the model, for batches of a `single` sample or larger
-    ones; None where there is none."""
-    if settings["precision"] == "bfloat16":
-        return None
-    shape = tuple(info["shape"])
-    return native_counts(MODELS[settings["model"]](), shape, info["classes"], single)
-
-
-def _trains_natively(settings: Mapping[str, Any]) -> bool:
-    trainers = parse_procedure(settings["procedure"]).takes()
-    return settings["optimizer"] == "sgd" and "native" in trainers
-
-
-def memory_mb(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the peak memory of a cell's process on a CPU: the data set, the largest client's
     inputs, the activations of a batch, and the models of a round."""
     shape, kind = tuple(info["shape"]), info.get("kind", "images")
-    number = 8 if settings["precision"] == "float64" else 4
+    number = 8 if cell.settings.precision == "float64" else 4
     label_and_index = 16
     sample = math.prod(shape) * (2 if kind == "table" else 1) + label_and_index
     data = (info["train"] + info["test"] + info.get("validation", 0)) * sample
-    largest = min(LARGEST_CLIENT, settings["clients"]) * _client_size(settings, info)
+    largest = min(LARGEST_CLIENT, cell.settings.clients) * _client_size(cell, info)
     inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else number)
-    counts = _counts(settings, info)
-    factor = MODELS[settings["model"]].activation_factor
-    at_once = settings["cohort"] if _load(settings).together else 1
-    trained = factor * at_once * min(settings["batch"], largest)
+    counts = counts_of(cell, info)
+    factor = MODELS[cell.settings.model].activation_factor
+    load = cell.procedure.workload(cell.settings.rounds)
+    at_once = cell.settings.cohort if load.together else 1
+    trained = factor * at_once * min(cell.settings.batch, largest)
     activations = counts.outputs * max(trained, evaluated_at_once(shape)) * number
-    models = _model_copies(settings) * counts.weights * number
-    overhead = _overhead(settings, info).megabytes
+    models = _model_copies(cell) * counts.weights * number
+    overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
     return START_MB + overhead + (data + inputs + activations + models) / 1e6
 
 
-def _model_copies(settings: Mapping[str, Any]) -> int:
+def _model_copies(cell: Cell) -> int:
     """The number of copies of the network in memory during a round."""
-    clients = settings["cohort"] + _probes(settings)[0]
-    further = NETWORK_COPIES * (_load(settings).networks - 1)
-    held = build(SERVERS, settings["server"]).models_held(settings["clients"])
-    return CLIENT_COPIES * clients + further + held
+    settings = cell.settings
+    clients = settings.cohort + _probes(cell)[0]
+    further = NETWORK_COPIES * (cell.procedure.workload(settings.rounds).networks - 1)
+    return CLIENT_COPIES * clients + further + cell.server.models_held(settings.clients)
 
 
-def _counts(settings: Mapping[str, Any], info: DatasetInfo) -> Counts:
-    return MODELS[settings["model"]]().counts(tuple(info["shape"]), info["classes"])
+def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
+    """The counts of a cell's network."""
+    return MODELS[cell.settings.model]().counts(tuple(info["shape"]), info["classes"])
 
 
-def _client_size(settings: Mapping[str, Any], info: DatasetInfo) -> float:
+def _client_size(cell: Cell, info: DatasetInfo) -> float:
     """The number of samples that the mean client trains on."""
-    used = (info["train"] - settings["validation"]) * settings["samples"]
-    return float(used * (1 - settings["holdout"]) / settings["clients"])
+    settings = cell.settings
+    used = (info["train"] - settings.validation) * settings.samples
+    return float(used * (1 - settings.holdout) / settings.clients)
 
 
-def _parts(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The settings of the parts of a run that have any rounds."""
-    parts = parse_procedure(settings["procedure"]).parts(settings)
-    return [part for part in parts if part["rounds"]]
+def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
+    """The mean size of a batch in an epoch of the mean client."""
+    size = _client_size(cell, info)
+    return size / math.ceil(size / cell.settings.batch)
 
 
-def _load(settings: Mapping[str, Any]) -> Workload:
-    return parse_procedure(settings["procedure"]).workload(settings["rounds"])
+def _parts(cell: Cell) -> list[Cell]:
+    """The parts of a run that have any rounds."""
+    return [part for part in cell.procedure.parts(cell) if part.settings.rounds]
 
 
-def _overhead(settings: Mapping[str, Any], info: DatasetInfo) -> Overhead:
-    procedure = parse_procedure(settings["procedure"])
-    return procedure.overhead(settings["clients"], info["classes"])
-
-
-def _probes(settings: Mapping[str, Any]) -> tuple[int, int]:
+def _probes(cell: Cell) -> tuple[int, int]:
     """The number of clients that are probed in a round, and of batches that each of them trains
     on."""
-    selector = build(SELECTORS, settings["selector"])
+    selector, settings = cell.selector, cell.settings
     if not isinstance(selector, Probing):
         return 0, 0
-    return selector.pool_size(settings["clients"], settings["cohort"]), selector.batches
+    return selector.pool_size(settings.clients, settings.cohort), selector.batches

@@ -20,7 +20,6 @@ from cohort.plan.scale import (
     Scale,
     ScaleChoices,
     first_seeds,
-    scaled,
     settings_of,
     thinned,
     with_seeds,
@@ -261,8 +260,8 @@ def _planned(
     columns = [*LABELS, *(column for column in axes if column not in LABELS)]
     for cell in cells:
         check_required(cell)
-        settings = scaled(settings_of(cell), choices.scale_of(cell))
-        digest, share = resolver.plan_cell(settings), settings["rounds"] / cell["rounds"]
+        planned = resolver.plan_cell(settings_of(cell), choices.scale_of(cell))
+        digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
         labels = {column: cell.get(column) for column in columns}
         series = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share)).labels.get(
             SERIES

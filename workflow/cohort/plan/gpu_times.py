@@ -1,54 +1,37 @@
-"""Estimates of a cell's time on a GPU: an assumed rate, corrected by the records made on it."""
+"""Estimates of a cell's time on a GPU, from rates that config/gpus.yaml assumes."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.data.dataset_info import DatasetInfo
-from cohort.plan.cost import layers, operations, serial_steps
+from cohort.plan.cost import counts_of, operations, serial_steps
 from cohort.plan.loading import CONFIG
 from cohort.plan.schema_validation import Validator
+from cohort.training.cell import Cell
 
 GPUS = CONFIG / "gpus.yaml"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Gpu:
-    """A GPU as config/gpus.yaml assumes it to be, and by which factor records correct this for each
-    model."""
+    """A GPU as config/gpus.yaml assumes it to be. `names` are all GPUs of the file."""
 
     name: str
     operations_per_second: float
     layer_seconds: float
-    names: tuple[str, ...] = ()  # all GPUs of the file
-    measured: dict[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
     def is_cpu(self, device: str) -> bool:
         """Whether a record's device is none of the file's GPUs."""
         return not any(name in device for name in self.names)
 
-    def seconds(self, settings: Mapping[str, Any], info: DatasetInfo) -> float:
+    def seconds(self, cell: Cell, info: DatasetInfo) -> float:
         """Estimate the time of all rounds."""
-        return self.measured.get(settings["model"], 1.0) * self._assumed(settings, info)
-
-    def _assumed(self, settings: Mapping[str, Any], info: DatasetInfo) -> float:
-        computing = operations(settings, info) / self.operations_per_second
-        return (
-            computing + serial_steps(settings, info) * layers(settings, info) * self.layer_seconds
-        )
-
-    def learn(self, finished: Iterable[tuple[Mapping[str, Any], DatasetInfo, float]]) -> None:
-        """Correct the rates of models by finished cells: settings, data set and seconds of each."""
-        taken: defaultdict[str, float] = defaultdict(float)
-        assumed: defaultdict[str, float] = defaultdict(float)
-        for settings, info, seconds in finished:
-            taken[settings["model"]] += seconds
-            assumed[settings["model"]] += self._assumed(settings, info)
-        self.measured = {model: taken[model] / assumed[model] for model in taken}
+        steps = serial_steps(cell, info) * counts_of(cell, info).layers
+        return operations(cell, info) / self.operations_per_second + steps * self.layer_seconds
 
 
 def find_gpu(name: str = "") -> Gpu:

@@ -16,6 +16,8 @@ from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, Layout
+from cohort.data.dataset_info import DatasetInfo
+from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
 from cohort.plan.entries import dataset_names, entries
@@ -28,6 +30,7 @@ from cohort.plan.schema_validation import Validator
 from cohort.plan.study import Row, Study
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
+from cohort.training.cell import Cell
 
 CONFIG = Path("config")
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
@@ -129,6 +132,15 @@ class Plan:
         """The digests of the cells that `rows` finds, each once."""
         digests = (row.digest for rows in self.rows(names).values() for row in rows)
         return list(dict.fromkeys(digests))
+
+    def scheme(self, settings: Values) -> Scheme:
+        """The scheme that deals shards with these settings."""
+        return self._resolver.scheme(settings)
+
+    def info(self, cell: Cell) -> DatasetInfo:
+        """The info of a cell's data set."""
+        info: DatasetInfo = self.datasets[cell.settings.dataset]
+        return info
 
     def plan_shards(self, settings: Values) -> Planned:
         """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""

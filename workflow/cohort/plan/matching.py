@@ -11,7 +11,10 @@ from cohort.plan.axes import Values, as_lists
 
 def matches(cell: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     """Whether a cell has, for every key of the entry, its value or one of its list of values."""
-    return all(cell.get(key) in allowed for key, allowed in as_lists(entry).items())
+    return all(
+        cell.get(key) in allowed if isinstance(allowed, list) else cell.get(key) == allowed
+        for key, allowed in entry.items()
+    )
 
 
 def without(cells: list[Values], entries: Iterable[Mapping[str, Any]]) -> list[Values]:

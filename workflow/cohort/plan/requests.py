@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from cohort.cell.planned import Planned
-from cohort.cell.settings import EVALUATION_PLANS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.plan.cost import START_SECONDS, memory_mb, round_seconds
+from cohort.training.cell import Cell
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
 MOST_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
@@ -18,16 +17,9 @@ MINUTES = (30, 60, 120, 240, 480, 1440, 2880, 5760, 10080)
 MAX_RUNTIME = 1440  # minutes, where the config does not say
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 
-COST_KEYS = (
-    *("dataset", "samples", "validation", "clients", "cohort", "model", "precision"),
-    *("J", "batch", "rounds", "evaluate_every", "procedure"),
-    *("augmentation", "optimizer", "reserve", "holdout", *EVALUATION_PLANS[1:]),
-)
-"""The settings that an estimate depends on, beside the selector and the server rule."""
-
 
 def resource_request(
-    settings: Mapping[str, Any],
+    cell: Cell,
     info: DatasetInfo,
     attempt: int = 1,
     longest: int = MAX_RUNTIME,
@@ -38,17 +30,17 @@ def resource_request(
     requests more than the `longest` time: a cell that takes longer goes on in further jobs.
     """
     times = min(attempt, MOST_TIMES)
-    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(settings, info)) / 60
-    megabytes = MEMORY_FACTOR * memory_mb(settings, info) + SNAKEMAKE_MB
+    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
+    megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (
         _step(times * _step(megabytes, MEGABYTES), MEGABYTES),
         min(_step(times * _step(minutes, MINUTES), MINUTES), longest),
     )
 
 
-def jobs_needed(settings: Mapping[str, Any], info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
+def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
     """Estimate how many jobs of the `longest` time a cell takes, one after another."""
-    return math.ceil((START_SECONDS + round_seconds(settings, info)) / (60 * longest))
+    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
 
 
 def _step(amount: float, steps: tuple[int, ...]) -> int:
@@ -57,24 +49,23 @@ def _step(amount: float, steps: tuple[int, ...]) -> int:
 
 
 class Requests:
-    """The requests of all training jobs, computed once for each kind of cell.
+    """The requests of all training jobs, computed once for cells that differ in their seed alone.
 
-    `planned` finds a planned thing by its digest. `datasets` is config/datasets.yaml, or None in a
-    job, which reads the plan file of its data instead. With `local`, cells share this machine's
-    memory, and each requests its estimate alone. `longest` is the most minutes of a job.
+    `cell_of` finds a cell by its digest, and `info_of` the info of its data set. With `local`,
+    cells share this machine's memory, and each requests its estimate alone. `longest` is the most
+    minutes of a job.
     """
 
     def __init__(
         self,
-        planned: Callable[[str], Planned],
-        datasets: Mapping[str, Any] | None,
+        cell_of: Callable[[str], Cell],
+        info_of: Callable[[Cell], DatasetInfo],
         local: bool,
         longest: int,
     ):
-        self._planned, self._datasets, self._local = planned, datasets, local
+        self._cell_of, self._info_of, self._local = cell_of, info_of, local
         self._longest = longest
-        self._by_kind: dict[tuple[Any, ...], tuple[int, int]] = {}  # by kind of cell
-        self._of_cell: dict[tuple[str, int], tuple[int, int]] = {}
+        self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
         """The memory that a training job requests."""
@@ -85,31 +76,13 @@ class Requests:
         return self._request(wildcards.digest, attempt)[1]
 
     def _request(self, digest: str, attempt: int) -> tuple[int, int]:
-        """The request of a cell at an attempt. Snakemake asks several times."""
-        cell = digest, attempt
-        if cell not in self._of_cell:
-            self._of_cell[cell] = self._of_kind(self._planned(digest), attempt)
-        return self._of_cell[cell]
-
-    def _of_kind(self, planned: Planned, attempt: int) -> tuple[int, int]:
-        settings = planned.settings
-        key = (
-            attempt,
-            *(settings.get(name) for name in COST_KEYS),
-            *map(str, settings["selector"].values()),
-            settings["server"]["name"],
-        )
-        if key not in self._by_kind:
-            info = self._info(planned)
-            megabytes, minutes = resource_request(settings, info, attempt, self._longest)
+        cell = self._cell_of(digest)
+        settings = (vars(cell.settings) | {"seed": None}).values()
+        key = (attempt, *settings, repr(cell.selector), repr(cell.server))
+        if key not in self._requests:
+            info = self._info_of(cell)
+            megabytes, minutes = resource_request(cell, info, attempt, self._longest)
             if self._local:
-                megabytes = round(memory_mb(settings, info))
-            self._by_kind[key] = megabytes, minutes
-        return self._by_kind[key]
-
-    def _info(self, planned: Planned) -> Mapping[str, Any]:
-        if self._datasets is None:
-            digest = planned.inputs["data"].rpartition("-")[2].removesuffix(".h5")
-            return self._planned(digest).settings
-        info: DatasetInfo = self._datasets[planned.settings["dataset"]]
-        return info
+                megabytes = round(memory_mb(cell, info))
+            self._requests[key] = megabytes, minutes
+        return self._requests[key]

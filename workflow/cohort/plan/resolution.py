@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from cohort.cell.evaluations import spelled_out
@@ -14,18 +15,16 @@ from cohort.cell.settings import (
     EVALUATION_PLANS,
     SHARD_KEYS,
     Settings,
-    cell_identity,
     shard_identity,
 )
-from cohort.core.components import build, in_type
+from cohort.core.components import Component, canonical, in_type
 from cohort.core.errors import UserError
 from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import sample_identity, sample_info
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
-from cohort.partition import parse_name
-from cohort.partition.scheme import Scheme
+from cohort.partition import Scheme, parse_name
 from cohort.plan.axes import Values
 from cohort.plan.checks import (
     check_cohort,
@@ -35,51 +34,20 @@ from cohort.plan.checks import (
     check_shape,
 )
 from cohort.plan.located import located
-from cohort.training.participation import parse_participation
-from cohort.training.parts import PARTS, without_defaults
-from cohort.training.procedures import parse_procedure
-from cohort.training.schedules import parse_schedule
+from cohort.plan.scale import Scale, scaled
+from cohort.training.cell import PARTS, Cell
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
 REQUIRED = [name for name, default in DEFAULTS.items() if default is dataclasses.MISSING]
 
-Check = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
-CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
-    (check_shape, ("model", "augmentation", "dataset")),
-    (check_cohort, ("strategy", "clients", "cohort", "reserve", "dataset", "samples")),
-    (
-        check_procedure,
-        (
-            *("strategy", "procedure", "clients", "cohort", "rounds", "schedule", "validation"),
-            *("optimizer", "momentum", "participation", "holdout", *EVALUATION_PLANS[1:]),
-        ),
-    ),
-    (check_evaluators, ("strategy", "procedure", "holdout", *EVALUATION_PLANS)),
-)
-"""Each check with the settings that it depends on, beside parameters of the strategy."""
-
 SCHEME_KEYS = ("partition", "dataset", "samples", "clients", "validation")
 """The settings that `check_partition` depends on."""
-
-COMPONENT_KEYS = (
-    *("model", "augmentation", "procedure", "partition", "holdout", "schedule", "participation"),
-)
-"""The settings that science versions follow from, beside the strategy."""
 
 Overrides = tuple[tuple[str, Any], ...]
 """Parameters of a strategy that a study changes: `("selector.buffer", 0.5)`."""
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class Strategy:
-    """A strategy's parts with every parameter, the same without defaults, and science versions."""
-
-    parts: Values
-    short: Values
-    science: dict[str, int]
 
 
 class Resolver:
@@ -97,36 +65,37 @@ class Resolver:
         self.datasets, self.strategies, self._check_part = datasets, strategies, check_part
         self.data: dict[str, Planned] = {}
         self.shards: dict[str, Planned] = {}
-        self.cells: dict[str, Planned] = {}
+        self.cells: dict[str, Cell] = {}
         self._cache: dict[tuple[Any, ...], Any] = {}
 
-    def plan_cell(self, values: Values) -> str:
-        """Plan one cell and everything that it needs; return its digest."""
+    def plan_cell(self, values: Values, scale: Scale) -> Cell:
+        """Plan the cell of these values at a scale, and everything that it needs."""
+        values = scaled(values, scale)
         settings = _complete(values)
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
-        strategy = self._once(self._strategy, settings["strategy"], overrides)
-        data = self._once(self._data, settings["dataset"])
-        shards = self.plan_shards(settings)
-        self._check(settings, strategy, overrides)
-        science = strategy.science | self._once(
-            _science, *(settings[key] for key in COMPONENT_KEYS)
+        shards, seed = self.plan_shards(settings), settings["seed"]
+        template, identity = self._once(
+            self._template, overrides, *(settings | {"seed": 0}).values()
         )
-        digest = digest_of(cell_identity(settings, strategy.short, data.digest), science)
+        digest = digest_of(identity | {"seed": seed}, template.science)
         if digest not in self.cells:
-            generated = self.datasets[settings["dataset"]].get("generated")
-            self.cells[digest] = Planned(
+            self.cells[digest] = replace(
+                template,
+                settings=Settings(**settings),
                 path=record_file(settings, digest),
                 digest=digest,
-                settings=settings | strategy.parts | ({"generated": True} if generated else {}),
-                science=science,
-                inputs={"data": data.path, "shards": shards.path},
+                inputs=template.inputs | {"shards": shards.path},
             )
-        return digest
+        return self.cells[digest]
 
     def plan_shards(self, settings: Values) -> Planned:
         """Plan the shards of these settings; those that are missing take their defaults."""
         settings = DEFAULTS | settings
         return self._once(self._shards, *(settings[key] for key in SHARD_KEYS))
+
+    def scheme(self, settings: Values) -> Scheme:
+        """The scheme that deals shards with these settings."""
+        return self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
 
     def _once(self, make: Callable[..., T], *arguments: Any) -> T:
         """`make(*arguments)`, computed when it is first asked for."""
@@ -136,15 +105,24 @@ class Resolver:
         value: T = self._cache[key]
         return value
 
-    def _check(self, settings: Values, strategy: Strategy, overrides: Overrides) -> None:
-        for check, keys in CHECKS:
-            key = (check.__name__, overrides, *(settings[name] for name in keys))
-            if key not in self._cache:
-                check(settings | strategy.parts, self.datasets[settings["dataset"]])
-                self._cache[key] = None
+    def _template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
+        """A checked cell of these settings, which those of other seeds are copies of, and its
+        identity."""
+        settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
+        info = self.datasets[settings.dataset]
+        cell = Cell(
+            settings=settings,
+            generated=info.get("generated", False),
+            inputs={"data": self._once(self._data, settings.dataset).path},
+            **self._once(self._parts, settings.strategy, overrides),
+        )
+        for check in (check_shape, check_cohort, check_procedure, check_evaluators):
+            check(cell, info)
+        return replace(cell, science=_versions(cell)), cell.identity()
 
-    def _strategy(self, name: str, overrides: Overrides) -> Strategy:
-        strategy = Strategy({}, {}, {})
+    def _parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
+        """The parts of a strategy, built."""
+        parts = {}
         for part, components in PARTS.items():
             spec = dict(self.strategies[name].get(part) or DEFAULT_PARTS[part])
             for key, value in overrides:
@@ -153,12 +131,9 @@ class Resolver:
                     spec[parameter] = value
             with located(f"strategy {name}, {part}"):
                 self._check_part(spec, part)
-            short = without_defaults(part, spec)
-            component = build(components, short)
-            strategy.short[part] = short
-            strategy.parts[part] = {"name": spec["name"]} | dataclasses.asdict(component)
-            strategy.science[f"{part}:{spec['name']}"] = component.version()
-        return strategy
+            component = components[spec["name"]]
+            parts[part] = component(**canonical(component, spec))
+        return parts
 
     def _data(self, dataset: str) -> Planned:
         info = self.datasets[dataset]
@@ -174,8 +149,7 @@ class Resolver:
     def _shards(self, *values: Any) -> Planned:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self._once(self._data, settings["dataset"])
-        scheme = self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
-        science = scheme.versions(settings["holdout"])
+        science = self.scheme(settings).versions(settings["holdout"])
         digest = digest_of(shard_identity(settings, data.digest), science)
         planned = Planned(
             shards_file(settings, digest), digest, settings, science, {"data": data.path}
@@ -184,7 +158,9 @@ class Resolver:
 
     def _scheme(self, *values: Any) -> Scheme:
         settings = dict(zip(SCHEME_KEYS, values, strict=True))
-        return check_partition(settings, self.datasets[settings["dataset"]])
+        scheme = parse_name(settings["partition"])
+        check_partition(scheme, settings, self.datasets[settings["dataset"]])
+        return scheme
 
 
 def check_required(values: Values) -> None:
@@ -204,26 +180,24 @@ def _complete(values: Values) -> Values:
     return settings
 
 
-def _science(
-    model: str,
-    augmentation: str,
-    procedure: str,
-    partition: str,
-    holdout: float,
-    schedule: str,
-    participation: str,
-) -> dict[str, int]:
-    """The science versions of a cell's components, beside those of its strategy."""
-    parsed = parse_procedure(procedure)
+def _versions(cell: Cell) -> dict[str, int]:
+    parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
+    model, augmentation = cell.settings.model, cell.settings.augmentation
+    devices = cell.devices
     return {
+        **{f"{part}:{component.name}": component.version() for part, component in parts.items()},
         f"model:{model}": MODELS[model].science,
         f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
-        f"procedure:{parsed.name}": parsed.science_with(MODELS[model]),
-        f"schedule:{schedule.partition('-')[0]}": parse_schedule(schedule).science,
-        f"participation:{participation.partition('-')[0]}": parse_participation(
-            participation
-        ).science,
-    } | parse_name(partition).versions(holdout)
+        f"procedure:{cell.procedure.name}": cell.procedure.science_with(MODELS[model]),
+        f"schedule:{cell.schedule.name}": cell.schedule.science,
+        f"participation:{cell.participation.name}": cell.participation.science,
+        **cell.partition.versions(cell.settings.holdout),
+        **(
+            {f"devices:{devices.name}": devices.science}
+            if cell.settings.devices != DEFAULTS["devices"]
+            else {}
+        ),
+    }
 
 
 def checksum(file: Mapping[str, Any]) -> str:

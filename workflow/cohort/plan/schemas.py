@@ -18,7 +18,7 @@ from cohort.results.figures import KINDS
 from cohort.results.names import FREE
 from cohort.results.tables.sizes import Sizes
 from cohort.results.tables.spec import Table
-from cohort.training.parts import PARTS
+from cohort.training.cell import PARTS
 
 Schema = dict[str, Any]
 

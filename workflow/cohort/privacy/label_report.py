@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from cohort.privacy.laplace import laplace, opendp_laplace
+from cohort.privacy.laplace import laplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,11 +14,10 @@ class LabelReport:
     """The way in which clients report how many samples of each class they hold.
 
     A share of `liars` claims to hold equally many of every class. With `epsilon` above 0 every
-    client adds Laplace noise, drawn from the run's seed (`addressed`) or by OpenDP.
+    client adds Laplace noise, drawn from the run's seed.
     """
 
     epsilon: float = 0.0
-    noise: Literal["addressed", "opendp"] = "addressed"
     liars: float = 0.0
 
     def of(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -30,6 +28,4 @@ class LabelReport:
             lying = rng.choice(clients, round(self.liars * clients), replace=False)
             reported = label_counts.astype(np.float64)
             reported[lying] = reported[lying].mean(axis=1, keepdims=True)
-        if self.epsilon and self.noise == "opendp":
-            return opendp_laplace(reported, self.epsilon)
         return laplace(reported, self.epsilon, rng) if self.epsilon else reported

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from cohort.cell.settings import DEFAULTS
-from cohort.core.components import Component, build
+from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
 from cohort.results.intervals import Sample, holm, welch
-from cohort.training.parts import PARTS
+from cohort.training.cell import PARTS
 
 LEAST_PAIRS = 3  # fewer give no word
 FEW = "not enough runs"
@@ -68,10 +67,9 @@ def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"name": spec["name"]} | dataclasses.asdict(build(components, spec))
-    except (KeyError, TypeError):  # of a component, or with a parameter, that there is no more
+    if spec["name"] not in components:  # any more
         return spec
+    return components[spec["name"]].from_spec(spec).spec()  # without parameters that are gone
 
 
 def is_same(first: Record, second: Record) -> bool:

@@ -25,6 +25,7 @@ RECORDED = {
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low"),
     "client_steps": Metric("Local steps per round", digits=1, better="low"),
     "selection_samples": Metric("Samples evaluated to select", digits=1, better="low"),
+    "simulated_seconds": Metric("Simulated time per round", "s", digits=1, better="low"),
     "bytes_between": Metric("Sent between clients per round", "MB", 1e-6, better="low"),
     "seconds": Metric("Time per round", "s", better="low"),
     "seconds_training": Metric("Training time per round", "s", better="low"),

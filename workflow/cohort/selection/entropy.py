@@ -47,9 +47,6 @@ class Entropy(Selector):
         minimum=0,
         help="differential privacy of the uploaded counts; smaller is noisier, 0 adds no noise",
     )
-    noise: Literal["addressed", "opendp"] = parameter(
-        "addressed", help="noise from the run's seed, or OpenDP's, which is not reproducible"
-    )
     liars: float = parameter(
         0.0, minimum=0, maximum=1, help="share of clients that report a uniform distribution"
     )
@@ -63,7 +60,7 @@ class Entropy(Selector):
 
     @property
     def label_report(self) -> LabelReport:
-        return LabelReport(epsilon=self.epsilon, noise=self.noise, liars=self.liars)
+        return LabelReport(epsilon=self.epsilon, liars=self.liars)
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"buffer": np.empty(0, dtype=np.int64)}

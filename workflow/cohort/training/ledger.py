@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -31,6 +31,7 @@ class Ledger:
         self.responders: np.ndarray | None = None  # everybody in the cohort
         self.probe: tuple[np.ndarray, np.ndarray] | None = None
         self.profile: list[np.ndarray] = []  # notes of local steps
+        self.evaluations = Counter[int]()  # of which no wait tells yet, by client
         self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
         self._timed_since: dict[str, float] = {}  # blocks of `timed` that are not over
         self._started = time.perf_counter()
@@ -52,9 +53,15 @@ class Ledger:
         """Time that a real round would wait for the model to be sent."""
         self._add("seconds_transfers", seconds)
 
-    def evaluated(self, samples: int) -> None:
-        """Samples on which a model was evaluated for the selector."""
+    def evaluated(self, samples: int, client: int) -> None:
+        """Samples on which a client evaluated a model for the selector."""
         self._add("selection_samples", samples)
+        self.evaluations[client] += samples
+
+    def waited(self, seconds: float) -> None:
+        """Simulated time that the round waited for clients."""
+        self._add("simulated_seconds", seconds)
+        self.evaluations.clear()
 
     def measured(self, **values: float) -> None:
         """Metrics of this round."""

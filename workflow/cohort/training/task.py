@@ -1,4 +1,4 @@
-"""Tasks: cells with their data, shards, model and components."""
+"""Tasks: cells with their data, shards and model."""
 
 from __future__ import annotations
 
@@ -14,29 +14,19 @@ from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.models import MODELS
-from cohort.selection import Selector
-from cohort.training.objectives import Objective
-from cohort.training.participation import Participation
-from cohort.training.schedules import Schedule
-from cohort.training.servers import ServerRule
+from cohort.training.cell import Cell
 from cohort.training.updates import Weights
 
 
-@dataclass(frozen=True)
-class Task:
-    """Everything that a procedure works on.
+@dataclass(frozen=True, kw_only=True)
+class Task(Cell):
+    """A cell with everything that its procedure works on.
 
     `test` and `reserved` (for selectors) are disjoint indices into `test_samples`, the shards are
     indices into `train_samples`, and `validation` into `validation_samples`: the training samples,
     if some of them are set aside, or else those that the data set comes with.
     """
 
-    settings: Settings
-    selector: Selector
-    objective: Objective
-    server: ServerRule
-    schedule: Schedule
-    participation: Participation
     model: nn.Module
     classes: int
     train_samples: Samples

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.records.record import Record, read, write
 from cohort.results.differences import is_same
 from cohort.results.release.folder import MANIFEST, read_release
+from cohort.training.cell import Cell
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Outcome:
     unplanned: list[str] = field(default_factory=list)
 
 
-def restore(folder: Path, address: str, cells: Mapping[str, Planned]) -> Outcome:
+def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
     """Write a record for each run of a release that is planned and has none. Records name `address`
     as their source.
 
@@ -35,10 +35,10 @@ def restore(folder: Path, address: str, cells: Mapping[str, Planned]) -> Outcome
     """
     records = read_release(folder)
     for record in records:
-        planned = cells.get(record.header["digest"])
-        if planned is not None and (names := sorted(_conflicts(record, planned))):
+        cell = cells.get(record.header["digest"])
+        if cell is not None and (names := sorted(_conflicts(record, cell))):
             raise UserError(
-                f"{address}: the settings of run {planned.digest} do not give this digest "
+                f"{address}: the settings of run {cell.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
     outcome = Outcome()
@@ -62,15 +62,16 @@ def restore(folder: Path, address: str, cells: Mapping[str, Planned]) -> Outcome
     return outcome
 
 
-def _conflicts(record: Record, planned: Planned) -> Iterator[str]:
-    """The settings and science versions that a run states and its planned cell has not. A setting
-    that is younger than the run is not among them: its default does not change a digest."""
+def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
+    """The settings and science versions that a run states and its planned cell has not. A parameter
+    that only one of them has is not among them: at its default it does not change a digest."""
     stated = record.header["settings"] | record.header["science"]
-    expected: dict[str, Any] = planned.settings | planned.science
+    expected: dict[str, Any] = cell.plain_settings() | cell.science
     for name, value in stated.items():
         other = expected.get(name)
         if isinstance(value, dict) and isinstance(other, dict):
-            other = {key: other[key] for key in value if key in other}
+            value = {key: inner for key, inner in value.items() if key in other}
+            other = {key: other[key] for key in value}
         if value != other:
             yield name
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cohort.cell.evaluations import is_evaluated, plans_by_name
-from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.metric import Metric
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from cohort.training.cell import Cell
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
@@ -46,23 +46,23 @@ class Evaluator(Component):
         """Whether the task has samples to evaluate on."""
         return True
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise ValueError if it cannot evaluate a cell with these settings, whose plan has it."""
+    def check(self, cell: Cell) -> None:
+        """Raise ValueError if it cannot evaluate this cell, whose plan has it."""
 
     def samples(self, counts: SampleCounts) -> float:
         """Estimate on how many samples a model is evaluated each time."""
         return counts.test
 
-    def plan(self, settings: Mapping[str, Any]) -> int | str:
+    def plan(self, cell: Cell) -> int | str:
         """The rounds in which it evaluates, in the format of the setting `evaluate_every`; 0 for
         never."""
-        plan: int | str = settings.get(self.setting, DEFAULTS[self.setting])
+        plan: int | str = getattr(cell.settings, self.setting)
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
         """Whether to evaluate after the round of `state`: as planned, and always after the last
         round, but never a diverged run, whose weights are no model any more."""
-        plan, last = self.plan(vars(task.settings)), task.settings.rounds
+        plan, last = self.plan(task), task.settings.rounds
         if state.diverged or not plan or not self.applies(task):
             return False
         return is_evaluated(plan, state.round) or state.round == last

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from cohort.training import evaluation
+    from cohort.training.cell import Cell
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
@@ -40,8 +41,8 @@ class OnHoldout(Evaluator):
     def applies(self, task: Task) -> bool:
         return any(len(part) for part in task.shards.holdouts)
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        if not settings["holdout"]:
+    def check(self, cell: Cell) -> None:
+        if not cell.settings.holdout:
             raise ValueError(
                 f"{self.setting} needs samples that clients hold out: set holdout above 0"
             )

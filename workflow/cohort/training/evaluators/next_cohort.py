@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cohort.core.components import build
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.randomness import generator
 from cohort.needs import needs_of
-from cohort.selection import SELECTORS
 from cohort.selection.abilities import Screening
 from cohort.training.evaluators.evaluator import SampleCounts
 from cohort.training.evaluators.holdout import OnHoldout
-from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.federated import Federated
 
 if TYPE_CHECKING:
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from cohort.training import evaluation
+    from cohort.training.cell import Cell
     from cohort.training.contract import checked_selector
     from cohort.training.procedures.federated import choosing
     from cohort.training.state import RunState
@@ -55,20 +53,18 @@ class OnNextCohort(OnHoldout):
         "next_cohort_loss": Metric("Held-out loss of the next draw", better="low"),
     }
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        procedure = parse_procedure(settings["procedure"])
-        if not isinstance(procedure, Federated):
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        if not isinstance(cell.procedure, Federated):
             raise ValueError(
                 f"{self.setting} needs a draw after each round, which procedure "
-                f"'{procedure}' does not have; leave it out"
+                f"'{cell.procedure}' does not have; leave it out"
             )
-        selector = build(SELECTORS, settings["selector"])
-        asks = any(need.gathered == "before" for need in needs_of(selector))
-        if isinstance(selector, Screening) or asks:
+        asks = any(need.gathered == "before" for need in needs_of(cell.selector))
+        if isinstance(cell.selector, Screening) or asks:
             raise ValueError(
                 f"{self.setting} draws a cohort without asking any client, but strategy "
-                f"'{settings['strategy']}' screens, probes or asks clients before it chooses; "
+                f"'{cell.settings.strategy}' screens, probes or asks clients before it chooses; "
                 "leave it out"
             )
 

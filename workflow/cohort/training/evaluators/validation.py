@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, metrics_of
-from cohort.training.procedures import parse_procedure
 
 if TYPE_CHECKING:
     from torch import nn
 
     from cohort.training import evaluation
+    from cohort.training.cell import Cell
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
@@ -39,9 +39,8 @@ class OnValidation(Evaluator):
     def samples(self, counts: SampleCounts) -> float:
         return counts.validation
 
-    def plan(self, settings: Mapping[str, Any]) -> int | str:
-        every_round = parse_procedure(settings["procedure"]).validates_every_round
-        return 1 if every_round else super().plan(settings)
+    def plan(self, cell: Cell) -> int | str:
+        return 1 if cell.procedure.validates_every_round else super().plan(cell)
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

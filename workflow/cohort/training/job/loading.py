@@ -1,4 +1,4 @@
-"""Load what a planned cell trains on: data, shards, model and components."""
+"""Load what a cell trains on: data, shards and model."""
 
 from __future__ import annotations
 
@@ -7,28 +7,19 @@ from dataclasses import fields
 import numpy as np
 import torch
 
-from cohort.cell.planned import Planned
-from cohort.cell.settings import Settings
-from cohort.core.components import build
 from cohort.data.samples import load
 from cohort.data.sampling import scaled_count, share_of, stratified
 from cohort.data.shards import read as read_shards
 from cohort.data.store import has_validation, read_labels
-from cohort.selection import SELECTORS
+from cohort.training.cell import Cell
 from cohort.training.job.precision import WEIGHTS
-from cohort.training.objectives import OBJECTIVES
-from cohort.training.participation import parse_participation
-from cohort.training.schedules import parse_schedule
-from cohort.training.servers import SERVERS
 from cohort.training.task import Task, new_model
 
 
-def load_task(planned: Planned, device: torch.device) -> Task:
-    """Load the data, shards, model and components of a planned cell."""
-    names = {field.name for field in fields(Settings)}
-    settings = Settings(**{key: value for key, value in planned.settings.items() if key in names})
+def load_task(cell: Cell, device: torch.device) -> Task:
+    """Load the data, shards and model of a cell."""
+    settings, data = cell.settings, cell.inputs["data"]
     dtype = WEIGHTS[settings.precision]
-    data = planned.inputs["data"]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
     used = share_of(labels, settings.samples, "test share")
@@ -41,19 +32,14 @@ def load_task(planned: Planned, device: torch.device) -> Task:
     # convolutions on a CPU are faster in this layout
     layout = {"memory_format": torch.channels_last}
     model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
-    dealt = read_shards(planned.inputs["shards"])
+    dealt = read_shards(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
     if not settings.validation and has_validation(data):
         validation_samples = load(data, "validation", device, dtype)
         labels = validation_samples.labels.cpu().numpy()
         validation = share_of(labels, settings.samples, "validation share")
     return Task(
-        settings=settings,
-        selector=build(SELECTORS, planned.settings["selector"]),
-        objective=build(OBJECTIVES, planned.settings["objective"]),
-        server=build(SERVERS, planned.settings["server"]),
-        schedule=parse_schedule(settings.schedule),
-        participation=parse_participation(settings.participation),
+        **{field.name: getattr(cell, field.name) for field in fields(cell)},
         model=model,
         classes=classes,
         train_samples=train_samples,

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from cohort.cell.planned import Planned, check_digest, frozen
 from cohort.core.errors import UserError
 from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
+from cohort.training.cell import Cell, read_cell
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate, fingerprint, right_by_class
 from cohort.training.job import checkpoint
@@ -36,8 +36,6 @@ from cohort.training.job.loading import load_task
 from cohort.training.job.precision import set_up
 from cohort.training.job.progress import LogLines, Watch, describe
 from cohort.training.job.provenance import provenance, session
-from cohort.training.parts import identity_of
-from cohort.training.procedures import procedure_of
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -62,8 +60,7 @@ def train(
 
     With `until`, stop at a checkpoint after that round.
     """
-    planned = frozen(plan)
-    check_digest(planned, identity_of)
+    cell = read_cell(plan)
     folder = state_folder(record)
     with lease(
         folder,
@@ -71,11 +68,11 @@ def train(
     ):
         tidy(folder, LEASE, CHECKPOINT, PREVIOUS, FINISHED)
         finished = folder / FINISHED
-        if not is_valid(finished, planned):
+        if not is_valid(finished, cell.digest):
             finished.unlink(missing_ok=True)
             with acquire_device(device, jobs_per_gpu) as where:
-                run = Run.begin(planned, folder / CHECKPOINT, where, trainer)
-                watch = watch or LogLines(run.last_round, planned.digest)
+                run = Run.begin(cell, folder / CHECKPOINT, where, trainer)
+                watch = watch or LogLines(run.last_round, cell.digest)
                 run.train(checkpoint_seconds, until or run.last_round, watch)
                 if not run.is_over:
                     return
@@ -97,7 +94,6 @@ class GivenUp(BaseException):
 class Run:
     """A cell in training: what it works on, where it stands, where it saves."""
 
-    planned: Planned
     task: Task
     rounds: Rounds
     device: torch.device
@@ -106,12 +102,12 @@ class Run:
     checkpoint: Path
 
     @classmethod
-    def begin(cls, planned: Planned, path: Path, device: torch.device, trainer: str) -> Run:
+    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
         """A run from the checkpoint at `path`, with the trainer that it names, or from nothing."""
-        task = load_task(planned, device)
+        task = load_task(cell, device)
         set_up(task.settings.precision, device)
-        begun = procedure_of(task).begin(task)
-        state, cursor = checkpoint.load(path, planned.digest, begun, device) or (begun, {})
+        begun = task.procedure.begin(task)
+        state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
         trainer, reason = choose_trainer(trainer, device, task)
@@ -121,9 +117,9 @@ class Run:
         state.sessions.append(session(device, task.trainer, state.round))
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
-        print(f"{beginning}: {planned.path}", flush=True)
-        rounds = procedure_of(task).rounds_of(task)
-        return cls(planned, task, rounds, device, state, cursor, path)
+        print(f"{beginning}: {cell.path}", flush=True)
+        rounds = task.procedure.rounds_of(task)
+        return cls(task, rounds, device, state, cursor, path)
 
     @property
     def last_round(self) -> int:
@@ -153,7 +149,7 @@ class Run:
                     watch(self.state)
                     stop = not self.is_over and (bool(signals) or self.state.round == until)
                     if stop or clock.is_due():
-                        checkpoint.save(self.checkpoint, self.state, self.planned.digest)
+                        checkpoint.save(self.checkpoint, self.state, self.task.digest)
                         clock.restart()
                     if stop:
                         break
@@ -174,7 +170,7 @@ class Run:
         """Save the state before the current round with the place inside it."""
         signal.alarm(0)
         if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
-            checkpoint.save(self.checkpoint, self.state, self.planned.digest, cursor)
+            checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
             print(f"saved inside round {self.state.round + 1}", flush=True)
         clock.restart()
         if signals:
@@ -204,12 +200,12 @@ class Run:
         )
         header = {
             "format": FORMAT,
-            "digest": self.planned.digest,
+            "digest": task.digest,
             "status": "diverged" if state.diverged else "done",
-            "settings": self.planned.settings,
-            "science": self.planned.science,
+            "settings": task.plain_settings(),
+            "science": task.science,
             "weights_sha256": fingerprint(state.weights),
-            "provenance": provenance(self.device, state.sessions, procedure_of(task).requires),
+            "provenance": provenance(self.device, state.sessions, task.procedure.requires),
         }
         clients = {
             "size": task.sizes,

@@ -1,5 +1,7 @@
 """Participation: which clients of a cohort answer, and with how much work."""
 
+import functools
+
 from cohort.core.component_names import parse
 from cohort.core.components import Catalog
 from cohort.training.participation.participation import Participation
@@ -7,6 +9,7 @@ from cohort.training.participation.participation import Participation
 PARTICIPATIONS = Catalog("cohort.training.participation", Participation)
 
 
+@functools.cache
 def parse_participation(text: str) -> Participation:
     """The participation with a name like `dropout-0.3`."""
     return parse(text, PARTICIPATIONS, "participation")

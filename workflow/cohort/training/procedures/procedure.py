@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 from cohort.core.component_names import Named
 from cohort.core.errors import UserError
@@ -16,10 +16,14 @@ from cohort.training.contract.mistakes import located
 
 if TYPE_CHECKING:
     from cohort.models.model import Model
+    from cohort.training.cell import Cell
     from cohort.training.cursor import Cursor
     from cohort.training.rounds import Rounds
     from cohort.training.state import RunState
     from cohort.training.task import Task
+
+
+C = TypeVar("C", bound="Cell")
 
 
 class Workload(NamedTuple):
@@ -50,10 +54,19 @@ class Procedure(Named):
     round_name: ClassVar[str] = "Round"  # what figures call a round
     validates_every_round: ClassVar[bool] = False  # not only when the test set is evaluated
     trainers: ClassVar[tuple[str, ...]] = ("serial",)  # those that can do its local work
+    simulates_time: ClassVar[bool] = False  # of its clients, by their devices
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise ValueError if it cannot work with these settings and parts of a strategy."""
+    def check(self, cell: Cell) -> None:
+        """Raise ValueError if it cannot work with the settings and the strategy of a cell."""
+
+    def check_constant(self, cell: Cell) -> None:
+        """Raise ValueError if the cell has a learning rate schedule."""
+        if cell.settings.schedule != "constant":
+            raise ValueError(
+                f"follows lr_decay, not the schedule '{cell.schedule}', "
+                "which is for centralized runs; leave it out"
+            )
 
     def science_with(self, model: type[Model]) -> int:
         """The science version of its runs of a model, for a change that concerns only some models
@@ -68,10 +81,9 @@ class Procedure(Named):
         """This procedure shrunk to a run that has only this share of the rounds."""
         return self
 
-    def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The settings of the parts of a run, one after another, each with its own rounds and
-        procedure."""
-        return [settings]
+    def parts(self, cell: C) -> Sequence[C]:
+        """The parts of a run, one after another, each with its own rounds and procedure."""
+        return [cell]
 
     def workload(self, rounds: int) -> Workload:
         """The work of a run of so many rounds."""

@@ -1,5 +1,7 @@
 """Learning rate schedules of centralized runs."""
 
+import functools
+
 from cohort.core.component_names import parse
 from cohort.core.components import Catalog
 from cohort.training.schedules.schedule import Schedule
@@ -9,6 +11,7 @@ SCHEDULES = Catalog("cohort.training.schedules", Schedule)
 __all__ = ["SCHEDULES", "Schedule", "parse_schedule"]
 
 
+@functools.cache
 def parse_schedule(text: str) -> Schedule:
     """The schedule with a name like `onecycle`, `step-30` or `plateau-patience3`."""
     return parse(text, SCHEDULES, "schedule")

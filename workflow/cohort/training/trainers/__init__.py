@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from cohort.training.procedures import procedure_of
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
@@ -25,7 +24,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    if wish not in procedure_of(task).takes():
-        return SerialTrainer.name, f"procedure {procedure_of(task)} has no {wish} training"
+    if wish not in task.procedure.takes():
+        return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.metric import Metric
 from cohort.training.procedures.procedure import Procedure
-from cohort.training.schedules import parse_schedule
+
+if TYPE_CHECKING:
+    from cohort.training.cell import Cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,18 +23,19 @@ class Centralized(Procedure):
     validates_every_round: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {"learning_rate": Metric("Learning rate", digits=5)}
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        if (settings["clients"], settings["cohort"]) != (1, 1):
+    def check(self, cell: Cell) -> None:
+        settings = cell.settings
+        if (settings.clients, settings.cohort) != (1, 1):
             raise ValueError(
                 "trains one client that holds everything: clients and cohort must be 1"
             )
-        if settings["participation"] != "full":
+        if settings.participation != "full":
             raise ValueError(
                 "has one client, which must take part: "
-                f"participation is '{settings['participation']}'; leave it out"
+                f"participation is '{settings.participation}'; leave it out"
             )
-        if parse_schedule(settings["schedule"]).watches and not settings["validation"]:
+        if cell.schedule.watches and not settings.validation:
             raise ValueError(
-                f"schedule '{settings['schedule']}' watches the loss on validation samples: "
+                f"schedule '{cell.schedule}' watches the loss on validation samples: "
                 "validation must be at least 1"
             )

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from cohort.core.components import build, parameter
+from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.selection import SELECTORS
 from cohort.selection.abilities import Allocating, Filtering, Screening
 from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure, Workload
+
+if TYPE_CHECKING:
+    from cohort.training.cell import Cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +55,14 @@ class Concat(Procedure):
         0, minimum=0, maximum=1, help="1: the classifier begins as the sum of the clusters' own"
     )
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        selector, rule = build(SELECTORS, settings["selector"]), settings["server"]["name"]
-        schedule, participation = settings["schedule"], settings["participation"]
-        if schedule != "constant":
+    def check(self, cell: Cell) -> None:
+        self.check_constant(cell)
+        settings, selector, rule = cell.settings, cell.selector, cell.server.name
+        if self.clusters > settings.clients:
             raise ValueError(
-                f"follows lr_decay, not the schedule '{schedule}', "
-                "which is for centralized runs; leave it out"
+                f"makes {self.clusters} clusters, but there are only {settings.clients} clients"
             )
-        if self.clusters > settings["clients"]:
-            raise ValueError(
-                f"makes {self.clusters} clusters, but there are only {settings['clients']} clients"
-            )
-        if settings["rounds"] < 2:
+        if settings.rounds < 2:
             raise ValueError(
                 "needs a round for the clusters and one for the classifier: "
                 "rounds must be at least 2"
@@ -74,9 +71,10 @@ class Concat(Procedure):
             raise ValueError(
                 f"averages within clusters, and has no use for the server rule '{rule}'"
             )
-        if participation != "full":
+        if settings.participation != "full":
             raise ValueError(
-                f"hears everybody whom it asks: participation is '{participation}'; leave it out"
+                "hears everybody whom it asks: "
+                f"participation is '{settings.participation}'; leave it out"
             )
         if isinstance(selector, Allocating | Filtering):
             raise ValueError(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from cohort.core.components import build, parameter
+from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
 from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure
-from cohort.training.servers import SERVERS
+
+if TYPE_CHECKING:
+    from cohort.training.cell import Cell
 
 PROFILE_METRICS = {
     "step_accuracy": Metric(
@@ -38,6 +39,7 @@ class Federated(Procedure):
     name: ClassVar[str] = "federated"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
+    simulates_time: ClassVar[bool] = True
     profiled: int = parameter(
         0,
         minimum=0,
@@ -49,22 +51,18 @@ class Federated(Procedure):
     def takes(self) -> tuple[str, ...]:
         return ("serial",) if self.profiled else self.trainers
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        if settings["schedule"] != "constant":
-            raise ValueError(
-                f"follows lr_decay, not the schedule '{settings['schedule']}', "
-                "which is for centralized runs; leave it out"
-            )
-        server = build(SERVERS, settings["server"])
+    def check(self, cell: Cell) -> None:
+        self.check_constant(cell)
+        server, optimizer = cell.server, cell.settings.optimizer
         if not server.assumes_sgd:
             return
-        if settings["optimizer"] != "sgd":
+        if optimizer != "sgd":
             raise ValueError(
                 f"with the server rule '{server.name}' assumes clients that take steps of SGD, "
-                f"but optimizer is '{settings['optimizer']}'"
+                f"but optimizer is '{optimizer}'"
             )
-        if isinstance(build(SELECTORS, settings["selector"]), Probing):
+        if isinstance(cell.selector, Probing):
             raise ValueError(
                 f"with the server rule '{server.name}' assumes clients that take all their steps "
-                f"at once, but the selector '{settings['selector']['name']}' probes them first"
+                f"at once, but the selector '{cell.selector.name}' probes them first"
             )

@@ -30,6 +30,7 @@ class ModelEvaluation:
     weights: Weights
     samples: Samples
     indices: Tensor
+    client: int
 
     @property
     def loss(self) -> float:
@@ -53,16 +54,16 @@ class ModelEvaluation:
 
     @cached_property
     def inputs(self) -> Tensor:
-        self.ledger.evaluated(len(self.indices))
+        self.ledger.evaluated(len(self.indices), self.client)
         return self.samples.inputs(self.indices)
 
     @cached_property
     def _evaluation(self) -> Evaluation:
-        self.ledger.evaluated(len(self.indices))
+        self.ledger.evaluated(len(self.indices), self.client)
         return evaluate(*self._arguments, plain=self.task.plain)
 
     def _computed(self, compute: Callable[..., Tensor]) -> np.ndarray:
-        self.ledger.evaluated(len(self.indices))
+        self.ledger.evaluated(len(self.indices), self.client)
         return compute(*self._arguments, plain=self.task.plain).cpu().numpy()
 
     @property
@@ -80,6 +81,7 @@ class ModelEvaluations:
     trainer: Trainer | None = None
     weights: Weights | None = None
     local_models: Updates | None = None
+    seconds: np.ndarray | None = None
     round: int = 0
 
     @property
@@ -100,7 +102,7 @@ class ModelEvaluations:
     def global_on_own(self) -> Iterator[ModelEvaluation]:
         assert self.weights is not None
         for client in self.clients:
-            yield self._on_samples(self.weights, self.task.shards.indices[client])
+            yield self._on_samples(self.weights, self.task.shards.indices[client], client)
 
     def global_on_batch(self) -> Iterator[ModelEvaluation]:
         assert self.weights is not None
@@ -108,7 +110,7 @@ class ModelEvaluations:
         for client in self.clients:
             rng = generator(settings.seed, "evaluated batch", round=self.round, client=client)
             samples = rng.permutation(self.task.shards.indices[client])[: settings.batch]
-            yield self._on_samples(self.weights, samples)
+            yield self._on_samples(self.weights, samples, client)
 
     def updates(self) -> dict[str, np.ndarray]:
         assert self.weights is not None and self.local_models is not None
@@ -117,18 +119,22 @@ class ModelEvaluations:
             for name, start in self.task.trainable(self.weights).items()
         }
 
+    def durations(self) -> np.ndarray:
+        return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
+
     def local_on_own(self) -> Iterator[ModelEvaluation]:
         assert self.local_models is not None
         for row, client in enumerate(self.clients):
             indices = self.task.shards.indices[client]
-            yield self._on_samples(self.local_models.of_client(row), indices)
+            yield self._on_samples(self.local_models.of_client(row), indices, client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
 
     def reserved_losses(self) -> np.ndarray:
         assert self.trainer is not None and self.local_models is not None
-        self.ledger.evaluated(len(self.clients) * len(self.task.reserved))
+        for client in self.clients:
+            self.ledger.evaluated(len(self.task.reserved), int(client))
         return self.trainer.losses(self.local_models, self.task.test_samples, self.task.reserved)
 
     @cached_property
@@ -138,11 +144,12 @@ class ModelEvaluations:
         models = map(self.local_models.of_client, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
         return [
-            ModelEvaluation(self.task, self.ledger, model, samples, reserved) for model in models
+            ModelEvaluation(self.task, self.ledger, model, samples, reserved, int(client))
+            for client, model in zip(self.clients, models, strict=True)
         ]
 
-    def _on_samples(self, weights: Weights, indices: np.ndarray) -> ModelEvaluation:
+    def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
         """A model on training samples of a client."""
         samples = self.task.train_samples
         on_device = torch.from_numpy(indices).to(samples.labels.device)
-        return ModelEvaluation(self.task, self.ledger, weights, samples, on_device)
+        return ModelEvaluation(self.task, self.ledger, weights, samples, on_device, int(client))

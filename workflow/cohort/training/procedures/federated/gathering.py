@@ -27,10 +27,11 @@ class Needs:
         """The needs that are gathered `once`, `before` choosing or `after` training."""
         return [need for need in self.all if need.gathered == when]
 
-    def once(self) -> dict[str, np.ndarray]:
-        """Gather what all clients report before the first round, by need."""
+    def once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Gather what all clients report before the first round, by need; they are expected to take
+        these `seconds` in a round."""
         everybody = read_only(np.arange(self.task.settings.clients))
-        context = ModelEvaluations(self.task, everybody, Ledger())
+        context = ModelEvaluations(self.task, everybody, Ledger(), seconds=seconds)
         return {need.name: _answers(need, context) for need in self.gathered("once")}
 
     def charge_setup(self, ledger: Ledger) -> None:
@@ -51,14 +52,25 @@ class Needs:
         return {name: scattered(values, pool, clients) for name, values in answers.items()}
 
     def after_training(
-        self, weights: Weights, updates: Updates, trainer: Trainer, ledger: Ledger
+        self,
+        weights: Weights,
+        updates: Updates,
+        trainer: Trainer,
+        ledger: Ledger,
+        seconds: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
         """Gather what is to be known of the clients that answered, by need: one row each. They began
-        with these weights."""
+        with these weights and took these `seconds`."""
         needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(
-            self.task, clients, ledger, trainer=trainer, weights=weights, local_models=updates
+            self.task,
+            clients,
+            ledger,
+            trainer=trainer,
+            weights=weights,
+            local_models=updates,
+            seconds=seconds,
         )
         with ledger.timed("selecting"):
             answers = {need.name: _answers(need, context) for need in needs}

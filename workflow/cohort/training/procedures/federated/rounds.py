@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from cohort.training.procedures.federated.allocating import allocated_samples
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
 from cohort.training.procedures.federated.gathering import Needs, scattered
 from cohort.training.procedures.federated.probing import NORM_BYTES, Probes
+from cohort.training.procedures.federated.timing import Clock
 from cohort.training.procedures.federated.transfers import charge_transfers
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -56,25 +57,31 @@ class FederatedRounds(Rounds):
     def __init__(self, procedure: Federated, task: Task):
         super().__init__(task)
         self.selector, self.server = CheckedSelector(task.selector), task.server
-        self.needs = Needs(task.selector.needs, task)
+        self.needs, self.clock = Needs(task.selector.needs, task), Clock(task)
         data = task.objective, task.train_samples, task.shards.indices
         kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
         weights, rng = self.task.initial_weights(), generator(self.task.settings.seed, "selection")
-        reports = self.needs.once()
+        reports = self.needs.once(self.expected_seconds(weights))
         selector = self.selector.begin(view_of(self.task, reports), rng)
         trainable = self.task.trainable(weights)
         memory = checked_server.begin(self.server, trainable, self.task.redrawn_weights)
         return RunState(weights, memory, selector, reports=reports)
+
+    def expected_seconds(self, weights: Weights) -> np.ndarray:
+        """The simulated seconds of each client for a whole round."""
+        settings, sizes = self.task.settings, self.task.sizes
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
+        return self.clock.seconds(np.arange(len(sizes)), steps, 2 * size_in_bytes(weights))
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         responders = self.respond(cohort, pool, round, ledger)
         updates = self.train(state, responders, pool, round, ledger)
-        reports = self.needs.after_training(state.weights, updates, self.trainer, ledger)
+        reports = self.report(state, updates, pool, ledger)
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
@@ -95,7 +102,11 @@ class FederatedRounds(Rounds):
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
         if asks:
             pool = self.ask(state, pool, round, ledger)
-        return self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
+        pool = self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
+        if asks or pool.probes:
+            steps = pool.probes.updates.steps.cpu().numpy() if pool.probes else 0
+            self.wait(clients, self.clock.seconds(clients, steps, self._model_bytes(state)), ledger)
+        return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
         """The pool with what its clients report of the global model."""
@@ -170,6 +181,24 @@ class FederatedRounds(Rounds):
             )
             works.append(work if pool.probes is None else pool.probes.rest_of(work, settings))
         return works
+
+    def report(
+        self, state: RunState, updates: Updates, pool: Pool, ledger: Ledger
+    ) -> dict[str, np.ndarray]:
+        """What the clients that responded report, after the time that they took."""
+        size = self._model_bytes(state) * (1 if pool.has_model else 2)
+        seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
+        reports = self.needs.after_training(state.weights, updates, self.trainer, ledger, seconds)
+        self.wait(updates.clients, seconds, ledger)
+        return reports
+
+    def wait(
+        self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
+    ) -> None:
+        """Wait for the slowest of these clients, with all that it evaluated."""
+        if self.clock.speeds is not None:
+            evaluating = self.clock.evaluating(clients, ledger.evaluations)
+            ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
     def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
         """The rows of the updates that count: not those of clients without samples, nor those that

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from cohort.core.components import build
 from cohort.core.metric import Metric
 from cohort.models import MODELS
-from cohort.selection import SELECTORS
 from cohort.selection.abilities import Probing
 from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure, Workload
+
+if TYPE_CHECKING:
+    from cohort.training.cell import Cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,28 +34,21 @@ class FedTan(Procedure):
     name: ClassVar[str] = "fedtan"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        model, rule = settings["model"], settings["server"]["name"]
-        selector = build(SELECTORS, settings["selector"])
+    def check(self, cell: Cell) -> None:
+        model, optimizer, rule = cell.settings.model, cell.settings.optimizer, cell.server.name
         if not MODELS[model].batch_norm:
             raise ValueError(
                 f"shares the statistics of batch normalization, which the model '{model}' lacks"
             )
-        if settings["optimizer"] != "sgd":
-            raise ValueError(
-                f"trains clients by SGD, but optimizer is '{settings['optimizer']}'; leave it out"
-            )
-        if settings["schedule"] != "constant":
-            raise ValueError(
-                f"follows lr_decay, not the schedule '{settings['schedule']}', "
-                "which is for centralized runs; leave it out"
-            )
+        if optimizer != "sgd":
+            raise ValueError(f"trains clients by SGD, but optimizer is '{optimizer}'; leave it out")
+        self.check_constant(cell)
         if rule != "average":
             raise ValueError(f"averages the clients' models, not by the server rule '{rule}'")
-        if isinstance(selector, Probing):
+        if isinstance(cell.selector, Probing):
             raise ValueError(
                 "has clients that take their first step together, "
-                f"but the selector '{selector.name}' probes them first"
+                f"but the selector '{cell.selector.name}' probes them first"
             )
 
     def workload(self, rounds: int) -> Workload:

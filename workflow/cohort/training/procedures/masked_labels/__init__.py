@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cohort.cell.settings import EVALUATION_PLANS
 from cohort.core.metric import Metric
 from cohort.training.procedures.procedure import Overhead, Procedure, Workload
+
+if TYPE_CHECKING:
+    from cohort.training.cell import Cell
 
 COMPARISON_SECONDS = 3.5e-3  # subtract, send, decrypt
 ENCRYPTION_SECONDS = 8e-3
@@ -36,26 +39,27 @@ class MaskedLabels(Procedure):
         "comparisons": Metric("Encrypted comparisons", digits=0, better="low"),
     }
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        if settings["rounds"] != 1:
-            raise ValueError(f"has a single round: rounds is {settings['rounds']}, but must be 1")
-        if settings["cohort"] != settings["clients"]:
+    def check(self, cell: Cell) -> None:
+        settings, selector = cell.settings, cell.selector.name
+        if settings.rounds != 1:
+            raise ValueError(f"has a single round: rounds is {settings.rounds}, but must be 1")
+        if settings.cohort != settings.clients:
             raise ValueError(
                 "asks all clients: cohort must be the number of clients, "
-                f"{settings['clients']}, not {settings['cohort']}"
+                f"{settings.clients}, not {settings.cohort}"
             )
-        if settings["participation"] != "full":
+        if settings.participation != "full":
             raise ValueError(
                 "needs the answers of all clients: "
-                f"participation is '{settings['participation']}'; leave it out"
+                f"participation is '{settings.participation}'; leave it out"
             )
-        if settings["selector"]["name"] != "random":
+        if selector != "random":
             raise ValueError(
-                "chooses no clients, and has no use for the selector "
-                f"'{settings['selector']['name']}': take a strategy whose selector is 'random'"
+                f"chooses no clients, and has no use for the selector '{selector}': "
+                "take a strategy whose selector is 'random'"
             )
         for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
-            if settings[plan]:
+            if getattr(settings, plan):
                 raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
 
     def workload(self, rounds: int) -> Workload:

@@ -3,27 +3,33 @@ clients for samples of them."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.training.procedures.procedure import Procedure
+from cohort.selection.random import Random
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.participation.full import Full
+from cohort.training.procedures.procedure import C, Procedure
 from cohort.training.schedules.schedule import scale_epochs
+from cohort.training.servers.average import Average
 
 if TYPE_CHECKING:
+    from cohort.cell.settings import Settings
     from cohort.models.model import Model
+    from cohort.training.cell import Cell
 
+SINGLE_LR = 0.01  # of the single samples of a hybrid run, as in Algorithm 3
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
 PLAIN = {
-    "participation": "full",
-    "objective": {"name": "cross-entropy"},
-    "server": {"name": "average"},
-    "selector": {"name": "random"},
+    "participation": Full(),
+    "objective": CrossEntropy(),
+    "server": Average(),
+    "selector": Random(),
 }
 """What a procedure takes that chooses clients, merges and weighs samples itself."""
 
@@ -41,11 +47,11 @@ class Stratified(Procedure):
         0, minimum=0, maximum=1, help="1: schedule all labels equally often, the mean count"
     )
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        check_plain(settings)
-        if settings["J"] != "J1e":
+    def check(self, cell: Cell) -> None:
+        check_plain(cell)
+        if cell.settings.J != "J1e":
             raise ValueError(
-                f"has a schedule of one epoch in a round: J is {settings['J']}, not J1e"
+                f"has a schedule of one epoch in a round: J is {cell.settings.J}, not J1e"
             )
 
     def schedule_options(self) -> dict[str, bool]:
@@ -81,11 +87,11 @@ class StratifiedSingle(InChunks):
         "model_transfers": TRANSFERS,
     }
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        check_handed_on(settings)
-        if settings["batch"] != 1:
-            raise ValueError(f"takes one sample per step: batch is {settings['batch']}, not 1")
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        check_handed_on(cell.settings)
+        if cell.settings.batch != 1:
+            raise ValueError(f"takes one sample per step: batch is {cell.settings.batch}, not 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,15 +126,12 @@ class StratifiedHybrid(InChunks):
         **StratifiedSingle.metrics,
     }
     epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
-    singlelr: float = parameter(
-        0.01, exclusiveMinimum=0, help="learning rate of the single samples"
-    )
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        if self.epochs > settings["rounds"]:
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        if self.epochs > cell.settings.rounds:
             raise ValueError(
-                f"has {self.epochs} epochs of batches, but rounds is {settings['rounds']}"
+                f"has {self.epochs} epochs of batches, but rounds is {cell.settings.rounds}"
             )
 
     def science_with(self, model: type[Model]) -> int:
@@ -136,19 +139,28 @@ class StratifiedHybrid(InChunks):
         return self.version() + model.batch_norm
 
     def scaled(self, share: float) -> StratifiedHybrid:
-        return dataclasses.replace(self, epochs=scale_epochs(self.epochs, share))
+        return replace(self, epochs=scale_epochs(self.epochs, share))
 
-    def parts(self, settings: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    def parts(self, cell: C) -> Sequence[C]:
         """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
+        batch = StratifiedBatch(**how)
         single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
-        plain = {
-            **{"batch": 1, "lr": self.singlelr, "lr_decay": 1.0, "schedule": "constant"},
-            **{"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "clip": 0.0},
-        }
-        later = {"procedure": str(single), "rounds": settings["rounds"] - self.epochs}
-        first = {"procedure": str(StratifiedBatch(**how)), "rounds": self.epochs}
-        return [{**settings, **first}, {**settings, **plain, **later}]
+        first = replace(cell.settings, procedure=str(batch), rounds=self.epochs)
+        later = replace(
+            cell.settings,
+            procedure=str(single),
+            rounds=cell.settings.rounds - self.epochs,
+            batch=1,
+            lr=SINGLE_LR,
+            lr_decay=1.0,
+            schedule="constant",
+            optimizer="sgd",
+            momentum=0.0,
+            weight_decay=0.0,
+            clip=0.0,
+        )
+        return [replace(cell, settings=first), replace(cell, settings=later)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,28 +174,26 @@ class Sequential(Procedure):
         "model_transfers": TRANSFERS,
     }
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        check_plain(settings)
-        check_handed_on(settings)
+    def check(self, cell: Cell) -> None:
+        check_plain(cell)
+        check_handed_on(cell.settings)
 
 
-def check_plain(settings: Mapping[str, Any]) -> None:
+def check_plain(cell: Cell) -> None:
     """Raise ValueError unless every client takes part and nothing else is chosen or merged."""
-    if settings["cohort"] != settings["clients"]:
-        raise ValueError(
-            f"asks all {settings['clients']} clients in every round: cohort is {settings['cohort']}"
-        )
-    for key, value in PLAIN.items():
-        if settings[key] != value:
-            name = settings[key] if isinstance(value, str) else settings[key]["name"]
+    clients, cohort = cell.settings.clients, cell.settings.cohort
+    if cohort != clients:
+        raise ValueError(f"asks all {clients} clients in every round: cohort is {cohort}")
+    for key, plain in PLAIN.items():
+        component = getattr(cell, key)
+        if component != plain:
+            name = component if key == "participation" else component.name
             raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
 
-def check_handed_on(settings: Mapping[str, Any]) -> None:
+def check_handed_on(settings: Settings) -> None:
     """Raise ValueError unless a client needs nothing but the weights to go on."""
-    if settings["schedule"] != "constant":
-        raise ValueError(
-            f"follows lr_decay, not the schedule '{settings['schedule']}'; leave it out"
-        )
-    if settings["optimizer"] != "sgd" or settings["momentum"]:
+    if settings.schedule != "constant":
+        raise ValueError(f"follows lr_decay, not the schedule '{settings.schedule}'; leave it out")
+    if settings.optimizer != "sgd" or settings.momentum:
         raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")

@@ -36,10 +36,6 @@ class Pools:
         self._used[client][label].append(left.pop())
         return self._used[client][label][-1]
 
-    def has_left(self, client: int, label: int) -> bool:
-        """Whether the client has samples of this label that it has not used yet."""
-        return bool(self._left[client][label])
-
     def refill(self, label: int) -> None:
         """Make all samples of a label available again, newly shuffled."""
         for left, used in zip(self._left, self._used, strict=True):

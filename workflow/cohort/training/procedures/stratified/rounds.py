@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
-from cohort.training.procedures import procedure_of
 from cohort.training.procedures.centralized.rounds import EpochRounds
 from cohort.training.procedures.federated.transfers import charge_transfers
 from cohort.training.procedures.fedtan.shared_norm import charge_exchange
@@ -140,9 +138,9 @@ class StratifiedHybridRounds(Rounds):
     def __init__(self, procedure: StratifiedHybrid, task: Task):
         super().__init__(task)
         self.epochs = procedure.epochs  # of batches
-        settings = [Settings(**part) for part in procedure.parts(asdict(task.settings))]
-        tasks = [replace(task, settings=part) for part in settings]
-        self.batches, self.single = (procedure_of(part).rounds_of(part) for part in tasks)
+        self.batches, self.single = (
+            part.procedure.rounds_of(part) for part in procedure.parts(task)
+        )
 
     def begin(self) -> RunState:
         return self.batches.begin()

@@ -1,0 +1,104 @@
+"""Cells: runs with all of their settings, and the components that these name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.settings import DEFAULTS, Settings, cell_identity
+from cohort.core.components import Component, build
+from cohort.core.paths import digest_in
+from cohort.partition import Scheme, parse_name
+from cohort.selection import SELECTORS, Selector
+from cohort.training.devices import Devices, parse_devices
+from cohort.training.objectives import OBJECTIVES, Objective
+from cohort.training.participation import Participation, parse_participation
+from cohort.training.procedures import Procedure, parse_procedure
+from cohort.training.schedules import Schedule, parse_schedule
+from cohort.training.servers import SERVERS, ServerRule
+
+PARTS: dict[str, Mapping[str, type[Component]]] = {
+    "selector": SELECTORS,
+    "objective": OBJECTIVES,
+    "server": SERVERS,
+}
+"""Each part of a strategy with the components that it may name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run: its settings, the parts of its strategy, and the files and digest of its plan.
+
+    `generated` says that its data set stands in for the real one. `science` holds the versions of
+    its components, and `inputs` the paths of its data and shards.
+    """
+
+    settings: Settings
+    selector: Selector
+    objective: Objective
+    server: ServerRule
+    generated: bool = False
+    path: str = ""
+    digest: str = ""
+    science: dict[str, int] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def partition(self) -> Scheme:
+        """The scheme that deals samples to clients."""
+        return parse_name(self.settings.partition)
+
+    @cached_property
+    def procedure(self) -> Procedure:
+        """The course of the run."""
+        return parse_procedure(self.settings.procedure)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The learning rate schedule of a centralized run."""
+        return parse_schedule(self.settings.schedule)
+
+    @cached_property
+    def participation(self) -> Participation:
+        """The rule by which clients of a cohort answer."""
+        return parse_participation(self.settings.participation)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """How fast clients compute and send."""
+        return parse_devices(self.settings.devices)
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that the digest is made from, beside science versions."""
+        parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
+        return cell_identity(vars(self.settings), parts, digest_in(self.inputs["data"]))
+
+    def plain_settings(self) -> dict[str, Any]:
+        """The settings and all parameters of the strategy's parts, as a record holds them."""
+        settings = {name: getattr(self.settings, name) for name in DEFAULTS}
+        parts = {part: getattr(self, part).spec() for part in PARTS}
+        return settings | parts | ({"generated": True} if self.generated else {})
+
+    def planned(self) -> Planned:
+        """The content of the cell's plan file."""
+        return Planned(self.path, self.digest, self.plain_settings(), self.science, self.inputs)
+
+
+def cell_of(planned: Planned) -> Cell:
+    """Build the cell that a plan file describes."""
+    values = dict(planned.settings)
+    parts: dict[str, Any] = {part: build(PARTS[part], values.pop(part)) for part in PARTS}
+    generated = values.pop("generated", False)
+    rest = {key: value for key, value in vars(planned).items() if key != "settings"}
+    return Cell(settings=Settings(**values), generated=generated, **parts, **rest)
+
+
+def read_cell(file: str | Path) -> Cell:
+    """Read the plan file of a cell. Raise UserError unless its digest is that of its settings."""
+    planned = frozen(file)
+    check_digest(planned, lambda planned: cell_of(planned).identity())
+    return cell_of(planned)

@@ -1,0 +1,15 @@
+"""Devices of which nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cohort.training.devices.devices import Devices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untimed(Devices):
+    """No time is simulated."""
+
+    name: ClassVar[str] = "untimed"

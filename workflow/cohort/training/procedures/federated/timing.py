@@ -1,0 +1,41 @@
+"""Simulates how long rounds take on the clients' devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cohort.core.randomness import generator
+from cohort.training.task import Task
+
+FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
+
+
+class Clock:
+    """The time that clients take to receive models, compute and send models: those of the task's
+    devices, or none if nothing is known of these."""
+
+    def __init__(self, task: Task):
+        rng = generator(task.settings.seed, "devices")
+        self.speeds = task.devices.speeds(task.settings.clients, rng)
+        self.batch = task.settings.batch
+
+    def seconds(
+        self, clients: Sequence[int] | np.ndarray, steps: np.ndarray | int, size: int
+    ) -> np.ndarray:
+        """The time of each of these clients for so many local steps (client) and for sending and
+        receiving so many bytes; 0 without a simulation."""
+        if self.speeds is None:
+            return np.zeros(len(clients))
+        rows = np.asarray(clients, dtype=np.int64)
+        return steps * self.batch / self.speeds.samples[rows] + size / self.speeds.bytes[rows]
+
+    def evaluating(
+        self, clients: Sequence[int] | np.ndarray, samples: Mapping[int, int]
+    ) -> np.ndarray:
+        """The time of each of these clients for evaluating a model on so many samples, by client."""
+        if self.speeds is None:
+            return np.zeros(len(clients))
+        counts = np.array([samples.get(int(client), 0) for client in clients], dtype=float)
+        return FORWARD * counts / self.speeds.samples[np.asarray(clients, dtype=np.int64)]
