@@ -27,8 +27,8 @@ test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not 
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
 
 stress: setup  # the long forms: many kills, many jobs, full disks
+	$(BIN)/pytest -n 2 -m long --ignore tests/slurm --ignore tests/stress
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/stress
-	$(BIN)/pytest -n 2 -m long
 
 bench: setup  # speed and memory against a plain loop and other frameworks, into docs/performance.md; one part: make bench ONLY=W2
 	$(BIN)/python -m benchmarks $(ONLY)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "alone" or not collection_path.name.startswith("test_"):
         return None
     return "mark.alone" not in collection_path.read_text() or None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trimmed() -> Iterator[None]:
+    """Give back the memory of a file's networks, which the C library would keep for the next."""
+    yield
+    gc.collect()
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
 
 
 @pytest.fixture

@@ -47,12 +47,14 @@ def test_each_side_runs_its_own_tree(tmp_path: Path):
     assert not any(comparison.worse for comparison in back)
 
 
+@pytest.mark.long
 def test_trees_with_different_weights_cannot_be_compared(tmp_path: Path):
     old, new = (fake_tree(tmp_path / name, 0, answer=len(name)) for name in ("old", "newer"))
     with pytest.raises(Failed, match=r"'new: ours' and 'old: ours' differ by 0\.667"):
         compare_rounds(W3.tiny(), ENTRIES, 1, Trees(old, new), tmp_path / "work")
 
 
+@pytest.mark.long
 def test_a_tree_that_cannot_start_is_named(tmp_path: Path):
     trees = Trees(fake_tree(tmp_path / "old", 0), tmp_path)
     with pytest.raises(Failed, match="new: ours: failed"):

@@ -28,6 +28,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(RATES, style, replace(entry, processes=1))
 
 
+@pytest.mark.long
 def test_a_missing_peer_is_named_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -55,6 +56,7 @@ def test_parts_without_peers_succeed(part: str, says: str, capsys: pytest.Captur
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_where_a_round_goes(tmp_path: Path):
     assert "| W3, One sample per step " in profile.measure([W3.tiny()], tmp_path).markdown()
 

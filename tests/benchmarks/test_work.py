@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -25,9 +27,16 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module", params=[W1, W2, W3], ids=lambda workload: workload.name)
-def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> work.Work:
-    return drawn(request.param.tiny(), tmp_path_factory.mktemp("work") / "work")
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Workload], work.Work]:
+    """The work of a tiny workload, drawn once."""
+    folder = tmp_path_factory.mktemp("work")
+    return functools.cache(lambda workload: drawn(workload.tiny(), folder / workload.name))
+
+
+@pytest.fixture(params=[W1, W2, W3], ids=lambda workload: workload.name)
+def given(request: pytest.FixtureRequest, tiny: Callable[[Workload], work.Work]) -> work.Work:
+    return tiny(request.param)
 
 
 def test_ours_and_the_plain_loop_agree(given: work.Work):
@@ -40,11 +49,12 @@ def test_ours_and_the_plain_loop_agree(given: work.Work):
     assert largest_difference(ours, other) > 1e-4
 
 
-def test_styles_of_the_plain_loop_agree(tmp_path: Path):
-    given = drawn(W3.tiny(), tmp_path / "work")
+def test_styles_of_the_plain_loop_agree(tiny: Callable[[Workload], work.Work]):
+    given = tiny(W3)
     assert np.array_equal(plain_weights(given, 1), plain_weights(given, 1, style="eager"))
 
 
+@pytest.mark.long
 def test_steps_beyond_an_epoch(tmp_path: Path):
     """Clients of 20 samples take four steps, on 8, 8, 4 and again 8 samples."""
     given = drawn(replace(W2.tiny(), J="J4"), tmp_path / "work")
@@ -53,17 +63,17 @@ def test_steps_beyond_an_epoch(tmp_path: Path):
     assert np.isfinite(our_weights(given, 1)).all()
 
 
+@pytest.mark.long
 def test_augmented_rounds_run(tmp_path: Path):
     given = drawn(W2A.tiny(), tmp_path / "work")
     assert np.isfinite(our_weights(given, 1)).all() and np.isfinite(plain_weights(given, 1)).all()
 
 
-def test_drawing_is_deterministic(tmp_path: Path):
+@pytest.mark.long
+def test_drawing_is_deterministic(tiny: Callable[[Workload], work.Work], tmp_path: Path):
     """Two child processes draw the same work, which this process reads."""
-    tiny: Workload = W1.tiny()
-    for name in ("one", "other"):
-        facts = work.write(tiny, tmp_path / name)
-    first, second = (work.read_work(tmp_path / name) for name in ("one", "other"))
+    facts = work.write(W1.tiny(), tmp_path / "work")
+    first, second = tiny(W1), read_work(tmp_path / "work")
     assert facts["weights"] == 1_773_796
     for name in ("values", "labels", "cohorts", "orders"):
         assert np.array_equal(getattr(first, name), getattr(second, name))

@@ -71,3 +71,9 @@ def test_the_t_test_is_scipys_and_a_tie_is_on_neither_side() -> None:
         assert one.p_above() == pytest.approx(p_value)
     assert Sample.of([0.0] * 5).p_above() == 1
     assert Sample.of([0.1] * 5).p_above() == 1 / 32
+
+
+def test_a_tie_is_no_sign_for_either_side() -> None:
+    """Four of five above 0 and one tie: of 32 outcomes, six have four or five."""
+    sample = Sample.of([2.0, 1.9, 2.1, 2.0, 0.0])
+    assert sample.p_above() == pytest.approx(6 / 32)

@@ -8,7 +8,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import chisquare, entropy
 
 from cohort.selection.diversity import Diversity
-from cohort.selection.selector import View
+from tests.selection.views import labeled
 
 COUNTS = np.array(
     [[10, 0, 0, 0], [5, 5, 0, 0], [1, 2, 3, 4], [0, 0, 9, 1], [4, 4, 4, 4], [0, 0, 0, 7]]
@@ -16,10 +16,6 @@ COUNTS = np.array(
 RANDOM = np.random.default_rng(3).integers(0, 9, (40, 15)) * (
     np.random.default_rng(4).random((40, 15)) < 0.4
 ) + np.eye(40, 15, dtype=int)
-
-
-def view(counts: np.ndarray, cohort: int) -> View:
-    return View(clients=len(counts), cohort=cohort, sizes=counts.sum(axis=1), label_counts=counts)
 
 
 def own_by_scipy(counts: np.ndarray, mix: float) -> np.ndarray:
@@ -76,7 +72,7 @@ def test_probabilities_by_hand():
     counts = np.array([[1, 0], [0, 1], [1, 1]])
     selector = Diversity(alpha=0.3, mix=0.5, measure="divergence")
     np.testing.assert_allclose(selector.scores(counts), [0.3931, 0.3931, 0.4510], atol=5e-5)
-    weights = selector.begin(view(counts, 1), np.random.default_rng(0))["weight"]
+    weights = selector.begin(labeled(counts, 1), np.random.default_rng(0))["weight"]
     np.testing.assert_allclose(weights / weights.sum(), [0.0097, 0.0097, 0.9806], atol=5e-5)
 
 
@@ -92,10 +88,10 @@ def test_clients_that_are_all_alike_have_no_distance():
 def test_chosen_as_often_as_the_scores_say():
     """Cohorts of one: probabilities are proportional to the min-max scaled scores plus 0.01."""
     selector, seen = Diversity(alpha=0.5), np.zeros(6)
-    state = selector.begin(view(COUNTS, 1), np.random.default_rng(0))
+    state = selector.begin(labeled(COUNTS, 1), np.random.default_rng(0))
     for seed in range(20_000):
         seen[
-            selector.select(state, np.arange(6), view(COUNTS, 1), np.random.default_rng(seed))
+            selector.select(state, np.arange(6), labeled(COUNTS, 1), np.random.default_rng(seed))
         ] += 1
     scores = as_run(COUNTS, 0.5, 0.5)
     weights = (scores - scores.min()) / (scores.max() - scores.min()) + 0.01
@@ -105,9 +101,11 @@ def test_chosen_as_often_as_the_scores_say():
 
 def test_a_cohort_is_distinct_and_of_the_candidates():
     selector = Diversity()
-    state = selector.begin(view(RANDOM, 10), np.random.default_rng(0))
+    state = selector.begin(labeled(RANDOM, 10), np.random.default_rng(0))
     for seed in range(100):
         candidates = np.random.default_rng(seed).choice(40, 12, replace=False)
-        cohort = selector.select(state, candidates, view(RANDOM, 10), np.random.default_rng(seed))
+        cohort = selector.select(
+            state, candidates, labeled(RANDOM, 10), np.random.default_rng(seed)
+        )
         assert len(set(cohort)) == 10
         assert set(cohort) <= set(candidates)

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from cohort.selection.divfl import DivFl, facilities
-from cohort.selection.selector import State, View
-
-
-def view(clients: int, cohort: int) -> View:
-    return View(clients=clients, cohort=cohort, sizes=np.ones(clients))
+from cohort.selection.selector import State
+from tests.selection.views import alike
 
 
 def cost(distances: np.ndarray, chosen: list[int]) -> float:
@@ -24,11 +21,11 @@ def observed(updates: np.ndarray, cohort: int) -> State:
     """The state after everybody sent its update, `cohort` clients at a time."""
     clients = len(updates)
     selector, rng = DivFl(), np.random.default_rng(0)
-    state = selector.begin(view(clients, cohort), rng)
+    state = selector.begin(alike(clients, cohort), rng)
     for first in range(0, clients, cohort):
         members = np.arange(first, min(first + cohort, clients))
         state = selector.observe(
-            state, members, {"update": updates[members]}, view(clients, cohort)
+            state, members, {"update": updates[members]}, alike(clients, cohort)
         )
     return state
 
@@ -44,7 +41,7 @@ def test_each_choice_lowers_the_cost_most(seed: int):
     for _ in range(4):
         rest = [client for client in range(9) if client not in expected]
         expected.append(min(rest, key=lambda client: cost(distances, [*expected, client])))
-    cohort = DivFl().select(state, np.arange(9), view(9, 4), np.random.default_rng(0))
+    cohort = DivFl().select(state, np.arange(9), alike(9, 4), np.random.default_rng(0))
     assert cohort.tolist() == expected
 
 
@@ -62,13 +59,13 @@ def test_greedy_is_as_good_as_theory_says(seed: int):
 def test_of_two_equal_clients_one_is_enough():
     updates = np.repeat(np.diag([1.0, 2, 3, 4]), 2, axis=0)
     cohort = DivFl().select(
-        observed(updates, 3), np.arange(8), view(8, 4), np.random.default_rng(0)
+        observed(updates, 3), np.arange(8), alike(8, 4), np.random.default_rng(0)
     )
     assert sorted(client // 2 for client in cohort) == [0, 1, 2, 3]
 
 
 def test_who_never_answered_comes_first():
-    selector, seen = DivFl(), view(6, 3)
+    selector, seen = DivFl(), alike(6, 3)
     state = selector.begin(seen, np.random.default_rng(0))
     assert set(selector.select(state, np.arange(6), seen, np.random.default_rng(1))) <= set(
         range(6)
@@ -83,7 +80,7 @@ def test_who_never_answered_comes_first():
 
 
 def test_nobody_answers():
-    selector, seen = DivFl(), view(4, 2)
+    selector, seen = DivFl(), alike(4, 2)
     state = selector.begin(seen, np.random.default_rng(0))
     nothing = np.full((2, 3), np.nan)
     state = selector.observe(state, np.array([0, 1]), {"update": nothing}, seen)

@@ -12,16 +12,8 @@ from scipy import stats
 
 from cohort.privacy.label_report import LabelReport
 from cohort.selection.entropy import Entropy, entropy_bits
-from cohort.selection.selector import State, View
-
-
-def view(label_counts: np.ndarray, cohort: int) -> View:
-    return View(
-        clients=len(label_counts),
-        cohort=cohort,
-        sizes=label_counts.sum(axis=1),
-        label_counts=label_counts,
-    )
+from cohort.selection.selector import State
+from tests.selection.views import labeled
 
 
 def select(
@@ -35,7 +27,7 @@ def select(
     state: State = {"buffer": np.array(buffer, dtype=np.int64)}
     return (
         Entropy()
-        .select(state, pool, view(label_counts, cohort), np.random.default_rng(seed))
+        .select(state, pool, labeled(label_counts, cohort), np.random.default_rng(seed))
         .tolist()
     )
 
@@ -170,16 +162,16 @@ def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
 def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
     counts = np.random.default_rng(1).integers(0, 9, (20, 3))
     selector, queue = Entropy(buffer=share), deque()
-    state = selector.begin(view(counts, 3), np.random.default_rng(0))
+    state = selector.begin(labeled(counts, 3), np.random.default_rng(0))
     for round in range(40):
         resting = set(queue)
         cohort = selector.select(
-            state, np.arange(20), view(counts, 3), np.random.default_rng(round)
+            state, np.arange(20), labeled(counts, 3), np.random.default_rng(round)
         )
         assert not resting & set(
             cohort.tolist()
         )  # who left the buffer in this round waits for the next
-        state = selector.observe(state, cohort, {}, view(counts, 3))
+        state = selector.observe(state, cohort, {}, labeled(counts, 3))
         queue.extend(cohort.tolist())
         while len(queue) > {0.0: 0, 0.25: 5, 0.5: 10, 0.7: 14, 0.75: 15}[share]:
             queue.popleft()
@@ -193,7 +185,10 @@ def test_no_eviction_inside_the_round():
     selector = Entropy(buffer=1 / 3)  # two of six rest
     for seed in range(50):
         cohort = selector.select(
-            {"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed)
+            {"buffer": np.array([0, 1])},
+            np.arange(6),
+            labeled(counts, 2),
+            np.random.default_rng(seed),
         )
         assert not {0, 1} & set(cohort.tolist())
 
@@ -204,7 +199,10 @@ def test_eviction_after_each_pick_as_printed():
     selector = Entropy(buffer=1 / 3, evict="pick")
     for seed in range(50):
         first, second = selector.select(
-            {"buffer": np.array([0, 1])}, np.arange(6), view(counts, 2), np.random.default_rng(seed)
+            {"buffer": np.array([0, 1])},
+            np.arange(6),
+            labeled(counts, 2),
+            np.random.default_rng(seed),
         ).tolist()
         assert first in (2, 3, 4, 5) and second == 0
 
@@ -214,12 +212,12 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
     """Line by line as the paper prints it."""
     counts = np.random.default_rng(1).integers(0, 9, (12, 3))
     selector, keep = Entropy(buffer=share, evict="pick"), round(share * 12)
-    state, buffer = selector.begin(view(counts, 3), np.random.default_rng(0)), deque()
+    state, buffer = selector.begin(labeled(counts, 3), np.random.default_rng(0)), deque()
     for round_ in range(30):
         found = selector.select(
-            state, np.arange(12), view(counts, 3), np.random.default_rng(round_)
+            state, np.arange(12), labeled(counts, 3), np.random.default_rng(round_)
         ).tolist()
-        state = selector.observe(state, np.array(found), {}, view(counts, 3))
+        state = selector.observe(state, np.array(found), {}, labeled(counts, 3))
         pooled, free, chosen = np.zeros(3), set(range(12)), []
         for pick in range(3):
             allowed = sorted(free - set(buffer))
@@ -269,7 +267,7 @@ def test_ten_of_ten_thousand_clients_cost_a_few_entropies_of_all():
     choosing, evaluating = [], []
     for _ in range(7):
         started = time.process_time()
-        Entropy().select(state, np.arange(10_000), view(counts, 10), np.random.default_rng(0))
+        Entropy().select(state, np.arange(10_000), labeled(counts, 10), np.random.default_rng(0))
         choosing.append(time.process_time() - started)
         started = time.process_time()
         entropy_bits(counts)
@@ -280,7 +278,7 @@ def test_ten_of_ten_thousand_clients_cost_a_few_entropies_of_all():
 def test_select_changes_neither_the_state_nor_the_counts():
     counts = np.random.default_rng(1).integers(0, 9, (8, 3))
     before, state = counts.copy(), {"buffer": np.array([3, 1])}
-    Entropy().select(state, np.arange(8), view(counts, 3), np.random.default_rng(0))
+    Entropy().select(state, np.arange(8), labeled(counts, 3), np.random.default_rng(0))
     assert state["buffer"].tolist() == [3, 1]
     np.testing.assert_array_equal(counts, before)
 
@@ -288,11 +286,13 @@ def test_select_changes_neither_the_state_nor_the_counts():
 def test_buffer_of_nobody_may_choose_the_same_again():
     counts = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
     selector = Entropy(buffer=0.0)
-    state = selector.begin(view(counts, 4), np.random.default_rng(0))
+    state = selector.begin(labeled(counts, 4), np.random.default_rng(0))
     for round in range(3):
-        cohort = selector.select(state, np.arange(4), view(counts, 4), np.random.default_rng(round))
+        cohort = selector.select(
+            state, np.arange(4), labeled(counts, 4), np.random.default_rng(round)
+        )
         assert sorted(cohort.tolist()) == [0, 1, 2, 3]
-        state = selector.observe(state, cohort, {}, view(counts, 4))
+        state = selector.observe(state, cohort, {}, labeled(counts, 4))
         assert state["buffer"].tolist() == []
 
 
@@ -301,16 +301,16 @@ def test_500_rounds_of_100_clients_with_half_of_them_resting():
     counts = np.round(rng.dirichlet(np.full(10, 0.1), 100) * 500).astype(np.int64)
     selector = Entropy(buffer=0.5)
     state, chosen = (
-        selector.begin(view(counts, 10), np.random.default_rng(0)),
+        selector.begin(labeled(counts, 10), np.random.default_rng(0)),
         np.zeros(100, dtype=int),
     )
     for round in range(500):
         cohort = selector.select(
-            state, np.arange(100), view(counts, 10), np.random.default_rng(round)
+            state, np.arange(100), labeled(counts, 10), np.random.default_rng(round)
         )
         assert len(set(cohort.tolist())) == 10
         chosen[cohort] += 1
-        state = selector.observe(state, cohort, {}, view(counts, 10))
+        state = selector.observe(state, cohort, {}, labeled(counts, 10))
     assert chosen.sum() == 5000
     assert chosen.max() <= 84  # five rounds of rest after each: at most every sixth round
 

@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 
 from cohort.selection.fed_cbs import TINY, FedCbs, imbalance
-from cohort.selection.selector import View
+from tests.selection.views import labeled
 
 COUNTS = np.array([[6, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 9], [1, 4, 0]])
-
-
-def view(counts: np.ndarray, cohort: int) -> View:
-    sizes = counts.sum(axis=1)
-    return View(clients=len(counts), cohort=cohort, sizes=sizes, label_counts=counts)
 
 
 def qcid(members: list[int], counts: np.ndarray) -> float:
@@ -57,24 +52,24 @@ def test_it_is_the_papers_sampling(strength: float):
     for trial in range(5):
         counts = data.integers(0, 9, size=(8, 4)) + np.eye(8, 4, dtype=int)
         selector, chosen = FedCbs(exploration=strength), [1] * 8
-        state = selector.begin(view(counts, 3), data)
+        state = selector.begin(labeled(counts, 3), data)
         for round in range(1, 21):
             draws = np.random.default_rng([trial, round]), np.random.default_rng([trial, round])
-            cohort = selector.select(state, np.arange(8), view(counts, 3), draws[0])
+            cohort = selector.select(state, np.arange(8), labeled(counts, 3), draws[0])
             assert cohort.tolist() == literal(counts, 3, round, chosen, strength, draws[1])
             for client in cohort:
                 chosen[client] += 1
-            state = selector.observe(state, cohort, {}, view(counts, 3))
+            state = selector.observe(state, cohort, {}, labeled(counts, 3))
 
 
 def test_cohorts_are_more_balanced_than_random_ones():
     counts = np.repeat(20 * np.eye(10, dtype=int), 4, axis=0)  # four clients of each class
     selector, rng = FedCbs(), np.random.default_rng(0)
-    state, ours, random = selector.begin(view(counts, 10), rng), [], []
+    state, ours, random = selector.begin(labeled(counts, 10), rng), [], []
     for _ in range(60):
-        cohort = selector.select(state, np.arange(40), view(counts, 10), rng)
+        cohort = selector.select(state, np.arange(40), labeled(counts, 10), rng)
         ours.append(qcid(cohort.tolist(), counts))
         random.append(qcid(rng.choice(40, 10, replace=False).tolist(), counts))
-        state = selector.observe(state, cohort, {}, view(counts, 10))
+        state = selector.observe(state, cohort, {}, labeled(counts, 10))
     assert np.mean(ours) < np.mean(random) / 4
     assert len(np.unique(state["count"])) > 1 and state["count"].min() > 1  # nobody is left out

@@ -7,17 +7,13 @@ import pytest
 from scipy import stats
 
 from cohort.selection.kl import KL
-from cohort.selection.selector import View
-
-
-def view(counts: np.ndarray, cohort: int) -> View:
-    return View(clients=len(counts), cohort=cohort, sizes=counts.sum(axis=1), label_counts=counts)
+from tests.selection.views import labeled
 
 
 def select(
     counts: np.ndarray, cohort: int, theta: float = 0.01
 ) -> tuple[list[int], list[list[int]]]:
-    selector, seen = KL(theta=theta), view(counts, cohort)
+    selector, seen = KL(theta=theta), labeled(counts, cohort)
     chosen = selector.select({}, np.arange(len(counts)), seen, np.random.default_rng(0))
     return chosen.tolist(), selector.quotas(chosen, seen).tolist()
 

@@ -7,14 +7,10 @@ import pytest
 from scipy.stats import chisquare
 
 from cohort.selection.loss import HighestLoss
-from cohort.selection.selector import View
 from cohort.selection.training_loss import HighestTrainingLoss
+from tests.selection.views import alike
 
 SELECTOR = HighestLoss()
-
-
-def view(clients: int, cohort: int) -> View:
-    return View(clients=clients, cohort=cohort, sizes=np.ones(clients))
 
 
 def select(
@@ -22,7 +18,7 @@ def select(
 ) -> list[int]:
     pool = np.arange(len(losses)) if candidates is None else np.array(candidates)
     return SELECTOR.select(
-        {"loss": np.array(losses)}, pool, view(len(losses), cohort), np.random.default_rng(seed)
+        {"loss": np.array(losses)}, pool, alike(len(losses), cohort), np.random.default_rng(seed)
     ).tolist()
 
 
@@ -68,15 +64,15 @@ def test_ties_are_broken_evenly(tied: float):
 
 
 def test_observe_changes_the_cohort_and_nobody_else():
-    before = SELECTOR.begin(view(6, 2), np.random.default_rng(0))
+    before = SELECTOR.begin(alike(6, 2), np.random.default_rng(0))
     assert before["loss"].tolist() == [np.inf] * 6
     after = SELECTOR.observe(
-        before, np.array([4, 1]), {"reserved_loss": np.array([0.5, 2.0])}, view(6, 2)
+        before, np.array([4, 1]), {"reserved_loss": np.array([0.5, 2.0])}, alike(6, 2)
     )
     assert after["loss"].tolist() == [np.inf, 2.0, np.inf, np.inf, 0.5, np.inf]
     assert before["loss"].tolist() == [np.inf] * 6  # a checkpoint may still hold the state before
     again = SELECTOR.observe(
-        after, np.array([1, 2]), {"reserved_loss": np.array([0.25, 7.0])}, view(6, 2)
+        after, np.array([1, 2]), {"reserved_loss": np.array([0.25, 7.0])}, alike(6, 2)
     )
     assert again["loss"].tolist() == [np.inf, 0.25, 7.0, np.inf, 0.5, np.inf]
 
@@ -85,10 +81,10 @@ def test_observe_changes_the_cohort_and_nobody_else():
 def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
     """Twelve rounds of 3 of 10 clients: the cohort is what sorting the last-known losses gives."""
     rng = np.random.default_rng(seed)
-    state, last = SELECTOR.begin(view(10, 3), np.random.default_rng(0)), {}
+    state, last = SELECTOR.begin(alike(10, 3), np.random.default_rng(0)), {}
     for round in range(12):
         cohort = SELECTOR.select(
-            state, np.arange(10), view(10, 3), np.random.default_rng([seed, round])
+            state, np.arange(10), alike(10, 3), np.random.default_rng([seed, round])
         ).tolist()
         unmeasured = [client for client in range(10) if client not in last]
         if len(unmeasured) >= 3:
@@ -98,7 +94,7 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
             assert set(cohort) == set(unmeasured) | set(ranked[: 3 - len(unmeasured)])
         losses = rng.random(3)
         last |= dict(zip(cohort, losses, strict=True))
-        state = SELECTOR.observe(state, np.array(cohort), {"reserved_loss": losses}, view(10, 3))
+        state = SELECTOR.observe(state, np.array(cohort), {"reserved_loss": losses}, alike(10, 3))
 
 
 def test_its_needs():
@@ -108,9 +104,9 @@ def test_its_needs():
 def test_on_the_training_loss():
     """It remembers what clients reported of their own steps, and ranks by that."""
     selector = HighestTrainingLoss()
-    state = selector.begin(view(4, 2), np.random.default_rng(0))
+    state = selector.begin(alike(4, 2), np.random.default_rng(0))
     reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}
-    state = selector.observe(state, np.array([3, 0, 2, 1]), reports, view(4, 2))
+    state = selector.observe(state, np.array([3, 0, 2, 1]), reports, alike(4, 2))
     assert state["loss"].tolist() == [2.0, np.inf, 1.0, 0.5]
-    chosen = selector.select(state, np.arange(4), view(4, 2), np.random.default_rng(1))
+    chosen = selector.select(state, np.arange(4), alike(4, 2), np.random.default_rng(1))
     assert chosen.tolist() == [1, 0]

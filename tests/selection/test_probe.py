@@ -22,11 +22,8 @@ from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.gathering import scattered
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
+from tests.selection.views import alike
 from tests.training.small_task import small_task
-
-
-def view(clients: int, cohort: int, rounds: int) -> View:
-    return View(clients=clients, cohort=cohort, rounds=rounds, sizes=np.ones(clients))
 
 
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
@@ -40,7 +37,7 @@ def simulate(
     selector: Probe, clients: int, cohort: int, rounds: int, norms: np.ndarray
 ) -> tuple[list[np.ndarray], list[list[int]]]:
     """Pools and cohorts of a run in which client k moves by norms[round, k]."""
-    seen, pools, cohorts = view(clients, cohort, rounds), [], []
+    seen, pools, cohorts = alike(clients, cohort, rounds), [], []
     state = selector.begin(seen, np.random.default_rng(0))
     for round in range(rounds):
         pool = selector.draw_pool(np.arange(clients), seen, np.random.default_rng([1, round]))
@@ -116,10 +113,10 @@ def test_how_many_explore(epsilon: float, expected: int):
     """Of a cohort of 20; the others have the highest norms, without fairness and patience."""
     selector = Probe(beta=0.0, epsilon=epsilon, patience=1.0)
     norms = np.arange(40.0)[::-1]
-    state = selector.begin(view(40, 20, 100), np.random.default_rng(0)) | {
+    state = selector.begin(alike(40, 20, 100), np.random.default_rng(0)) | {
         "last": np.zeros(40, dtype=np.int64)
     }
-    seen = probed(view(40, 20, 100), np.arange(40), norms)
+    seen = probed(alike(40, 20, 100), np.arange(40), norms)
     chosen = selector.select(state, np.arange(40), seen, np.random.default_rng(3))
     assert chosen[: 20 - expected].tolist() == list(range(20 - expected))
     assert len(set(chosen)) == 20
@@ -129,10 +126,10 @@ def test_explorers_are_drawn_by_the_exponential_of_their_score():
     """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
     weights e^1, e^0.5, e^0."""
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
-    state = selector.begin(view(4, 2, 10), np.random.default_rng(0)) | {
+    state = selector.begin(alike(4, 2, 10), np.random.default_rng(0)) | {
         "last": np.zeros(4, dtype=np.int64)
     }
-    view_of_pool = probed(view(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
+    view_of_pool = probed(alike(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
     seen = np.zeros(4)
     for seed in range(20_000):
         first, second = selector.select(
@@ -178,10 +175,10 @@ def test_patience_cures_starvation():
 
 def test_all_alike_is_a_draw():
     selector, seen = Probe(beta=0.0, epsilon=0.0), np.zeros(8)
-    state = selector.begin(view(8, 2, 100), np.random.default_rng(0)) | {
+    state = selector.begin(alike(8, 2, 100), np.random.default_rng(0)) | {
         "last": np.zeros(8, dtype=np.int64)
     }
-    view_of_pool = probed(view(8, 2, 100), np.arange(8), np.ones(8))
+    view_of_pool = probed(alike(8, 2, 100), np.arange(8), np.ones(8))
     for seed in range(4000):
         seen[selector.select(state, np.arange(8), view_of_pool, np.random.default_rng(seed))] += 1
     assert chisquare(seen).pvalue > 1e-3

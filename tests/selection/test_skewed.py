@@ -6,26 +6,22 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, ks_2samp
 
-from cohort.selection.selector import View
 from cohort.selection.skewed import Skewed
-
-
-def view(clients: int, cohort: int) -> View:
-    return View(clients=clients, cohort=cohort, sizes=np.ones(clients))
+from tests.selection.views import alike
 
 
 def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int = 0) -> np.ndarray:
     """How often each client is chosen."""
     seen, state = (
         np.zeros(clients),
-        selector.begin(view(clients, cohort), np.random.default_rng(seed)),
+        selector.begin(alike(clients, cohort), np.random.default_rng(seed)),
     )
     for round in range(rounds):
         seen[
             selector.select(
                 state,
                 np.arange(clients),
-                view(clients, cohort),
+                alike(clients, cohort),
                 np.random.default_rng([seed, round]),
             )
         ] += 1
@@ -49,7 +45,7 @@ def test_a_cohort_is_a_draw_without_replacement():
     selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
     for seed in range(20_000):
         first, second = selector.select(
-            state, np.arange(4), view(4, 2), np.random.default_rng(seed)
+            state, np.arange(4), alike(4, 2), np.random.default_rng(seed)
         )
         seen[first, second] += 1
     expected = weights[:, None] * weights / (1 - weights[:, None])
@@ -77,9 +73,9 @@ def test_drawn_once_few_clients_are_chosen_again_and_again():
 @pytest.mark.parametrize("gamma", [0.001, 0.5])
 def test_a_cohort_is_distinct_and_of_the_candidates_however_skewed(gamma: float, redraw: bool):
     selector = Skewed(gamma=gamma, redraw=redraw)
-    state = selector.begin(view(30, 6), np.random.default_rng(0))
+    state = selector.begin(alike(30, 6), np.random.default_rng(0))
     for seed in range(200):
         candidates = np.random.default_rng(seed).choice(30, 8, replace=False)
-        cohort = selector.select(state, candidates, view(30, 6), np.random.default_rng(seed))
+        cohort = selector.select(state, candidates, alike(30, 6), np.random.default_rng(seed))
         assert len(set(cohort)) == 6
         assert set(cohort) <= set(candidates)

@@ -42,6 +42,16 @@ def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> Hi
     return history
 
 
+def test_those_who_respond_are_the_cohort_unless_the_round_says_otherwise():
+    ledger, history = Ledger(), History()
+    ledger.cohort = np.array([4, 1, 3])
+    closed(ledger, 1, history)
+    ledger.responders = np.array([4, 3])
+    closed(ledger, 2, history)
+    assert [clients.tolist() for clients in history.cohorts] == [[4, 1, 3]] * 2
+    assert [clients.tolist() for clients in history.responders] == [[4, 1, 3], [4, 3]]
+
+
 def test_bytes_by_what_and_direction():
     ledger = Ledger()
     ledger.sent("model", 100, to="clients", copies=3)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import resource
 import subprocess
-import sys
 
+from tests.workflow import forked
 from tests.workflow.conftest import Project
 
 NOT_OURS = (
@@ -23,24 +22,11 @@ def cohort(
 ) -> subprocess.CompletedProcess[str]:
     """The command line, perhaps under a limit to the size of files, which is a full disk for whoever may not make one."""
 
-    def begin() -> None:
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    command = [sys.executable, "-m", "cohort", *arguments]
     environment = os.environ | {
         "PYTHONPATH": str(project.root / "workflow"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    return subprocess.run(
-        command,
-        cwd=project.root,
-        env=environment,
-        text=True,
-        capture_output=True,
-        preexec_fn=begin,
-        timeout=300,
-    )
+    return forked.run(["cohort", *arguments], project.root, environment, limit=limit)
 
 
 def fails(

@@ -21,6 +21,7 @@ import yaml
 
 from benchmarks.project import copied
 from cohort.plan import load
+from tests.workflow import forked
 
 TINY = {
     "title": "Tiny",
@@ -75,6 +76,11 @@ TINY = {
 CELLS = {"one": 4, "two": 2}
 
 
+def with_programs() -> dict[str, str]:
+    """The environment in which `snakemake` is the one that is installed beside this Python."""
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
 @dataclass
 class Project:
     """A working directory in which Snakemake is started as a user would."""
@@ -83,11 +89,10 @@ class Project:
     program: ClassVar[tuple[str, ...]] = ("snakemake",)
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
-        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         return subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.root,
-            env=environment,
+            env=with_programs(),
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -95,10 +100,10 @@ class Project:
         )
 
     def snakemake(self, *arguments: str, fails: bool = False, timeout: float = 300) -> str:
-        process = self.start(*arguments)
-        output, _ = process.communicate(timeout=timeout)
-        assert (process.returncode != 0) == fails, output
-        return output
+        command = [*self.program, *arguments]
+        done = forked.run(command, self.root, with_programs(), merged=True, timeout=timeout)
+        assert (done.returncode != 0) == fails, done.stdout
+        return done.stdout
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule a dry run plans."""

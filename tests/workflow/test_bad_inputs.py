@@ -202,6 +202,7 @@ def test_a_file_that_is_not_what_it_should_be(offline: Project, mistake: Any):
     )
 
 
+@pytest.mark.long
 def test_two_bad_sets_do_not_keep_the_third_from_its_figures(offline: Project):
     """As a user would run it: each failure is told, what does not need the files is made."""
     sentences = [truncated_gz(offline), page(offline)]

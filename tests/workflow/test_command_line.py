@@ -17,6 +17,7 @@ import yaml
 from cohort.commands.cli import main
 from cohort.data.shards import read as read_shards
 from cohort.records.record import read
+from tests.workflow import forked
 from tests.workflow.conftest import Project
 
 
@@ -25,10 +26,7 @@ def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
     if arguments[0] != "run":
         return said(project, *arguments, fails=fails)
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
-    command = [sys.executable, "-m", "cohort", *arguments]
-    done = subprocess.run(
-        command, cwd=project.root, env=environment, text=True, capture_output=True
-    )
+    done = forked.run(["cohort", *arguments], project.root, environment)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr

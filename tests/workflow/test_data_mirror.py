@@ -47,7 +47,7 @@ def mirrored(fresh: Project) -> Project:
 
 
 def test_a_mirror_is_how_and_not_what(mirrored: Project):
-    mirrored.snakemake("--config", "data_mirror=mirror")
+    mirrored.snakemake("tiny_fig2", "--config", "data_mirror=mirror")
     assert len(list((mirrored.root / "resources/raw/cifar10").iterdir())) == 6
     assert not (mirrored.root / "resources/raw/packed").exists()
     assert json.loads((mirrored.root / "results/plan/run.json").read_text())["download"] == {
@@ -56,9 +56,9 @@ def test_a_mirror_is_how_and_not_what(mirrored: Project):
     }
     log = (mirrored.root / "results/logs/download/cifar10/test_batch.log").read_text()
     assert "taken from the mirror: mirror/cifar-10-python.tar.gz" in log
-    assert mirrored.planned() == {}
+    assert mirrored.planned("tiny_fig2") == {}
     (mirrored.root / "empty").mkdir()
-    assert mirrored.planned("--config", "data_mirror=empty") == {}
+    assert mirrored.planned("tiny_fig2", "--config", "data_mirror=empty") == {}
     mirrored.records()[0].unlink()
     shutil.rmtree(mirrored.root / "results/shards")
     assert not {"download", "prepare"} & set(mirrored.planned("--config", "data_mirror=empty"))

@@ -111,6 +111,7 @@ def test_adding_a_data_set_as_documented(fresh: Project):
     assert "there is a data set 'people' already" in cohort(fresh, *command.split()[1:]).stderr
 
 
+@pytest.mark.long
 def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
     """The page's commands as they stand, in a shell; only the study is shortened."""
     (script,), (study,) = blocks("python", "dataset"), blocks("yaml", "dataset")

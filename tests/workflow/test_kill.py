@@ -125,6 +125,7 @@ def flip_a_bit(file: Path) -> None:
     file.write_bytes(content)
 
 
+@pytest.mark.long
 def test_a_damaged_checkpoint_is_told_and_costs_no_number(fresh: Project):
     """The one before it is gone on from; where both are damaged, the run begins anew."""
     lengthen(fresh, 40)

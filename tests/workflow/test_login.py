@@ -37,6 +37,7 @@ def mixed(fresh: Project) -> Project:
     return fresh
 
 
+@pytest.mark.long
 def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     """Without them it runs to the end and says so on the page."""
     output = mixed.snakemake()

@@ -84,17 +84,17 @@ def test_training_on_request_without_shards_and_data(finished: Project):
     undisturbed = {path: read(path) for path in finished.records() if "/J3/" in str(path)}
     shutil.rmtree(finished.root / "results/shards")
     shutil.rmtree(finished.root / "resources/data")
-    output = finished.snakemake("-R", "train", fails=True)
+    output = finished.snakemake("tiny_fig2", "-R", "train", fails=True)
     said = {
         line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")
     }
     assert len(said) == 1 and "Traceback" not in output
     assert said.pop().endswith(" is missing; start again to prepare it anew")
-    ran = jobs(finished.snakemake())
+    ran = jobs(finished.snakemake("tiny_fig2"))
     assert (ran["train"], ran["prepare"]) == (2, 1)
     for path, record in undisturbed.items():
         assert_same_numbers(record, read(path))
-    assert finished.planned() == {}
+    assert finished.planned("tiny_fig2") == {}
 
 
 @pytest.mark.long
@@ -137,6 +137,7 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     }
 
 
+@pytest.mark.long
 def test_records_and_shards_dated_in_the_future(finished: Project):
     """As a clock leaves them that was ahead: Snakemake would delete what is made from them."""
     missing = next(path for path in finished.records() if "/J3/" in str(path))

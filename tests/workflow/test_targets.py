@@ -32,8 +32,10 @@ def test_a_folder_that_snakemake_cannot_work_in(fresh: Project):
     assert "Traceback" not in output and "  File " not in output
 
 
+@pytest.mark.long
 def test_after_a_failure_only_what_was_asked_for_is_drawn(finished: Project):
     """And a study that is finished then leaves the preview of another one alone."""
+    finished.narrow()
     (finished.root / "config/studies/other.yaml").write_text(yaml.safe_dump(finished.study()))
     finished.replace("config/config.yaml", "studies: [tiny]", "studies: [tiny, other]")
     next(path for path in finished.records() if "/J3/" in str(path)).unlink()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import chdir
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import load
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.results.claims.judge import judged, table_of
 from cohort.results.claims.values import measured
@@ -19,6 +18,7 @@ from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
+from tools.cells import planned
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
@@ -31,14 +31,23 @@ def claim(kind: str, **fields: Any) -> Claim:
     return CLAIMS[kind](**(FRAME | fields))
 
 
-def of_paper(study: str, **data_paths: str) -> pd.DataFrame:
+def of_paper(study: str) -> pd.DataFrame:
     """What the pipeline makes of a study's claims without any run of ours, by claim."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        plan = load({"studies": [study], "data_paths": data_paths})
-        claims = judged(claims_spec(plan, study) | {"metrics": {}})
+    with chdir(ROOT):
+        claims = judged(claims_spec(planned(study), study) | {"metrics": {}})
     assert {claim.measured for claim in claims} == {"not enough runs"}
     return table_of(claims).set_index("claim")
+
+
+def word(holds: object) -> str:
+    """The verdict on a claim that a paper's values bear out or not."""
+    return "held" if bool(holds) else "not held"
+
+
+def untested(verdicts: Iterable[str], file: str) -> list[str]:
+    """The claims that a test file does not name."""
+    text = Path(file).read_text()
+    return [name for name in verdicts if f'"{name}"' not in text]
 
 
 def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
-from tests.results.claims.samples import ROOT, of_paper
+from tests.results.claims.samples import ROOT, of_paper, untested, word
 
 VALUES, CURVES = (
     pd.read_csv(ROOT / f"resources/paper_values/{name}.csv", low_memory=False)
@@ -37,10 +35,6 @@ def nc(at: str = "last", metric: str = "test_accuracy") -> pd.DataFrame:
         .pivot(index="partition", columns="J", values="value")
         .loc[NC]
     )
-
-
-def word(holds: object) -> str:
-    return "held" if bool(holds) else "not held"
 
 
 def test_schedules(verdicts: dict[str, str]) -> None:
@@ -173,5 +167,4 @@ def test_what_the_authors_did_not_measure(verdicts: dict[str, str]) -> None:
 
 
 def test_every_claim_is_tested_here(verdicts: dict[str, str]) -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in verdicts if f'"{name}"' not in text] == []
+    assert untested(verdicts, __file__) == []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.results.claims.samples import ROOT, of_paper
+from tests.results.claims.samples import ROOT, of_paper, untested, word
 
 VALUES = pd.read_csv(ROOT / "resources/paper_values/fedentopt.csv")
 PLACE = ["model", "dataset", "partition"]
@@ -16,9 +14,8 @@ BUFFERS = [0.0, 0.25, 0.5, 0.75]
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    brains = str(tmp_path_factory.mktemp("brains"))
-    return of_paper("fedentopt", **{"brain-tumor-mri-224": brains})
+def table() -> pd.DataFrame:
+    return of_paper("fedentopt")
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +30,6 @@ def item(name: str, metric: str = "test_accuracy") -> pd.DataFrame:
 def by_strategy(name: str, *place: str) -> pd.DataFrame:
     """A column for each strategy, in percent."""
     return item(name).pivot(index=[*PLACE, *place], columns="strategy", values="value") * 100
-
-
-def word(holds: object) -> str:
-    return "held" if bool(holds) else "not held"
 
 
 def test_table_one(verdicts: dict[str, str]) -> None:
@@ -198,8 +191,7 @@ def test_what_the_paper_does_not_print(verdicts: dict[str, str]) -> None:
 
 
 def test_every_claim_is_tested_here(verdicts: dict[str, str]) -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in verdicts if f'"{name}"' not in text] == []
+    assert untested(verdicts, __file__) == []
 
 
 def test_ahead_on_average_but_not_everywhere(table: pd.DataFrame, verdicts: dict[str, str]) -> None:
@@ -211,7 +203,10 @@ def test_ahead_on_average_but_not_everywhere(table: pd.DataFrame, verdicts: dict
     evidence = table.loc["first_on_average", "paper_evidence"]
     for values in others.to_dict("series").values():
         ahead = (table_one["fedentopt"] - values).round(9)
-        p_value = stats.wilcoxon(ahead, alternative="greater", method="exact").pvalue
+        p_value = max(  # both tests, because differences may be skewed
+            stats.wilcoxon(ahead, alternative="greater", method="exact").pvalue,
+            stats.binomtest(int((ahead > 0).sum()), 12, alternative="greater").pvalue,
+        )
         assert p_value <= 0.05
         text = f"{ahead.mean():.2f} on average, larger in {(ahead > 0).sum()} of 12 settings"
         assert f"{text} (p = {p_value:.2g})" in evidence

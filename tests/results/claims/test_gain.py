@@ -103,7 +103,7 @@ def test_a_setting_without_one_of_a_pair() -> None:
     some = [*cells(a=0.1, b=0.2), final(0.3, strategy="a", partition="y")]
     with pytest.raises(
         UserError,
-        match="main has no cell with strategy b and partition y; say in given which are meant",
+        match="main has no cell with strategy b and J J4, partition y; say in given which are meant",
     ):
         claim("gain", **PAIRS).resolved(matrix(main=some))
 
