@@ -83,8 +83,8 @@ def test_a_selector_without_a_name_or_with_an_unknown_need(old: str, mine: Proje
     ("old", "new", "sentence"),
     [
         (
-            "return candidates[places % len(candidates)]",
-            "return candidates[places]",
+            "return candidates[positions % len(candidates)]",
+            "return candidates[positions]",
             "IndexError: index 12 is out of bounds for axis 0 with size 10",
         ),
         (
