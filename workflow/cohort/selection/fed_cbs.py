@@ -67,7 +67,7 @@ class FedCbs(Selector):
 
 def imbalance(counts: np.ndarray) -> np.ndarray:
     """The quadratic class imbalance degree of label counts (row, class): the sum of squares of what
-    class shares differ from equal ones; that of rows without samples is the largest, 1 - 1/classes."""
+    class shares differ from equal ones. Rows without samples have the largest, 1 - 1/classes."""
     totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

@@ -1,4 +1,4 @@
-"""FedCor (Tang et al., CVPR 2022): whose training lowers the losses of all, by their correlations."""
+"""FedCor (Tang et al., CVPR 2022): clients whose losses are correlated with those of all."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class FedCor(Selector, Skipping):
 def likeliest_points(
     samples: np.ndarray, weights: np.ndarray, dimension: int, noise: float
 ) -> np.ndarray:
-    """The points (client, dimension) with which weighted samples (sample, client) are likeliest that
-    vary about their mean with the products of points as covariance, and with this noise.
+    """The points (client, dimension) with which weighted samples (sample, client) are likeliest,
+    if they vary about their mean with the products of points as covariance, and with this noise.
 
     They are the principal axes of the samples, as long as their deviations without the noise
     (Tipping and Bishop, 1999).

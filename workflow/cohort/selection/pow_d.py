@@ -1,4 +1,4 @@
-"""Power-of-choice (Cho, Wang and Joshi, AISTATS 2022): of d clients, those with the highest loss."""
+"""Power-of-choice (Cho et al., AISTATS 2022): of d clients, those with the highest loss."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from cohort.selection.selector import Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class PowD(Selector, Screening):
-    """Draws d clients with probabilities proportional to their numbers of samples, has each evaluate
-    the global model on its own samples, and chooses those with the highest loss (section 4).
+    """Draws d clients with probabilities proportional to their numbers of samples, has each of them
+    evaluate the global model on its own samples, and chooses those with the highest loss (section
+    4).
 
     With as many clients in the pool as in the cohort it chooses at random, with all clients it is
     the most biased. Ties are broken at random.

@@ -16,9 +16,9 @@ from cohort.selection.training_loss import HighestTrainingLoss
 
 @dataclass(frozen=True, kw_only=True)
 class RpowD(HighestTrainingLoss):
-    """Draws d clients with probabilities proportional to their numbers of samples, and chooses those
-    that reported the highest mean loss of their local steps when they last trained (rpow-d in
-    section 4). A client that never trained has an infinite loss; ties are broken at random."""
+    """Draws d clients with probabilities proportional to their numbers of samples, and chooses
+    those that reported the highest mean loss of their local steps when they last trained (rpow-d
+    in section 4). A client that never trained has an infinite loss; ties are broken at random."""
 
     name: ClassVar[str] = "rpow-d"
     pool: float = parameter(

@@ -149,8 +149,8 @@ class Style(Names):
 
 
 def _lap_and_color(index: int) -> tuple[int, int]:
-    """How often the colors have repeated at an index of the palette, and which one it has. The first
-    color, at index 0, does not repeat."""
+    """How often the colors have repeated at an index of the palette, and which one it has. The
+    first color, at index 0, does not repeat."""
     if index == 0:
         return 0, 0
     lap, color = divmod(index - 1, len(COLORS) - 1)

@@ -81,8 +81,8 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     if joined := joined and comparison.has_paper:
         layout = _joined(layout)
     layout.notes.append(
-        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds [95 % "
-        "interval of the mean] (number of runs)."
+        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
+        "[95 % interval of the mean] (number of runs)."
     )
     layout.notes.extend(_notes(entries))
     layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else _wide_notes(layout))

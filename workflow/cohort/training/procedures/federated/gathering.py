@@ -59,8 +59,8 @@ class Needs:
         ledger: Ledger,
         seconds: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
-        """Gather what is to be known of the clients that answered, by need: one row each. They began
-        with these weights and took these `seconds`."""
+        """Gather what is to be known of the clients that answered, by need: one row each. They
+        began with these weights and took these `seconds`."""
         needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(

@@ -34,7 +34,8 @@ class Clock:
     def evaluating(
         self, clients: Sequence[int] | np.ndarray, samples: Mapping[int, int]
     ) -> np.ndarray:
-        """The time of each of these clients for evaluating a model on so many samples, by client."""
+        """The time of each of these clients for evaluating a model on so many samples, counted by
+        client; 0 without a simulation."""
         if self.speeds is None:
             return np.zeros(len(clients))
         counts = np.array([samples.get(int(client), 0) for client in clients], dtype=float)
