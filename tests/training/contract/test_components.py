@@ -20,6 +20,7 @@ from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
 from cohort.training.servers import ServerRule
 from cohort.training.servers.server import Merged
+from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.training.contract.sentences import ALL, sentence_of
 from tests.training.small_task import CLASSES, run, small_task
@@ -162,9 +163,15 @@ class Odd(Participation):
     ],
 )
 def test_a_participation_gives_a_mask_and_efforts_in_range(changes: dict[str, Any], sentence: str):
-    run(replace(small_task(**ALL), participation=Odd()))
-    task = replace(small_task(**ALL), participation=Odd(**changes))
-    assert sentence in sentence_of(task)
+    run(with_participation(Odd()))
+    assert sentence in sentence_of(with_participation(Odd(**changes)))
+
+
+def with_participation(participation: Participation) -> Task:
+    """A task whose participation is not the one that its settings name."""
+    task = small_task(**ALL)
+    vars(task)["participation"] = participation  # in place of what it would cache
+    return task
 
 
 class Network(nn.Module):

@@ -45,7 +45,9 @@ class PowD(Selector, Screening):
 
 
 def by_size(candidates: np.ndarray, view: View, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the positions of `count` candidates, in proportion to their numbers of samples; those
-    without samples come last."""
+    """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
+    without samples are drawn last, and only if the cohort would be too small without them."""
+    sizes = view.sizes[candidates]
     with np.errstate(divide="ignore"):
-        return without_replacement(np.log(view.sizes[candidates]), count, rng)
+        drawn = without_replacement(np.log(sizes), count, rng)
+    return drawn[: max(view.cohort, np.count_nonzero(sizes))]
