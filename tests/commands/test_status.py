@@ -12,7 +12,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from cohort.commands import screen
-from cohort.commands.status import distinct, statuses
+from cohort.commands.status import statuses, unique_cells
 from cohort.commands.watch import changes, seconds_left, snapshots, summary
 from cohort.core.locks import try_lock
 from cohort.core.paths import state_folder, train_log
@@ -151,11 +151,11 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, said: Said):
     shown = said("show", "six.tab1", fails=True)
     assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
     plan = load({"studies": "six", "only": "dataset=pacs"})
-    assert [cell.state for cell in distinct(statuses(plan, {}))] == ["waiting"] * 6
+    assert [cell.state for cell in unique_cells(statuses(plan, {}))] == ["waiting"] * 6
 
 
 def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
-    cells = distinct(statuses(every_state, {}))
+    cells = unique_cells(statuses(every_state, {}))
     finished = [states.CellStatus(cells[1].cell, "done"), *cells[2:], cells[0]]
     lines = list(changes(iter([cells, cells, finished])))
     digest = cells[1].cell.digest
@@ -167,7 +167,7 @@ def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
 
 def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     """At 0.25 rounds a second the 10 rounds of the running cell take 40 s, not 100: of the estimated 400 s are 160 left. It has itself 3 rounds left, 12 s."""
-    cells = distinct(statuses(every_state, {}))
+    cells = unique_cells(statuses(every_state, {}))
     lines = list(summary(every_state, cells))
     assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
     assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth

@@ -3,11 +3,11 @@ from cohort.core.files import clamp_times
 from cohort.core.log import logged
 from cohort.core.paths import plan_file
 from cohort.core.process import leave
-from cohort.training.job.memory import lasting
+from cohort.training.job.memory import freeze_objects
 
 with logged(snakemake.log[0]):
     clamp_times(snakemake.input)
-    with lasting():
+    with freeze_objects():
         from cohort.training.job.train import train
 
     train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))

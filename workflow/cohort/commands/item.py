@@ -212,7 +212,7 @@ def _phrases(result: Result, labels: Iterable[str], names: Names) -> str:
 def _ours(result: Result) -> str:
     if not result.values:
         return f"{NO_VALUE} (0 of {result.planned})"
-    ours = _shown(result, result.sample)
+    ours = _in_display_units(result, result.sample)
     spread = f" \N{PLUS-MINUS SIGN} {ours.half_width():.{_digits(result)}f}" if ours.n > 1 else ""
     diverged = f", {result.diverged} diverged" if result.diverged else ""
     return f"{ours.mean:.{_digits(result)}f}{spread} ({ours.n} of {result.planned}{diverged})"
@@ -227,7 +227,7 @@ def _paper(result: Result) -> str:
 def _against(result: Result) -> str:
     if result.against is None or not result.against.n:
         return ""
-    contrast, digits = _shown(result, result.against), _digits(result)
+    contrast, digits = _in_display_units(result, result.against), _digits(result)
     bounds = f"{contrast.mean:+.{digits}f}, one seed"
     if contrast.n > 1:
         low, high = contrast.interval(2 * ALPHA)  # the one-sided bounds behind the verdict
@@ -244,8 +244,8 @@ def _difference(result: Result, scale: str) -> str:
     return ", ".join(text for text in (difference, verdict) if text)
 
 
-def _shown(result: Result, sample: Sample) -> Sample:
-    """A sample in the unit in which its metric is shown."""
+def _in_display_units(result: Result, sample: Sample) -> Sample:
+    """Scale a mean and standard deviation to the metric's display unit, e.g. a share to percent."""
     return sample.scaled(METRICS[result.metric].scale)
 
 

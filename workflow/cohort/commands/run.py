@@ -13,7 +13,7 @@ from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
 from cohort.training.cell import Cell, read_cell
 from cohort.training.job.lease import FINISHED
-from cohort.training.job.memory import lasting
+from cohort.training.job.memory import freeze_objects
 
 if TYPE_CHECKING:
     from cohort import plan as planning
@@ -62,19 +62,19 @@ def run(options: argparse.Namespace) -> None:
         run_cell(None, file, options.until, options.device)
         return
     plan = load_plan(options)
-    run_cell(plan, find_cell(plan, options.cell), options.until, options.device)
+    run_cell(plan, write_cell_plan(plan, options.cell), options.until, options.device)
 
 
-def find_cell(plan: Plan, text: str) -> Path:
-    """The plan file, newly written, of the cell with this path, digest or beginning of a digest."""
-    cell = known_cell(plan, text)
+def write_cell_plan(plan: Plan, text: str) -> Path:
+    """Write the plan file of the cell with this path or beginning of a digest; return its path."""
+    cell = require_cell(plan, text)
     freeze(cell.planned())
     return plan_file(cell.digest)
 
 
-def known_cell(plan: Plan, text: str) -> Cell:
-    """The cell with this path, digest or beginning of a digest."""
-    cell = cell_named(plan, text)
+def require_cell(plan: Plan, text: str) -> Cell:
+    """The cell that `find_cell` finds; UserError if there is none."""
+    cell = find_cell(plan, text)
     if cell is None:
         raise UserError(
             f"no study has a cell '{text}' at scale {plan.scale}; "
@@ -83,9 +83,9 @@ def known_cell(plan: Plan, text: str) -> Cell:
     return cell
 
 
-def cell_named(plan: Plan, text: str) -> Cell | None:
-    """The cell with this path, digest or beginning of a digest; None if no study has it. The listed
-    studies are searched before all others."""
+def find_cell(plan: Plan, text: str) -> Cell | None:
+    """The cell whose path ends with this text or whose digest begins with it; None if no study has
+    it, UserError if several match. The listed studies are searched before all others."""
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
@@ -95,7 +95,7 @@ def cell_named(plan: Plan, text: str) -> Cell | None:
             if cell.path.endswith(text.removeprefix("./")) or cell.digest.startswith(text)
         ]
         if len(matches) > 1:
-            raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
+            raise UserError(f"'{text}' matches {len(matches)} cells; give more of it")
         if matches:
             return matches[0]
     return None
@@ -106,7 +106,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
 
     Without a plan they must exist. `until` stops after that round; `device` overrides the config.
     """
-    with lasting():
+    with freeze_objects():
         train = job.train  # imports PyTorch
     cell = read_cell(file)
     if Path(cell.path).exists():

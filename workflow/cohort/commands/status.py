@@ -130,8 +130,8 @@ def statuses(
     return by_experiment
 
 
-def distinct(by_experiment: Statuses) -> list[CellStatus]:
-    """All cells, each once."""
+def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
+    """The status of each cell once, even if several experiments share it."""
     every = (status for group in by_experiment.values() for status in group)
     return list({status.cell.digest: status for status in every}.values())
 
@@ -141,7 +141,7 @@ def print_status(plan: Plan) -> None:
     are under way, jobs that SLURM holds, the time left, and failures."""
     slurm_logs = find_slurm_logs()
     by_experiment = statuses(plan, slurm_logs)
-    cells = distinct(by_experiment)
+    cells = unique_cells(by_experiment)
     for line in _counted(by_experiment):
         print(line)
     for (study, experiment), group in by_experiment.items():
@@ -174,7 +174,7 @@ def facts(plan: Plan) -> dict[str, Any]:
     """Counts of cells by state and of restored ones, every unfinished cell, held jobs, hours left,
     notes, and the cells that own files made in another version."""
     by_experiment = statuses(plan, find_slurm_logs())
-    cells = distinct(by_experiment)
+    cells = unique_cells(by_experiment)
     counted = []
     for (study, experiment), group in by_experiment.items():
         counts = _by_state(group)
@@ -225,7 +225,7 @@ def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
 def _counted(by_experiment: Statuses) -> Iterator[str]:
     """A table with a line for each experiment and a column for each state that occurs."""
     counts = {name: _by_state(group) for name, group in by_experiment.items()}
-    occurring = {*ALWAYS, *(status.state for status in distinct(by_experiment))}
+    occurring = {*ALWAYS, *(status.state for status in unique_cells(by_experiment))}
     states = [state for state in STATES if state in occurring]
     rows = []
     for (study, experiment), count in counts.items():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import add_until, known_cell, make_inputs
+from cohort.commands.run import add_until, make_inputs, require_cell
 from cohort.commands.screen import paint
 from cohort.core import own
 from cohort.core.errors import UserError
@@ -27,7 +27,7 @@ from cohort.results.release.folder import read_release
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
-from cohort.training.job.memory import lasting
+from cohort.training.job.memory import freeze_objects
 
 if TYPE_CHECKING:
     from cohort.training import trainers
@@ -146,7 +146,7 @@ def finished_cell(plan: Plan, text: str | None) -> Cell:
         if not done:
             raise UserError("no cell of the listed studies is done; name a record, or train first")
         return random.choice(done)
-    return known_cell(plan, text)
+    return require_cell(plan, text)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Again:
 
 def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
     """Train the cell in a temporary folder, by the trainer and on the kind of device of before."""
-    with lasting():
+    with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]
     trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
-from cohort.commands.status import distinct, name_of, runnable, statuses
+from cohort.commands.status import name_of, runnable, statuses, unique_cells
 from cohort.core.lazy import lazy
 from cohort.core.log import clock
 from cohort.pipeline.cell_states import STATES, CellStatus, estimate, find_slurm_logs, hours_left
@@ -52,7 +52,7 @@ def snapshots(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
     """The states of all cells, again and again, until those that can be run here are done."""
     finished: dict[str, CellStatus] = {}
     while True:
-        cells = distinct(statuses(plan, find_slurm_logs(), finished))
+        cells = unique_cells(statuses(plan, find_slurm_logs(), finished))
         yield cells
         if all(status.is_finished for status in runnable(cells)):
             return

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import cell_named
+from cohort.commands.run import find_cell
 from cohort.commands.show import found_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print why the cell would be trained, or that it would not."""
     plan = load_plan(options)
-    cell = cell_named(plan, options.cell)
+    cell = find_cell(plan, options.cell)
     lines = _of_cell(plan, cell) if cell else _of_record(plan, options.cell)
     for line in lines:
         print(line)

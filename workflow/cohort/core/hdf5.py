@@ -99,11 +99,11 @@ def _large_arrays(file: h5py.File) -> dict[str, tuple[int, int]]:
     """Offset and size in bytes of each large array."""
     large: dict[str, tuple[int, int]] = {}
 
-    def note(name: str, item: Any) -> None:
+    def collect_large(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.nbytes >= LARGE:
             large[name] = (item.id.get_offset(), item.nbytes)
 
-    file.visititems(note)
+    file.visititems(collect_large)
     return large
 
 

@@ -24,7 +24,8 @@ DEFAULTS: dict[str, Any] = {
 
 
 def sample_info(info: DatasetInfo) -> dict[str, Any]:
-    """The part of an entry that describes samples, without what is at its default."""
+    """The settings of an entry that describe its samples, without those at their defaults: a new
+    optional key does not change the digests of prepared data."""
     return {
         key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
     }

@@ -58,7 +58,7 @@ def take(path: Path, *, label: str, side: int | None, share: float, seed: int) -
         intake = _of_npz(path)
     else:
         raise UserError(f"{path}: is no .npz, no .csv and no folder of pictures")
-    classes = sorted(set(intake.labels), key=_by_number)
+    classes = sorted(set(intake.labels), key=_numbers_first)
     number = {name: index for index, name in enumerate(classes)}
     labels = np.array([number[name] for name in intake.labels], dtype=np.int64)
     test = intake.test
@@ -84,7 +84,8 @@ def _check_classes(path: Path, classes: list[Any], labels: np.ndarray, test: np.
             raise UserError(f"{path}: class '{name}' has no training sample")
 
 
-def _by_number(name: Any) -> tuple[bool, Any]:
+def _numbers_first(name: Any) -> tuple[bool, Any]:
+    """Sort key: names that are numbers come first, by value, then all others, as text."""
     try:
         return False, float(name)
     except ValueError:

@@ -55,7 +55,7 @@ class BatchedProgram:
             self.augment.function()
         gather.gather(self.emit, self.layout, self.shape, self.kind)
         for number, code in enumerate(self._codes):
-            self._emit_stage(number, code)
+            self._emit_stage_functions(number, code)
         if self.options is None:
             self._predict()
         else:
@@ -73,7 +73,8 @@ class BatchedProgram:
         calibrates = is_last and self.options is not None and self.options.calibrates
         return LinearCode(self.emit, self.layout, number, calibrates)
 
-    def _emit_stage(self, number: int, code: StageCode) -> None:
+    def _emit_stage_functions(self, number: int, code: StageCode) -> None:
+        """Emit a stage's functions: prepare, forward and, if it trains, both gradients."""
         with self.emit.function(f"prepare{number}", *PARAMETERS):
             code.prepare()
         with self.emit.function(f"forward{number}", *PARAMETERS):

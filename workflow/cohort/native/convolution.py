@@ -222,8 +222,10 @@ class ConvolutionCode(StageCode):
         emit.store(*total.get(), bias)
 
     def _spread(self, value: str, masks: str, goal: str) -> str:
-        """Store a pooled gradient where the masks say, 0 at the other pixels. Returns what was
-        stored."""
+        """Store a pooled gradient at the pixel that was the maximum, and 0 at the other three.
+
+        Return the gradient where one of the four was, else 0: the sum of what was stored.
+        """
         emit, bits = self.emit, f"i{self.lanes}"
         anywhere = "0"
         for index in range(4):

@@ -30,8 +30,12 @@ class Products:
         store: Store,
         start: Callable[[Index], str] = lambda result: ZERO,
     ) -> None:
-        """Each result (result, block, lane) is the sum over terms of source (term, block, lane)
-        times weights (result, term), whose `strides` are given, plus a start (result)."""
+        """Emit a product of weights and samples: the sum over terms of weights (result, term),
+        whose `strides` are given, times source (term, block, lane), plus `start(result)`.
+
+        `store(value, block, result)` receives each sum. Large weights whose first stride is 1 are
+        packed, and take no start.
+        """
         if strides[0] == 1 and results * terms * self.layout.target.size > L1_SHARE:
             self._multiply_packed(results, terms, source, weights, strides[1], store)
             return
@@ -97,8 +101,11 @@ class Products:
             sums[result * abreast : (result + 1) * abreast] = row
 
     def transpose(self, count: int, source: Pointer, blocks: Index) -> None:
-        """Transpose rows (row, block, lane) to `transposed` (sample, row), so that lanes are rows,
-        and sums over samples need no shuffles."""
+        """Transpose `count` rows (row, block, lane) into scratch memory `transposed` (sample, row).
+
+        Vectors then run along rows, so that sums over samples need no shuffles. `source(block,
+        row)` is the pointer to a vector, and `blocks` their number.
+        """
         emit, lanes, row = self.emit, self.lanes, self._row(count)
         for part in chunks(count, lanes):
             with emit.loop(part.count) as number, emit.loop(blocks) as block:

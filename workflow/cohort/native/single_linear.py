@@ -12,8 +12,8 @@ class SingleLinearCode(SingleCode):
     and their weights do not change."""
 
     @property
-    def _count(self) -> str:
-        """A pointer to the number of inputs that are not 0."""
+    def _nonzero_count_pointer(self) -> str:
+        """The pointer to the stored number of inputs that are not 0."""
         return self.emit.pointer("%memory", self.layout.counts[self.number])
 
     def forward(self) -> None:
@@ -44,7 +44,7 @@ class SingleLinearCode(SingleCode):
             number = emit.load_number(self.input(index))
             conditions.append(emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
         (length,) = count.get()
-        emit.emit(f"store i64 {length}, ptr {self._count}")
+        emit.emit(f"store i64 {length}, ptr {self._nonzero_count_pointer}")
         return length
 
     def backward(self) -> None:
@@ -57,7 +57,7 @@ class SingleLinearCode(SingleCode):
             start = self.layout.bias[self.number] + number * self.lanes
             bias = emit.pointer("%weights", start)
             emit.store(emit.fma(downwards, gradient, emit.load(bias)), bias)
-        with self.listed(emit.value(f"load i64, ptr {self._count}")) as (_, index):
+        with self.listed(emit.value(f"load i64, ptr {self._nonzero_count_pointer}")) as (_, index):
             start = self.layout.weight[self.number]
             weights = emit.pointer("%weights", (index, self.outer), start)
             value = emit.broadcast(emit.load_number(self.input(index)))

@@ -125,7 +125,8 @@ def weight_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
 
 
 def output_of(emit: Emitter, slots: list[str]) -> Complex:
-    """A frequency of outputs from its products."""
+    """Emit the real and imaginary parts of an output frequency from the three real products of
+    Gauss's complex multiplication, in the order in which `input_slots` lists their factors."""
     return emit.op("fsub", slots[0], slots[2]), emit.op("fadd", slots[0], slots[1])
 
 

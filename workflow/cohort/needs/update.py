@@ -20,6 +20,7 @@ class Update(Need):
     evaluates = False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
+        """Each client's update, flattened and concatenated (client, parameter)."""
         count = len(context.clients)
         parts = [update.reshape(count, -1) for update in context.updates().values()]
         return np.concatenate(parts, axis=1)

@@ -24,7 +24,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failures
 from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.slurm import Watch, check_slurm
-from cohort.pipeline.specs import experiment_file, experiment_plan
+from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested
@@ -185,7 +185,7 @@ def freeze_plan(plan: Plan) -> None:
     for study in plan.studies.values():
         for experiment in study.experiments:
             content = experiment_plan(plan, study.name, experiment)
-            write_sealed(experiment_file(content), content, sync=False)
+            write_sealed(frozen_experiment_path(content), content, sync=False)
     write_sealed(RUN_OPTIONS, options_of(plan.config), sync=False)
 
 

@@ -16,8 +16,8 @@ from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     claims_spec,
-    experiment_file,
     experiment_plan,
+    frozen_experiment_path,
     spec_of,
 )
 from cohort.plan import Plan
@@ -91,9 +91,9 @@ def draw_claims(plan: Plan, study: str) -> list[str]:
 def collect_partial(plan: Plan, study: str, experiment: str) -> str:
     """Collect the metrics of an experiment from what exists; return their file."""
     content = experiment_plan(plan, study, experiment)
-    write_sealed(experiment_file(content), content, sync=False)
+    write_sealed(frozen_experiment_path(content), content, sync=False)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
-    collecting.collect(experiment_file(content), target, result_of=result_so_far)
+    collecting.collect(frozen_experiment_path(content), target, result_of=result_so_far)
     return target
 
 

@@ -29,8 +29,8 @@ def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
     return {"study": study, "experiment": experiment, "cells": cells}
 
 
-def experiment_file(content: Spec) -> str:
-    """The file that an experiment's plan is frozen in. Its name holds a digest of the content."""
+def frozen_experiment_path(content: Spec) -> str:
+    """The path of an experiment's frozen plan, whose name holds a digest of the content."""
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
     return experiment_plan_file(content["study"], content["experiment"], digest)
 

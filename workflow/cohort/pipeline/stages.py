@@ -24,8 +24,8 @@ from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     Spec,
     claims_spec,
-    experiment_file,
     experiment_plan,
+    frozen_experiment_path,
     spec_of,
 )
 from cohort.plan import Plan, Study, all_studies, drawn_names
@@ -116,7 +116,8 @@ class Stages:
 
     def collect_plan(self, wildcards: Wildcards) -> str:
         """The plan file of an experiment: a new name, and so a rerun, when its cells change."""
-        return experiment_file(experiment_plan(self.plan, wildcards.study, wildcards.experiment))
+        experiment = experiment_plan(self.plan, wildcards.study, wildcards.experiment)
+        return frozen_experiment_path(experiment)
 
     @exiting
     def unknown(self, wildcards: Wildcards) -> Files:

@@ -12,12 +12,15 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """The values that each label may have; empty for an empty text, which allows every cell."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; empty for an
+    empty text, which allows every cell."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
+        if label in wanted:
+            raise UserError(f"only '{text}': '{label}' is there twice; write {label}=A|B")
         wanted[label] = values.split("|")
     return wanted
 

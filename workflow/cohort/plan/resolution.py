@@ -74,7 +74,7 @@ class Resolver:
         settings = _complete(values)
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         shards, seed = self.plan_shards(settings), settings["seed"]
-        template, identity = self._once(
+        template, identity = self._memoized(
             self._template, overrides, *(settings | {"seed": 0}).values()
         )
         digest = digest_of(identity | {"seed": seed}, template.science)
@@ -91,13 +91,13 @@ class Resolver:
     def plan_shards(self, settings: Values) -> Planned:
         """Plan the shards of these settings; those that are missing take their defaults."""
         settings = DEFAULTS | settings
-        return self._once(self._shards, *(settings[key] for key in SHARD_KEYS))
+        return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
 
     def scheme(self, settings: Values) -> Scheme:
         """The scheme that deals shards with these settings."""
-        return self._once(self._scheme, *(settings[key] for key in SCHEME_KEYS))
+        return self._memoized(self._scheme, *(settings[key] for key in SCHEME_KEYS))
 
-    def _once(self, make: Callable[..., T], *arguments: Any) -> T:
+    def _memoized(self, make: Callable[..., T], *arguments: Any) -> T:
         """`make(*arguments)`, computed when it is first asked for."""
         key = (make.__name__, *arguments)
         if key not in self._cache:
@@ -113,8 +113,8 @@ class Resolver:
         cell = Cell(
             settings=settings,
             generated=info.get("generated", False),
-            inputs={"data": self._once(self._data, settings.dataset).path},
-            **self._once(self._parts, settings.strategy, overrides),
+            inputs={"data": self._memoized(self._data, settings.dataset).path},
+            **self._memoized(self._parts, settings.strategy, overrides),
         )
         for check in (check_shape, check_cohort, check_procedure, check_evaluators):
             check(cell, info)
@@ -148,7 +148,7 @@ class Resolver:
 
     def _shards(self, *values: Any) -> Planned:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
-        data = self._once(self._data, settings["dataset"])
+        data = self._memoized(self._data, settings["dataset"])
         science = self.scheme(settings).versions(settings["holdout"])
         digest = digest_of(shard_identity(settings, data.digest), science)
         planned = Planned(

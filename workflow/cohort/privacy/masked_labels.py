@@ -70,7 +70,8 @@ class Client:
         self.placeholders = dict(zip(self._labels, placeholders, strict=True))
 
     def decrypt(self, sums: Sequence[bytes]) -> list[int]:
-        """Decrypt sums for the server, rounded: the noise in them would betray the key."""
+        """Decrypt sums for the server and round them, as their noise would reveal the key. Raise
+        ProtocolError if a sum is not nearly a whole number."""
         return [self._key.decrypt(ciphertext) for ciphertext in sums]
 
     def _zeros(self, differences: Sequence[bytes]) -> list[int]:

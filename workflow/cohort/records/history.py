@@ -37,17 +37,17 @@ class History:
     profile: list[np.ndarray] = field(default_factory=list)
 
     def add(self, round: int, **values: float) -> None:
-        """Record metrics of a round."""
+        """Append metrics of a round, each once."""
         for name, value in values.items():
             self.metrics[name].append((round, float(value)))
 
     def add_cost(self, round: int, **values: float) -> None:
-        """Record costs of a round."""
+        """Append costs of a round, each once."""
         for name, value in values.items():
             self.cost[name].append((round, float(value)))
 
     def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
-        """Add the bytes of a round, by content and recipient."""
+        """Add a round's bytes to the run's totals, by content and recipient."""
         for what, by_way in sent.items():
             before = self.traffic.get(what, np.zeros(len(WAYS), dtype=np.int64))
             self.traffic[what] = before + np.array([by_way.get(way, 0) for way in WAYS])

@@ -102,7 +102,7 @@ def read(path: str | Path) -> Record:
         with explained(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
-        plain = {group: _taken(arrays, f"{group}/") for group in PLAIN}
+        plain = {group: _pop_group(arrays, f"{group}/") for group in PLAIN}
         record = Record(header, History.from_arrays(arrays), **plain)
         check(record)
         if is_record_file(path) and header["digest"] != digest_in(path):
@@ -146,7 +146,7 @@ def _check_header(header: Any) -> None:
     jsonschema.Draft202012Validator(HEADER).validate(header)
 
 
-def _taken(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
+def _pop_group(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
     """Remove the arrays of a group from `arrays` and return them, by name within the group."""
     return {
         name.removeprefix(group): arrays.pop(name)

@@ -135,8 +135,8 @@ class Profile:
 
 
 def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
-    """The performance profile of each strategy, each setting counting alike; bands are of each
-    threshold by itself."""
+    """Compute each strategy's performance profile, weighting settings equally; bands are
+    pointwise."""
     weights, resampled = scores.weights(), scores.resampled()
     limits = thresholds if scores.better == "high" else -thresholds
     bands = []

@@ -148,7 +148,7 @@ def _measured(
     cells = _cells(measure, metrics)
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
-        papers = _papers(measure, spec, cells)
+        papers = _paper_values(measure, spec, cells)
         is_judged = measure.margin is not None and spec.get("scale", FULL) == FULL
         margin = measure.margin if is_judged else None
         results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
@@ -203,10 +203,10 @@ def _differs(label: str, groups: Iterable[tuple[Any, DataFrame]]) -> bool:
     return any(group[label].nunique() > 1 for _, group in groups)
 
 
-def _papers(
+def _paper_values(
     measure: Measure, spec: Mapping[str, Any], cells: DataFrame
 ) -> dict[Key, PaperValue | None]:
-    """The paper's value for each combination of the labels; of a curve, its last point."""
+    """The paper's value for each combination of labels; for a curve, its last point."""
     matches = measure.matches(spec["paper_values"], cells.to_dict("records"), label_columns(cells))
     return {
         tuple(match.labels.values()): match.values[-1] if match.values else None

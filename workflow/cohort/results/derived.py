@@ -48,8 +48,8 @@ def swing(history: History) -> dict[str, float]:
 
 
 def best_round(history: History) -> dict[str, float]:
-    """The first round with the highest test accuracy, and the mean client's training time up to
-    its end; nothing without an accuracy."""
+    """`best_round`, the first round with the highest test accuracy, and `client_seconds_to_best`,
+    the mean client's training time up to its end; without an accuracy, nothing."""
     accuracies = history.metrics.get("test_accuracy", [])
     rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
     if not rounds:

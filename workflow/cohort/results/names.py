@@ -122,7 +122,7 @@ class Names:
         ascending order."""
         listed = {value: index for index, value in enumerate(self.orders.get(label, []))}
         return sorted(
-            set(values), key=lambda value: (listed.get(value, len(listed)), _by_number(value))
+            set(values), key=lambda value: (listed.get(value, len(listed)), _natural_key(value))
         )
 
     def title(self, label: str) -> str:
@@ -167,6 +167,6 @@ def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
     return {label: list(map(label_text, values)) for label, values in orders.items()}
 
 
-def _by_number(text: str) -> list[Any]:
+def _natural_key(text: str) -> list[Any]:
     parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]

@@ -36,13 +36,14 @@ class KL(Selector, Allocating):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        return np.array(list(self._taken(candidates, view)))
+        return np.array(list(self._add_clients(candidates, view)))
 
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
-        return np.array(list(self._taken(np.sort(cohort), view).values()))
+        """How many samples of each class each client trains on (client, class)."""
+        return np.array(list(self._add_clients(np.sort(cohort), view).values()))
 
-    def _taken(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
-        """The number of samples of each class that each client uses, in the order of addition."""
+    def _add_clients(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
+        """Add clients until the labels are even; return each one's class counts, in that order."""
         assert view.label_counts is not None
         counts = view.label_counts
         waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()

@@ -54,7 +54,7 @@ class Cell:
 
     @cached_property
     def procedure(self) -> Procedure:
-        """The course of the run."""
+        """The training procedure of the run: federated, centralized, and so on."""
         return parse_procedure(self.settings.procedure)
 
     @cached_property

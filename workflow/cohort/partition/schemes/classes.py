@@ -25,15 +25,16 @@ class Classes(Scheme):
             raise ValueError(
                 f"a client cannot hold {self.k} classes where there are only {classes}"
             )
-        self.check_cover(classes, clients)
+        self.check_every_class_held(classes, clients)
         if clients * self.k > samples:
             raise ValueError(
                 f"{clients} clients that hold {self.k} classes each need {clients * self.k} "
                 f"samples at least, and there are {samples}"
             )
 
-    def check_cover(self, classes: int, clients: int) -> None:
-        """Raise ValueError if some class would be held by nobody."""
+    def check_every_class_held(self, classes: int, clients: int) -> None:
+        """Raise ValueError if there are fewer clients than classes, so that some class has no
+        holder."""
         if clients < classes:
             raise ValueError(
                 f"{clients} clients leave some of the {classes} classes unheld "

@@ -20,7 +20,8 @@ class Covering(Classes):
 
     name: ClassVar[str] = "covering"
 
-    def check_cover(self, classes: int, clients: int) -> None:
+    def check_every_class_held(self, classes: int, clients: int) -> None:
+        """Raise ValueError if the clients, with k classes each, cannot hold every class."""
         if clients * self.k < classes:
             raise ValueError(
                 f"{clients} clients that hold {self.k} each cannot hold all {classes} classes"

@@ -49,7 +49,8 @@ class Sampled(Scheme):
     def draw_counts(
         self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """The number of samples of each class that each client gets (client, class)."""
+        """Draw how many samples of each class each client gets (client, class). Clients draw in
+        this `order` from `per_class` samples."""
         size, larger = divmod(int(per_class.sum()), len(order))
         counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
         left = per_class.copy()

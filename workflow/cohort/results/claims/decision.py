@@ -85,10 +85,10 @@ def deciding(comparisons: Sequence[Clauses]) -> list[Deciding | None]:
 
 
 def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
-    """With how many seeds the means and deviations seen so far would decide the claim, as the range
-    from 10 to 90 % of what these seeds leave possible; above MOST_SEEDS if not even that many.
+    """Estimate how many seeds would decide the claim, as the 10th and 90th percentiles.
 
-    Means and deviations are drawn from their posterior under the usual uninformative prior.
+    True means and deviations are drawn from their posterior given the seeds so far, under the usual
+    uninformative prior. MOST_SEEDS + 1 means that even MOST_SEEDS would not be enough.
     """
     rng = np.random.default_rng(0)
     draw = partial(_drawn, rng=rng)

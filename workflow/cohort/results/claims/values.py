@@ -232,10 +232,11 @@ def _of_curve(point: Point, curve: list[PaperValue]) -> float:
 
 
 def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
-    """One row per planned cell with its `value` at a threshold, or as `value_per_cell`.
+    """One row per planned cell, whose `value` is the metric at `at`.
 
-    At a threshold it is the first round that reaches it, and infinity for a run that ended without
-    reaching it or diverged; there is no value where the leader that sets it has none.
+    If `at` asks for a threshold, that is the first round that reaches it: infinity if the run
+    diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
+    the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
     """
     if not counts_rounds(at):
         return value_per_cell(metrics, metric, at)
@@ -252,7 +253,7 @@ def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
 
 
 def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
-    """The threshold of each cell by digest: one number, or the highest value of its leader."""
+    """Each cell's threshold, by digest: a fixed number, or the best value of its leader."""
     leader = leader_of(at)
     if leader is None:
         return pd.Series(float(str(at).removeprefix(FIRST)), index=cells["digest"])

@@ -55,9 +55,9 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
             else:
                 outcome.different[digest] = here, record
             if source not in here.header.get("restored", [source]):
-                write(path, _with_source(here, source))
+                write(path, _with_release(here, source))
         else:
-            write(path, _with_source(record, source))
+            write(path, _with_release(record, source))
             outcome.restored.append(digest)
     return outcome
 
@@ -85,6 +85,7 @@ def _made(record: Record) -> dict[str, Any]:
     }
 
 
-def _with_source(record: Record, source: Mapping[str, Any]) -> Record:
+def _with_release(record: Record, source: Mapping[str, Any]) -> Record:
+    """The record with one more release listed under `restored` in its header."""
     sources = [*record.header.get("restored", []), dict(source)]
     return replace(record, header=record.header | {"restored": sources})

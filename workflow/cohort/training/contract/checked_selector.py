@@ -130,7 +130,7 @@ class CheckedSelector:
         return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        """The state after a round."""
+        """The state after a round, checked."""
         arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
         return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
 

@@ -60,8 +60,8 @@ class Evaluator(Component):
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: as planned, and always after the last
-        round, but never a diverged run, whose weights are no model any more."""
+        """Whether to evaluate after the round of `state`: in the planned rounds, and always after
+        the last. Never if the run has diverged, or if there is no plan or nothing to evaluate on."""
         plan, last = self.plan(task), task.settings.rounds
         if state.diverged or not plan or not self.applies(task):
             return False

@@ -12,8 +12,8 @@ GIB = 1 << 30
 
 
 @contextlib.contextmanager
-def lasting() -> Iterator[None]:
-    """Exclude objects that this block creates from garbage collection, for the whole process.
+def freeze_objects() -> Iterator[None]:
+    """Suspend garbage collection in this block, then exempt all objects that exist from it.
 
     For a block that imports PyTorch this saves much of the time of the import and of the exit.
     """

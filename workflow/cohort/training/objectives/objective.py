@@ -52,8 +52,9 @@ class Objective(Component):
         raise NotImplementedError
 
     def coefficients(self, statistics: Tensor) -> Coefficients | None:
-        """This objective as numbers, for trainers that know no others; None if it is not of this
-        form. A subclass that changes what is minimized must give its own."""
+        """The logit scale, logit shift and proximal weight that define this loss; None if it is of
+        another form, which the native trainer cannot train. A subclass that changes the loss must
+        override this."""
         return None
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above
-from cohort.results.claims.kinds.spread import several
+from cohort.results.claims.kinds.spread import check_several_points
 from cohort.results.claims.matrix import Comparison, Matrix, Point, text
 from cohort.results.names import Names
 
@@ -35,7 +35,9 @@ class Best(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        sweeps = several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
+        sweeps = check_several_points(
+            matrix.sweeps(self.experiment, self.given or {}, self.along), self.along
+        )
         among = matrix.check_values(self.experiment, self.along, self.among, "among")
         for sweep in sweeps:
             compared = list(sweep.by(self.along))

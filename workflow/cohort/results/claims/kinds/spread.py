@@ -47,7 +47,9 @@ class Spread(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        return several(matrix.sweeps(self.experiment, self.given or {}, self.along), self.along)
+        return check_several_points(
+            matrix.sweeps(self.experiment, self.given or {}, self.along), self.along
+        )
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Each two values are close enough, two are far enough apart, and each is in the range."""
@@ -80,7 +82,7 @@ class Spread(Claim):
         return f"{self.number(values[high] - values[low])} apart, {ends}{asked}"
 
 
-def several(comparisons: list[Comparison], along: str) -> list[Comparison]:
+def check_several_points(comparisons: list[Comparison], along: str) -> list[Comparison]:
     """Return the comparisons; UserError if one has fewer than two points."""
     for comparison in comparisons:
         if len(comparison.points) < 2:

@@ -52,7 +52,7 @@ class PerformanceProfile(Across):
         axes.set_xlim(thresholds[0], thresholds[-1])
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
-        """The threshold that half of each strategy's runs exceed."""
+        """A sentence with the value that half of each strategy's runs outperform."""
         thresholds = _thresholds(scores)
         texts = []
         for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):

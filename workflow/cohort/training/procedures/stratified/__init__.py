@@ -31,7 +31,7 @@ PLAIN = {
     "server": Average(),
     "selector": Random(),
 }
-"""What a procedure takes that chooses clients, merges and weighs samples itself."""
+"""The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,8 @@ class Stratified(Procedure):
     )
 
     def check(self, cell: Cell) -> None:
+        """Raise ValueError unless all clients take part, every part of the strategy is plain, and J
+        is J1e."""
         check_plain(cell)
         if cell.settings.J != "J1e":
             raise ValueError(
@@ -180,7 +182,7 @@ class Sequential(Procedure):
 
 
 def check_plain(cell: Cell) -> None:
-    """Raise ValueError unless every client takes part and nothing else is chosen or merged."""
+    """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
     clients, cohort = cell.settings.clients, cell.settings.cohort
     if cohort != clients:
         raise ValueError(f"asks all {clients} clients in every round: cohort is {cohort}")
