@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_until(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add --until."""
+    """Add `--until R`, a round from 1 on, with this help text."""
     parser.add_argument("--until", type=_round, metavar="R", help=text)
 
 

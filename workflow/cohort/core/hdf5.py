@@ -30,7 +30,8 @@ UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 
 @contextlib.contextmanager
 def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """Write a new HDF5 file, which is sealed and takes its name only if the block succeeds."""
+    """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
+    succeeds."""
     with replacing(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
         try:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:

@@ -78,7 +78,7 @@ def train_log(record: str | Path) -> Path:
 
 
 def plan_file(digest: str) -> Path:
-    """The frozen plan of a cell, of shards or of prepared data."""
+    """The path of the frozen plan of a cell, of shards or of prepared data."""
     return Path(PLAN_FOLDER, f"{digest}.json")
 
 

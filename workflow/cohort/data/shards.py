@@ -13,7 +13,7 @@ from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 
 @dataclass(frozen=True)
 class Shards:
-    """The training samples of a data set that a partition gave each client."""
+    """How a partition splits the training samples of a data set among clients."""
 
     indices: list[np.ndarray]
     """For each client, the indices of its samples."""

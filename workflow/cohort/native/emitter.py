@@ -198,7 +198,7 @@ class Emitter:
         return self.select(self.op("fcmp olt", left, right), left, right)
 
     def relu(self, value: str) -> str:
-        """0 instead of what is negative. NaN stays NaN."""
+        """Emit max(value, 0) in each lane. NaN stays NaN."""
         return self.select(self.op("fcmp olt", value, ZERO), ZERO, value)
 
     def where_positive(self, value: str, condition: str) -> str:

@@ -211,7 +211,7 @@ class FirstConvolutionCode(SingleConvolutionCode):
         sums = emit.variables([ZERO] * len(starts))
         with emit.loop(height) as row, emit.loop(width) as column, sums.changed() as values:
             for vector in range(vectors):
-                gradient = self._gradient(row, column, vector * lanes)
+                gradient = self._relu_gradient(row, column, vector * lanes)
                 if with_bias:
                     end = len(taps) * vectors + vector
                     values[end] = emit.op("fadd", values[end], gradient)
@@ -226,8 +226,8 @@ class FirstConvolutionCode(SingleConvolutionCode):
             goal = emit.pointer("%weights", start)
             emit.store(emit.fma(downwards, value, emit.load(goal)), goal)
 
-    def _gradient(self, row: Index, column: Index, channel: int) -> str:
-        """The gradient of an output pixel, 0 where ReLU is off."""
+    def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
+        """Load an output pixel's gradient for the channels from `channel` on; 0 where ReLU is off."""
         emit = self.emit
         gradient = emit.load(self.output(row, column, channel, gradient=True))
         if self.stage.rectifies:

@@ -93,7 +93,7 @@ def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
 
 
 def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
-    """The cells of an experiment that were left out of the plan, each with the reason."""
+    """The cells of an experiment that cannot run here, each with the reason."""
     return [
         CellStatus(plan.cells[row.digest], "waiting", reason=reason)
         for row, reason in plan.skipped(study, experiment)

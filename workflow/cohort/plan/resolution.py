@@ -94,7 +94,7 @@ class Resolver:
         return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
 
     def scheme(self, settings: Values) -> Scheme:
-        """The scheme that deals shards with these settings."""
+        """The partition scheme of these settings, checked; worked out once."""
         return self._memoized(self._scheme, *(settings[key] for key in SCHEME_KEYS))
 
     def _memoized(self, make: Callable[..., T], *arguments: Any) -> T:

@@ -21,8 +21,8 @@ class Probe(Selector, Probing):
 
     A client's score weighs the norm of its probe update against fairness: how rarely, and how long
     ago, it was chosen. The cohort consists of overdue clients, then those with the highest scores,
-    then some that explore, drawn in proportion to exp(score / temperature). It continues training
-    from the weights of the probes.
+    then some that explore, drawn in proportion to exp(score / temperature). Its clients continue
+    training from the weights of their probes.
     """
 
     name: ClassVar[str] = "probe"

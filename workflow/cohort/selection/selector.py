@@ -57,7 +57,7 @@ class Selector(Component):
         return LabelReport()
 
     def check(self, clients: int, cohort: int) -> None:
-        """Raise ValueError if it cannot choose a cohort of this size from this many clients."""
+        """Raise ValueError if the selector cannot choose `cohort` of `clients` clients."""
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:
         """An upper bound of the memory in bytes that its state and its work on it take, for so many

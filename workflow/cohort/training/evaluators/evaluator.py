@@ -61,7 +61,7 @@ class Evaluator(Component):
 
     def is_due(self, task: Task, state: RunState) -> bool:
         """Whether to evaluate after the round of `state`: in the planned rounds, and always after
-        the last. Never if the run has diverged, or if there is no plan or nothing to evaluate on."""
+        the last. Never if the run has diverged, without a plan, or with nothing to evaluate on."""
         plan, last = self.plan(task), task.settings.rounds
         if state.diverged or not plan or not self.applies(task):
             return False

@@ -41,7 +41,7 @@ class OnNextCohort(OnHoldout):
     the round, as Flower does where selection is part of the client manager: `configure_evaluate`
     samples clients through it as `configure_fit` does.
 
-    The draw is one of its own: the next round trains on another, and would without this one too.
+    This draw is independent: it neither is nor changes the cohort of the next round.
     """
 
     name: ClassVar[str] = "next_cohort"

@@ -27,8 +27,8 @@ class ServerRule(Component):
 
     It receives the trainable weights only: statistics of normalization layers are always averaged,
     because a rule that extrapolates could make a variance negative. Its memory between rounds is
-    plain tensors, which a checkpoint can hold: those of `begin`, and tensors added later, which are
-    named `{weight}/...` and have the shape of that weight.
+    plain tensors, which a checkpoint can hold: those that `begin` returns, and any that are added
+    later, named `{weight}/...` with the shape of that weight.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {}

@@ -80,7 +80,7 @@ class SerialTrainer(Trainer):
             torch_seed(self.settings.seed, "dropout", round=work.round, client=work.client)
         )
         self.model.train()
-        losses = self._load_current(resumable, optimizer)
+        losses = self._resume_client(resumable, optimizer)
         done = len(losses)
         for taken, (step, batch) in enumerate(work.steps(self.settings)):
             if taken < done:
@@ -127,9 +127,9 @@ class SerialTrainer(Trainer):
         memory = optimizer_state(optimizer, self.model)
         return state | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
 
-    def _load_current(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
-        """Restore the model, optimizer and random state of a client whose work was interrupted.
-        Return the losses of the steps that it had taken."""
+    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+        """Restore an interrupted client's model, optimizer and random state. Return the losses of
+        the steps that it has taken."""
         current = resumable.take_current()
         if not current:
             return []

@@ -161,7 +161,7 @@ class FederatedRounds(Rounds):
         """The local work of each client that responds: all of J on all its samples, unless the
         selector grants it fewer samples, it is a straggler, or it continues from its probe."""
         settings, trainable = self.task.settings, self.task.trainable(state.weights)
-        efforts, works = self._efforts(round), []
+        efforts, works = self._completed_work(round), []
         for row in np.flatnonzero(responders.responds):
             client = int(responders.cohort[row])
             samples = self.task.shards.indices[client]
@@ -257,8 +257,8 @@ class FederatedRounds(Rounds):
         ledger.profile += self.trainer.profile()
         return updates
 
-    def _efforts(self, round: int) -> list[int]:
-        """The number of epochs (or steps) of J that each client of the federation completes."""
+    def _completed_work(self, round: int) -> list[int]:
+        """How many of J's epochs (or steps) each client completes, whether in the cohort or not."""
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         amount, _ = local_work(settings.J)

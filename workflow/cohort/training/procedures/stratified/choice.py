@@ -10,7 +10,8 @@ import numpy as np
 
 
 class Choice:
-    """Chooses clients for labels, each with the same probability or by how much it holds.
+    """Chooses a client for each scheduled label, uniformly among those that hold the label or in
+    proportion to how many samples of it they hold.
 
     `counts` has a row for each label: how many samples of it each client holds. Of these counts the
     server needs only which are above zero, unless the choice is `weighted`.

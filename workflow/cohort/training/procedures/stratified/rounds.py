@@ -67,8 +67,8 @@ class HandedOn(Rounds):
 
 
 class StratifiedSingleRounds(HandedOn):
-    """An epoch is one pass of single-sample steps over the scheduled samples: as nothing but the
-    weights is handed on, clients need not be told apart."""
+    """Each epoch takes single-sample steps over the scheduled samples. Clients pass on only the
+    weights, so that consecutive steps need not be grouped by client."""
 
     def __init__(self, procedure: StratifiedSingle, task: Task):
         super().__init__(task)
