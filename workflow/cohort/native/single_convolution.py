@@ -227,7 +227,7 @@ class FirstConvolutionCode(SingleConvolutionCode):
             emit.store(emit.fma(downwards, value, emit.load(goal)), goal)
 
     def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
-        """Load an output pixel's gradient for the channels from `channel` on; 0 where ReLU is off."""
+        """An output pixel's gradient for the channels from `channel` on; 0 where ReLU is off."""
         emit = self.emit
         gradient = emit.load(self.output(row, column, channel, gradient=True))
         if self.stage.rectifies:

@@ -23,7 +23,7 @@ from cohort.results.series import NO_VALUE
 
 @dataclass(frozen=True)
 class PaperResult:
-    """The paper's value at a point, and the curve from which it can be read; both may be missing."""
+    """The paper's value at a point, and the curve that it can be read from; both may be missing."""
 
     value: PaperValue | None
     curve: list[PaperValue]

@@ -84,10 +84,10 @@ class ProfilingTrainer(SerialTrainer):
     def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         return super()._current(optimizer, losses) | {"profile": torch.stack(self._steps)}
 
-    def _load_current(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
         if "profile" in resumable.current:
             self._steps = list(resumable.current["profile"].cpu().unbind())
-        return super()._load_current(resumable, optimizer)
+        return super()._resume_client(resumable, optimizer)
 
 
 def _table(notes: Sequence[Tensor]) -> Tensor:
