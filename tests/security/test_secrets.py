@@ -38,8 +38,8 @@ def test_a_secret_of_the_environment_stays_there(
     if fails:
         fresh.replace(
             "workflow/cohort/training/job/train.py",
-            "    planned = frozen(plan)\n",
-            "    planned = frozen(plan)\n    1 / 0\n",
+            "    cell = read_cell(plan)\n",
+            "    cell = read_cell(plan)\n    1 / 0\n",
         )
     output = fresh.snakemake("--config", "only=strategy=fedentopt,partition=iid", fails=fails)
     if fails:

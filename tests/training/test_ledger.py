@@ -93,8 +93,9 @@ def test_steps_and_samples_add_up():
     ledger = Ledger()
     for amount in (3, 4):
         ledger.stepped(amount)
-        ledger.evaluated(10 * amount)
+        ledger.evaluated(10 * amount, client=amount)
     assert ledger.costs == {"client_steps": 7, "selection_samples": 70}
+    assert ledger.evaluations == {3: 30, 4: 40}
 
 
 def test_declared_costs_are_recorded_even_if_they_are_zero():

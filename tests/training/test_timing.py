@@ -34,7 +34,7 @@ class ByHand(Devices):
 
 def seconds(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> list[float]:
     monkeypatch.setitem(DEVICES, "by-hand", ByHand)
-    task = task_by_hand(selector, devices="by-hand", **settings)
+    task = task_by_hand(selector, client_devices="by-hand", **settings)
     return [value for _, value in played(task).history.cost["simulated_seconds"]]
 
 

@@ -17,7 +17,7 @@ FOREIGN = (
     "cohort.results.figures",
     "cohort.results.tables",
     "cohort.results.claims",
-    "cohort.partition",
+    "cohort.partition.deal",
     "cohort.data.parsers",
 )
 BY_HAND = "from cohort.commands.cli import main; main(['run', '{plan}', '--until', '1'])"

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from cohort.cell.settings import DEFAULTS
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.sealed_json import write_sealed
 from cohort.results.release.folder import read_manifest, read_release, write_release
+from cohort.results.release.runs import FIXED
 from tests.results.release.runs import assert_same, random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]
@@ -127,3 +129,7 @@ def test_no_flipped_bit_is_read(release: Path):
                 for before, after in zip(RECORDS, records, strict=True):
                     assert_same(before, after)
         file.write_bytes(content)
+
+
+def test_no_setting_has_the_name_of_another_column():
+    assert set(DEFAULTS) & FIXED == set()

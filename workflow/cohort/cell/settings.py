@@ -134,7 +134,7 @@ class Settings:
         help="which clients answer with how much work, e.g. dropout-0.3, bernoulli-0.3, "
         "stragglers-0.5",
     )
-    devices: str = parameter(
+    client_devices: str = parameter(
         "untimed",
         help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1",
     )

@@ -81,9 +81,9 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     settings = cell.settings
     if settings.optimizer == "adam" and settings.momentum:
         raise UserError(f"momentum is {settings.momentum:g}, but Adam takes none; leave it out")
-    if settings.devices != SETTINGS["devices"] and not cell.procedure.simulates_time:
+    if settings.client_devices != SETTINGS["client_devices"] and not cell.procedure.simulates_time:
         raise UserError(
-            f"devices is '{settings.devices}', but the procedure '{settings.procedure}' simulates "
+            f"client_devices is '{settings.client_devices}', but the procedure '{settings.procedure}' simulates "
             "no time; leave it out"
         )
     with refused(f"procedure '{settings.procedure}' "):

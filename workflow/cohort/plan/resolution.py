@@ -183,7 +183,7 @@ def _complete(values: Values) -> Values:
 def _versions(cell: Cell) -> dict[str, int]:
     parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
     model, augmentation = cell.settings.model, cell.settings.augmentation
-    devices = cell.devices
+    devices = cell.client_devices
     return {
         **{f"{part}:{component.name}": component.version() for part, component in parts.items()},
         f"model:{model}": MODELS[model].science,
@@ -194,7 +194,7 @@ def _versions(cell: Cell) -> dict[str, int]:
         **cell.partition.versions(cell.settings.holdout),
         **(
             {f"devices:{devices.name}": devices.science}
-            if cell.settings.devices != DEFAULTS["devices"]
+            if cell.settings.client_devices != DEFAULTS["client_devices"]
             else {}
         ),
     }

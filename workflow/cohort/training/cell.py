@@ -68,9 +68,9 @@ class Cell:
         return parse_participation(self.settings.participation)
 
     @cached_property
-    def devices(self) -> Devices:
+    def client_devices(self) -> Devices:
         """How fast clients compute and send."""
-        return parse_devices(self.settings.devices)
+        return parse_devices(self.settings.client_devices)
 
     def identity(self) -> dict[str, Any]:
         """Everything that the digest is made from, beside science versions."""

@@ -18,7 +18,7 @@ class Clock:
 
     def __init__(self, task: Task):
         rng = generator(task.settings.seed, "devices")
-        self.speeds = task.devices.speeds(task.settings.clients, rng)
+        self.speeds = task.client_devices.speeds(task.settings.clients, rng)
         self.batch = task.settings.batch
 
     def seconds(
