@@ -171,7 +171,7 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     digest = record.stem.rpartition("-")[2]
     assert cohort(finished, "show", digest[:9]) == shown
     assert "there is no record of a cell 'kxyz'" in cohort(finished, "show", "kxyz", fails=True)
-    assert "cells; give more of it" in cohort(finished, "show", "k", fails=True)
+    assert "is the beginning of" in cohort(finished, "show", "k", fails=True)
     gone = cohort(finished, "show", "results/cells/gone.h5", fails=True)
     assert "there is no record results/cells/gone.h5" in gone and "delete" not in gone
     record.write_bytes(record.read_bytes()[:500])

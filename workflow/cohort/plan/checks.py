@@ -83,8 +83,8 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"momentum is {settings.momentum:g}, but Adam takes none; leave it out")
     if settings.client_devices != SETTINGS["client_devices"] and not cell.procedure.simulates_time:
         raise UserError(
-            f"client_devices is '{settings.client_devices}', but the procedure '{settings.procedure}' simulates "
-            "no time; leave it out"
+            f"client_devices is '{settings.client_devices}', but the procedure "
+            f"'{settings.procedure}' simulates no time; leave it out"
         )
     with refused(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
