@@ -86,6 +86,13 @@ class Lab(Project):
 
     program = (sys.executable, str(Path(__file__).with_name("impatient.py")))
 
+    def snakemake(self, *arguments: str, fails: bool = False, timeout: float = 300) -> str:
+        """Start it as a process of its own, not forked as in other tests."""
+        driver = self.start(*arguments)
+        output, _ = driver.communicate(timeout=timeout)
+        assert (driver.returncode != 0) == fails, output
+        return output
+
     def profile(self, partition: str = "work", card: bool = False, **changes: Any) -> None:
         """Write it: as shipped, but asking SLURM often, in a partition, with or without a card for each cell."""
         profile = yaml.safe_load((self.root / "profiles/slurm/profile.yaml").read_text())
