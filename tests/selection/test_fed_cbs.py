@@ -14,14 +14,14 @@ COUNTS = np.array([[6, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 9], [1, 4, 0]])
 
 
 def qcid(members: list[int], counts: np.ndarray) -> float:
-    """Of a group of clients, by the products of their label shares (equation 4)."""
+    """The imbalance of a group of clients, by the products of their label shares."""
     total = float(counts[members].sum())
     products = sum(float(counts[n] @ counts[m]) for n in members for m in members)
     return products / total**2 - 1 / counts.shape[1]
 
 
 def literal(counts: np.ndarray, cohort: int, round: int, chosen: list[int], strength: float, rng):
-    """The draws one after another, with the weights of equations 7 to 9."""
+    """The paper's draws of a cohort, one client after another."""
     members: list[int] = []
     for m in range(1, cohort + 1):
         rest = [client for client in range(len(counts)) if client not in members]
@@ -47,7 +47,7 @@ def test_imbalance_by_hand():
 
 @pytest.mark.parametrize("strength", [0, 10])
 def test_it_is_the_papers_sampling(strength: float):
-    """The same cohorts in 100 rounds of random label counts."""
+    """It chooses the cohorts of `literal`, in 100 rounds of random label counts."""
     data = np.random.default_rng(0)
     for trial in range(5):
         counts = data.integers(0, 9, size=(8, 4)) + np.eye(8, 4, dtype=int)

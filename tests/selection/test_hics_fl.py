@@ -23,14 +23,14 @@ def state_of(updates: np.ndarray, round: int) -> State:
 
 
 def entropy(update: list[float], temperature: float) -> float:
-    """Of the softmax of a bias update."""
+    """The entropy of the softmax of a bias update, in nats."""
     powers = [math.exp(value / temperature) for value in update]
     shares = [power / sum(powers) for power in powers]
     return -sum(share * math.log(share) for share in shares if share)
 
 
 def distance(one: np.ndarray, other: np.ndarray, selector: HicsFl) -> float:
-    """Equation 9: the angle, and the difference of entropies."""
+    """How far two clients are apart: the angle, and the weighted difference of entropies."""
     product = float(one @ other) / math.sqrt(float(one @ one) * float(other @ other))
     entropies = [entropy(list(update), selector.temperature) for update in (one, other)]
     return math.acos(min(1.0, product)) + selector.weight * abs(entropies[0] - entropies[1])

@@ -8,10 +8,10 @@ from cohort.selection.selector import View
 
 
 def labeled(counts: np.ndarray, cohort: int) -> View:
-    """Of clients with these label counts (client, class)."""
+    """A view of clients with these label counts (client, class)."""
     return View(clients=len(counts), cohort=cohort, sizes=counts.sum(axis=1), label_counts=counts)
 
 
 def alike(clients: int, cohort: int, rounds: int = 1) -> View:
-    """Of clients with one sample each."""
+    """A view of clients with one sample each."""
     return View(clients=clients, cohort=cohort, rounds=rounds, sizes=np.ones(clients))

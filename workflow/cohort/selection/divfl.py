@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.last_updates import LastUpdates
+from cohort.selection.selector import Reports, State, View
 
 if TYPE_CHECKING:
     from scipy.spatial import distance
@@ -17,9 +18,9 @@ else:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DivFl(Selector):
+class DivFl(LastUpdates):
     """Chooses, greedily, the clients to whose updates those of all clients are nearest: facility
-    location, the sum over clients of the distance to the nearest chosen one (equation 5).
+    location, the sum over clients of the distance to the nearest chosen one.
 
     Only the clients of a cohort send updates, so that the others are known by their last ones.
     Clients that never answered are chosen first, at random. (The authors' code computes the
@@ -27,34 +28,21 @@ class DivFl(Selector):
     """
 
     name: ClassVar[str] = "divfl"
-    needs: ClassVar[frozenset[str]] = frozenset({"update"})
+    need: ClassVar[str] = "update"
+    needs: ClassVar[frozenset[str]] = frozenset({need})
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {
-            "seen": np.zeros(view.clients, dtype=bool),
-            "updates": np.zeros((view.clients, 0), dtype=np.float32),
-            "distances": np.zeros((view.clients, view.clients)),
-        }
+        return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    def among(
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        is_seen = state["seen"][candidates]
-        unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
-        known = candidates[is_seen]
-        count = min(view.cohort - len(unseen), len(known))
-        distances = state["distances"][np.ix_(state["seen"], known)]
-        return np.concatenate([unseen, known[facilities(distances, count)]])
+        return seen[facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        answered = ~np.isnan(reports["update"]).any(axis=1)
-        clients, updates = cohort[answered], reports["update"][answered].astype(np.float32)
-        after = {name: array.copy() for name, array in state.items()}
-        if not after["updates"].size:
-            after["updates"] = np.zeros((view.clients, updates.shape[1]), dtype=np.float32)
-        after["seen"][clients] = True
-        after["updates"][clients] = updates
-        rows = distance.cdist(updates, after["updates"])
+        after = super().observe(state, cohort, reports, view)
+        clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
+        rows = distance.cdist(after["updates"][clients], after["updates"])
         after["distances"][clients] = rows
         after["distances"][:, clients] = rows.T
         return after

@@ -17,7 +17,7 @@ NOISE = 0.01  # the standard deviation of a change of loss that no other client 
 @dataclass(frozen=True, kw_only=True)
 class FedCor(Selector, Skipping):
     """Chooses, one after another, the clients whose loss is correlated most with the losses of all,
-    given those that are chosen already (equations 13 to 15).
+    given those that are chosen already.
 
     In the first rounds, and in every `interval`-th one after them, the cohort is random and all
     clients evaluate the global model before and after it. The changes of their losses are samples

@@ -9,8 +9,9 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
+from cohort.selection.last_updates import LastUpdates
 from cohort.selection.pow_d import by_size
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, State, View
 
 if TYPE_CHECKING:
     from scipy import special
@@ -22,7 +23,7 @@ else:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HicsFl(Selector):
+class HicsFl(LastUpdates):
     """Clusters clients by the updates of the last layer's bias, and draws from clusters of diverse
     clients more often, at first (algorithm 1).
 
@@ -35,7 +36,8 @@ class HicsFl(Selector):
     """
 
     name: ClassVar[str] = "hics-fl"
-    needs: ClassVar[frozenset[str]] = frozenset({"bias_update"})
+    need: ClassVar[str] = "bias_update"
+    needs: ClassVar[frozenset[str]] = frozenset({need})
     temperature: float = parameter(
         0.0025, exclusiveMinimum=0, help="T: of the softmax of a bias update"
     )
@@ -47,33 +49,26 @@ class HicsFl(Selector):
     )
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {
-            "round": np.zeros(1, dtype=np.int64),
-            "seen": np.zeros(view.clients, dtype=bool),
-            "updates": np.zeros((view.clients, 0)),
-        }
+        return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    def among(
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        is_seen = state["seen"][candidates]
-        unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
-        known = candidates[is_seen]
-        count = min(view.cohort - len(unseen), len(known))
         if not count:
-            return unseen
-        entropies = self.entropies(state["updates"][known])
-        clusters = self.clusters(state["updates"][known], entropies, view.cohort)
+            return seen[:0]
+        updates = state["updates"][seen].astype(np.float64)
+        entropies = self.entropies(updates)
+        clusters = self.clusters(updates, entropies, view.cohort)
         means = np.bincount(clusters, entropies) / np.bincount(clusters)
         left = 1 - state["round"][0] / view.rounds
         chosen: list[int] = []
         for _ in range(count):
-            rest = np.setdiff1d(np.arange(len(known)), chosen)
+            rest = np.setdiff1d(np.arange(len(seen)), chosen)
             open_clusters = np.unique(clusters[rest])
             odds = special.softmax(self.diversity * left * means[open_clusters])
             members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
-            chosen.append(members[by_size(known[members], view, 1, rng)[0]])
-        return np.concatenate([unseen, known[chosen]])
+            chosen.append(members[by_size(seen[members], view, 1, rng)[0]])
+        return seen[chosen]
 
     def entropies(self, updates: np.ndarray) -> np.ndarray:
         """The estimated label entropy of each client, in nats, from its bias update."""
@@ -95,12 +90,4 @@ class HicsFl(Selector):
         return labels
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        answered = ~np.isnan(reports["bias_update"]).any(axis=1)
-        after = {name: array.copy() for name, array in state.items()}
-        after["round"] += 1
-        if not after["updates"].size:
-            classes = reports["bias_update"].shape[1]
-            after["updates"] = np.zeros((view.clients, classes))
-        after["seen"][cohort[answered]] = True
-        after["updates"][cohort[answered]] = reports["bias_update"][answered]
-        return after
+        return super().observe(state, cohort, reports, view) | {"round": state["round"] + 1}
