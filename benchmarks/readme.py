@@ -149,7 +149,7 @@ def measured() -> str:
         f"{rows}\n\nDifferences are in points. AML's rows are means over the rounds named, FedEntOpt's over "
         "the last ten of 500. A single run gets no verdict. `python -m benchmarks.readme` makes the table from "
         "the released runs, docs/curves and the papers' values.\n\n"
-        f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(mine)) for mine in quotes)} sentences "
+        f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(sentences)) for sentences in quotes)} sentences "
         f"of the papers ([all of them](docs/claims-list.md)). {len(listed)} are contradicted by "
         "[their own paper's numbers](docs/contradictions.md)."
     )
