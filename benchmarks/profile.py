@@ -44,11 +44,8 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
     titles += ["GFLOP/s in calls", "peak, GFLOP/s", "share of peak"]
     text = (
         "Rounds of ours, one process: medians of the rounds, and of the time within native calls. "
-        "The rest is Python: batches, standardizing, averaging. Operations are those of direct "
-        "convolutions, of which spectral ones take a part, and single-sample code skips zeros, so "
-        "that W1 and W3 can exceed the peak. Peak: "
-        "independent fused multiply-adds in the registers of one core, measured between the "
-        "rounds."
+        "The rest is Python: batches, standardizing, averaging. Peak: independent fused "
+        "multiply-adds in the registers of one core, measured between the rounds."
     )
     return Section("Where a round goes", [text, table(titles, rows)], goals)
 

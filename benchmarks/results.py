@@ -63,14 +63,11 @@ class Results:
         return table(titles, [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
-        """The sentence that explains the peak."""
+        """PyTorch's highest rates in the same sweeps, one thread per core, as a sentence."""
         rates = ", ".join(
             f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items()
         )
-        return (
-            "Peak: the highest rate that PyTorch reached in the same sweeps, one thread per core, "
-            f"in float32 GFLOP/s: {rates}. The hardware may be capable of more."
-        )
+        return f"Peak, float32 GFLOP/s: {rates}."
 
     def _row(self, entry: Entry) -> list[str]:
         if entry.title not in self.outcome.seconds:

@@ -97,9 +97,8 @@ def _comparison(results: Results, folder: Path) -> str:
     )
     moved = largest_difference(start, results.outcome.answers[results.reference.title])
     return (
-        "Difference: the largest difference of a weight from that of "
-        f"'{results.reference.title}' after the first round, relative to the largest weight. The "
-        f"round itself changed the weights by {number(moved)}."
+        f"Difference to '{results.reference.title}'; the first round changed the weights by "
+        f"{number(moved)}."
     )
 
 
