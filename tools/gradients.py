@@ -88,8 +88,8 @@ def estimated(
 ) -> Estimate:
     """Bias and variance of the gradient of drawn batches, added over all weights."""
     mean, squares = torch.zeros_like(truth), 0.0
-    for place in range(draws):
-        found = gradient(draw(generator(0, "gradients", round=place)))
+    for index in range(draws):
+        found = gradient(draw(generator(0, "gradients", round=index)))
         mean += found / draws
         squares += float(found.square().sum())
     variance = (squares - draws * float(mean.square().sum())) / (draws - 1)
@@ -112,7 +112,9 @@ class Population:
         outputs = self.network(self.samples.inputs(indices))
         cross_entropy(outputs, self.samples.labels[indices]).backward()
         gradients = [weight.grad for weight in self.network.parameters()]
-        return torch.cat([found.flatten().double() for found in gradients if found is not None])
+        return torch.cat(
+            [gradient.flatten().double() for gradient in gradients if gradient is not None]
+        )
 
     def truth(self) -> Tensor:
         """The gradient of the mean loss of all samples."""
@@ -209,12 +211,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = replace(samples, values=samples.values[some], labels=samples.labels[some])
     torch.manual_seed(torch_seed(0, "initial weights"))
     network = MODELS[MODEL]().build(tuple(samples.values.shape[1:]), 10)
-    found = measured(Population(network, samples), DRAWS, STEPS)
+    measurements = measured(Population(network, samples), DRAWS, STEPS)
     if chosen.out:
-        found.to_csv(chosen.out, index=False, float_format="%.6g")
+        measurements.to_csv(chosen.out, index=False, float_format="%.6g")
     if chosen.figure:
-        picture(found, chosen.figure)
-    print(summary(found))
+        picture(measurements, chosen.figure)
+    print(summary(measurements))
 
 
 if __name__ == "__main__":

@@ -98,10 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
-    found = measured(LABELS, CASES, PARTITIONS)
+    measurements = measured(LABELS, CASES, PARTITIONS)
     if chosen.out:
-        found.round(4).to_csv(chosen.out, index=False)
-    print(summary(found))
+        measurements.round(4).to_csv(chosen.out, index=False)
+    print(summary(measurements))
 
 
 if __name__ == "__main__":

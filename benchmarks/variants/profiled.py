@@ -67,8 +67,8 @@ def _peak(target: Target) -> Callable[[], float]:
         sums = emit.variables([factor] * target.tile)
         with emit.loop("%steps"), sums.changed() as values:
             values[:] = [emit.fma(value, factor, factor) for value in values]
-        for place, value in enumerate(sums.get()):
-            emit.store(value, "%b", place * target.lanes)
+        for index, value in enumerate(sums.get()):
+            emit.store(value, "%b", index * target.lanes)
     run = compiled(emit.text(), emit.text, "peak", target)
     room = zeros(target.lanes * target.tile, target.dtype)
 
