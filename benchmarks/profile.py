@@ -23,17 +23,17 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
     for workload in workloads:
         here = folder / workload.name
         facts = work.write(workload, here)
-        found = _profile(here)
-        rate = facts["round"] / found["native"]
-        share = rate / found["peak"]
+        profiles = _profile(here)
+        rate = facts["round"] / profiles["native"]
+        share = rate / profiles["peak"]
         rows.append(
             [
                 f"{workload.name}, {workload.title}",
-                *map(number, (found["round"], found["native"])),
-                f"{found['native'] / found['round']:.0%}",
-                f"{found['calls']:,}",
+                *map(number, (profiles["round"], profiles["native"])),
+                f"{profiles['native'] / profiles['round']:.0%}",
+                f"{profiles['calls']:,}",
                 f"{rate / 1e9:.0f}",
-                f"{found['peak'] / 1e9:.0f}",
+                f"{profiles['peak'] / 1e9:.0f}",
                 f"{share:.0%}",
             ]
         )

@@ -46,11 +46,11 @@ def test_cells_that_differ_by_how_much_and_whether_significantly(trees: Plan, sa
         "digits/small-mlp/iid/J2/fedavg",
         f"  60.00 -> 62.00  +2.00 ({2 - half:+.2f} to {2 + half:+.2f}, 3 seeds)  not significant",
     ]
-    found = json.loads(said("compare", "a/results", "b", "--json"))
-    (one,) = found["differences"]
-    assert (one["mean"], one["paired"]) == (pytest.approx(0.02), True)
-    assert one["p_value"] == pytest.approx(0.0742, abs=1e-4)  # of t = 3.464 with 2 degrees
-    assert (found["in_both"], found["identical"], len(found["only_a"])) == (5, 2, 1)
+    printed = json.loads(said("compare", "a/results", "b", "--json"))
+    (difference,) = printed["differences"]
+    assert (difference["mean"], difference["paired"]) == (pytest.approx(0.02), True)
+    assert difference["p_value"] == pytest.approx(0.0742, abs=1e-4)  # of t = 3.464 with 2 degrees
+    assert (printed["in_both"], printed["identical"], len(printed["only_a"])) == (5, 2, 1)
 
 
 def test_equal_differences_are_significant_and_holm_counts_all(plan: Plan):
@@ -69,15 +69,18 @@ def test_equal_differences_are_significant_and_holm_counts_all(plan: Plan):
     settings = next(iter(plan.cells.values())).plain_settings()
     first = side({"x0": [0, 0, 0], "y0": [0, 0, 0], "z0": [0, 0], "w0": [0, 0, 0]})
     second = side({"x1": [1, 2, 3], "y1": [1, 1.1, 1.2], "z1": [5, 5], "w1": [1, 1, 1]})
-    found = {one.name.split("/")[-1]: one for one in differences(first, second, "test_accuracy")}
-    assert {name: one.word for name, one in found.items()} == {
+    results = {
+        difference.name.split("/")[-1]: difference
+        for difference in differences(first, second, "test_accuracy")
+    }
+    assert {name: one.word for name, one in results.items()} == {
         "x": "not significant",
         "y": "significant",
         "z": "not enough runs",
         "w": "significant",
     }
-    assert found["y"].p_value == pytest.approx(0.00274, abs=1e-5)
-    assert [found[name].level for name in "wyx"] == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
+    assert results["y"].p_value == pytest.approx(0.00274, abs=1e-5)
+    assert [results[name].level for name in "wyx"] == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
 
 
 def test_without_common_seeds_the_means_are_compared(plan: Plan, said: Said):
@@ -90,8 +93,8 @@ def test_without_common_seeds_the_means_are_compared(plan: Plan, said: Said):
     assert said("compare", "a", "b").splitlines()[-1] == (
         "  2.00 -> 12.00  +10.00 (3 and 3 other seeds)  significant"
     )
-    (one,) = json.loads(said("compare", "a", "b", "--json"))["differences"]
-    assert one["p_value"] == pytest.approx(0.000255, abs=1e-6) and not one["paired"]
+    (difference,) = json.loads(said("compare", "a", "b", "--json"))["differences"]
+    assert difference["p_value"] == pytest.approx(0.000255, abs=1e-6) and not difference["paired"]
 
 
 def test_the_records_of_two_revisions(plan: Plan, said: Said):

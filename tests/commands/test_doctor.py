@@ -82,11 +82,11 @@ def test_accounts_and_partitions_of_profiles(project: Path, monkeypatch: pytest.
 def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror").mkdir()
     mnist = load({"studies": "fedentopt", "only": "", "data_mirror": "mirror"})
-    found = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
-    assert found["cifar10"] == "has to be downloaded; not in the mirror, mirror"
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    assert result["cifar10"] == "has to be downloaded; not in the mirror, mirror"
     Path("mirror/cifar-10-python.tar.gz").touch()
-    found = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
-    assert found["cifar10"] == "is in the mirror, mirror"
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    assert result["cifar10"] == "is in the mirror, mirror"
 
 
 @pytest.mark.parametrize(

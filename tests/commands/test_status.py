@@ -78,20 +78,20 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, said: Said):
 
 
 def test_json_has_the_same(every_state: Plan, said: Said):
-    found = json.loads(said("status", "--json"))
-    (one,) = found["experiments"]
-    assert one == {
+    printed = json.loads(said("status", "--json"))
+    (experiment,) = printed["experiments"]
+    assert experiment == {
         **{"study": "six", "experiment": "one", "cells": 6, "done": 1, "diverged": 0},
         **{"running": 1, "stopped": 1, "failed": 1, "waiting": 0, "missing": 2},
     }
-    assert [(cell["state"], cell["round"]) for cell in found["unfinished"]] == [
+    assert [(cell["state"], cell["round"]) for cell in printed["unfinished"]] == [
         ("running", 7),
         ("stopped", 4),
         ("failed", 0),
         ("missing", 0),
         ("missing", 0),
     ]
-    assert found["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
+    assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
     cost = json.loads(said("cost", "--json"))
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
     assert cost["experiments"][0]["rounds"] == 50
@@ -103,8 +103,8 @@ def test_show_of_a_table(every_state: Plan, said: Said):
     assert lines[1] == "  results/full/tables/six/tab1.csv  (not drawn yet)"
     assert "6 cells of one: 1 done, 1 running, 1 stopped, 1 failed, 2 missing" in lines
     assert lines[-1] == "$ snakemake six_tab1 --config scale=full"
-    found = json.loads(said("show", "six.tab1", "--json"))
-    assert list(found["files"].values()) == [False] * 4 and found["done"] == 1
+    printed = json.loads(said("show", "six.tab1", "--json"))
+    assert list(printed["files"].values()) == [False] * 4 and printed["done"] == 1
     assert "did you mean 'tab1'?" in said("show", "six.tab2", fails=True)
 
 
@@ -127,7 +127,10 @@ def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
     for cell in (first, second):
         state_folder(cell.path).mkdir(parents=True, exist_ok=True)
         (state_folder(cell.path) / "lease").touch()
-    assert [states.status_of(one, {}).state for one in (first, second)] == ["stopped", "failed"]
+    assert [states.status_of(cell, {}).state for cell in (first, second)] == [
+        "stopped",
+        "failed",
+    ]
 
 
 def test_cells_that_wait_for_data_say_for_which(project: Path, said: Said):
@@ -176,7 +179,7 @@ def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
     for planned in every_state.cells.values():
         finish(planned)
-    assert [len(found) for found in snapshots(every_state, 0)] == [6]
+    assert [len(snapshot) for snapshot in snapshots(every_state, 0)] == [6]
 
 
 def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):

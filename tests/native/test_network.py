@@ -28,7 +28,7 @@ def network(name: str = "small-cnn", side: int = 16) -> nn.Module:
 
 
 def photos(side: int = 16) -> Samples:
-    """Bytes, standardized by channel."""
+    """Random images of bytes, standardized by channel."""
     rng = np.random.default_rng(8)
     values = torch.from_numpy(rng.integers(0, 256, (COUNT, 3, side, side), dtype=np.uint8))
     mean, std = (torch.from_numpy(rng.uniform(0.2, 1.2, (3, 1, 1))) for _ in range(2))

@@ -22,7 +22,7 @@ AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "fedentopt"]}
 def buffers(plan: Plan) -> dict[tuple[str, str], Any]:
     """The buffer of each cell, None where its selector has none."""
     cells = (cell.plain_settings() for cell in plan.cells.values())
-    return {(one["partition"], one["strategy"]): one["selector"].get("buffer") for one in cells}
+    return {(cell["partition"], cell["strategy"]): cell["selector"].get("buffer") for cell in cells}
 
 
 def test_a_parameter_of_a_strategy_on_some_partitions(plan_of: PlanOf):

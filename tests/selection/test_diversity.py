@@ -48,8 +48,8 @@ def as_written(counts: np.ndarray, mix: float, alpha: float) -> np.ndarray:
 @pytest.mark.parametrize("mix", [0.0, 0.5, 0.9])
 def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float):
     for measure, expected in (("distance", as_run), ("divergence", as_written)):
-        found = Diversity(alpha=alpha, mix=mix, measure=measure).scores(counts)
-        np.testing.assert_allclose(found, expected(counts, mix, alpha), rtol=1e-9)
+        actual = Diversity(alpha=alpha, mix=mix, measure=measure).scores(counts)
+        np.testing.assert_allclose(actual, expected(counts, mix, alpha), rtol=1e-9)
 
 
 def test_scores_by_hand():

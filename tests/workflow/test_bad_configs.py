@@ -229,7 +229,7 @@ def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
 
 
 def mistaken(*overrides: str) -> str:
-    """What planning says in the working directory, asked for the default target."""
+    """Plan the default target and return the error's sentence."""
     with pytest.raises((UserError, SystemExit)) as caught:
         dict(targets(load(dict(map(parse_override, overrides)))))["all"](None)
     return str(caught.value)

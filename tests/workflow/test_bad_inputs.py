@@ -237,7 +237,7 @@ def halve(path: Path) -> None:
 
 
 def of_cell(project: Project, record: Path) -> tuple[Path, Path]:
-    """Its prepared data and its shards."""
+    """The paths of a cell's prepared data and shards."""
     planned = yaml.safe_load(
         (project.root / "results/plan" / f"{record.stem.rpartition('-')[2]}.json").read_text()
     )

@@ -26,7 +26,7 @@ LATE = """
 
 
 def with_times(source: Path, target: Path) -> None:
-    """As `rsync --times` does."""
+    """Copy a file with its modification time, as `rsync --times` does."""
     shutil.copy2(source, target)
 
 

@@ -50,7 +50,7 @@ class BatchedProgram:
         self._codes = [self._code(number) for number in range(len(stages))]
 
     def text(self) -> str:
-        """Emit the module."""
+        """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.function()
         gather.gather(self.emit, self.layout, self.shape, self.kind)

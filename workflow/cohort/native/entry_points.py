@@ -63,5 +63,5 @@ def _load_number(emit: Emitter, name: str, index: int) -> None:
 
 
 def typed(*names: str) -> list[str]:
-    """Pointers as arguments of a call."""
+    """Format names as LLVM's typed pointer arguments: `ptr %name`."""
     return [f"ptr %{name}" for name in names]

@@ -77,5 +77,5 @@ class SingleCode:
             yield entry, emit.load_int(base, entry)
 
     def downwards(self) -> str:
-        """Minus the learning rate, in all lanes."""
+        """A vector with the negative learning rate in all lanes."""
         return self.emit.op("fsub", "zeroinitializer", self.emit.broadcast("%lr"))

@@ -53,7 +53,7 @@ class SingleConvolutionCode(SingleCode):
     def _add_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
     ) -> None:
-        """Add the products of one input channel."""
+        """Add the products of one input channel with the kernel's taps to the sums."""
         emit, stage, size = self.emit, self.stage, len(sums) // len(pixels)
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)

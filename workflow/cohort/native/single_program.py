@@ -59,7 +59,7 @@ class SingleProgram:
         self.order, self.padding = self.layout.order, self.layout.padding
 
     def text(self) -> str:
-        """Emit the module."""
+        """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.function()
         stages = len(self.layout.stages)

@@ -187,7 +187,8 @@ class SpectralConvolutionCode(ConvolutionCode):
                 self._store_outputs(values, block, channel, row, x)
 
     def _spread_all(self) -> None:
-        """Spread the pooled gradient, and sum it for the biases."""
+        """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
+        gradients up for the biases."""
         emit, stage, biases = self.emit, self.stage, self.layout.sums
         with emit.loop(stage.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)
@@ -225,7 +226,7 @@ class SpectralConvolutionCode(ConvolutionCode):
                     emit.store(value, self._kernel_row(number, y, group))
 
     def _finish_weights(self) -> None:
-        """Invert the rows of the weights' gradient."""
+        """Emit the inverse row transforms of the weights' gradient."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
         for part in chunks(self.stage.inner * self.stage.outer, lanes):
             with emit.loop(part.count) as number:
@@ -264,7 +265,7 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     @property
     def _across(self) -> list[int]:
-        """The indices of the kernel's columns in its periodic image."""
+        """Column indices of the kernel's taps in its periodic image."""
         return self._indices(self.arrays.slots.width)
 
     def _indices(self, period: int) -> list[int]:

@@ -50,7 +50,7 @@ def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
 
 
 def absolute(emit: Emitter, value: str) -> str:
-    """Numbers without their sign."""
+    """Emit the absolute value of each lane."""
     return emit.intrinsic(f"fabs.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
@@ -60,7 +60,7 @@ def rounded(emit: Emitter, value: str) -> str:
 
 
 def backwards(emit: Emitter, value: str) -> str:
-    """The lanes in reverse order."""
+    """Emit a vector with its lanes in reverse order."""
     return _shuffled(emit, value, "poison", list(reversed(range(emit.lanes))))
 
 

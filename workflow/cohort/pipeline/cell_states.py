@@ -56,7 +56,7 @@ class CellStatus:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the whole cell has."""
+        """Number of rounds that the whole cell has."""
         return self.cell.settings.rounds
 
 
@@ -65,8 +65,8 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if Path(cell.path).exists():
         return _of_record(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
-    facts = saved_header(folder)
-    saved, changed = facts.get("round"), _changed(facts)
+    header = saved_header(folder)
+    saved, changed = header.get("round"), _changed(header)
     if is_held(folder):
         round, rate = _progress(train_log(cell.path))
         return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)

@@ -95,7 +95,7 @@ class FirstStepTogether(SerialTrainer):
     def _mean_loss(
         self, work: LocalWork, network: nn.Module, outputs: Tensor, targets: Tensor
     ) -> Tensor:
-        """A client's loss of its batch."""
+        """Mean loss of a client's batch."""
         labels = self.samples.labels[torch.from_numpy(work.samples)]
         statistics, bias = self._statistics(labels, network)
         return losses_of(self.objective, outputs, targets, statistics, bias).mean()
