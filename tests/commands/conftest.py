@@ -120,7 +120,7 @@ def finish(
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Return a function that runs a command and returns its output, with the error at the end if it
     fails."""
 
