@@ -34,7 +34,7 @@ def test_whatever_fails_is_said_and_the_others_go_on(
         raise ImportError("libtorch.so: cannot open shared object file")
 
     monkeypatch.setattr(doctor, "pytorch", broken)
-    monkeypatch.setattr(doctor.native.NativeTrainer, "_take", lambda self, *rest: 1 / 0)
+    monkeypatch.setattr(doctor.native.NativeTrainer, "_train_steps", lambda self, *rest: 1 / 0)
     text = output_of("doctor", fails=True)
     assert "failed   PyTorch: ImportError('libtorch.so: cannot open shared object" in text
     assert "failed   native trainer: ZeroDivisionError('division by zero')" in text
