@@ -181,15 +181,15 @@ class Between(Inventing):
 class Lazy(Client):
     """Gives the same place for all its labels."""
 
-    def place(self, differences: Sequence[bytes]) -> int:
+    def position(self, differences: Sequence[bytes]) -> int:
         return 0
 
 
 class Outside(Client):
     """Gives places that the list does not have."""
 
-    def place(self, differences: Sequence[bytes]) -> int:
-        return super().place(differences) + 100
+    def position(self, differences: Sequence[bytes]) -> int:
+        return super().position(differences) + 100
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_lies_that_nobody_notices():
             return [replace(pair, count=self._key.encrypt(1000)) for pair in super().pairs()]
 
     class Swapping(Client):
-        def place(self, differences: Sequence[bytes]) -> int:
-            return 1 - super().place(differences)
+        def position(self, differences: Sequence[bytes]) -> int:
+            return 1 - super().position(differences)
 
     key, counts = new_key(), [[10, 20], [1, 2]]
     totals = {}
