@@ -123,7 +123,7 @@ KINDS: dict[str, Kind] = {
 
 @pytest.fixture(params=[1 << 20, 100], ids=["small arrays", "large arrays"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where to write, with or without arrays that have a checksum of their own."""
+    """Path of a file to write, once with a separate checksum for its arrays and once without."""
     monkeypatch.setattr(hdf5, "LARGE", request.param)
     return tmp_path / "file.h5"
 

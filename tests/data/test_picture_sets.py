@@ -211,7 +211,7 @@ def test_a_wrong_archive_is_reported_and_leaves_no_store(case: str):
 
 @pytest.mark.parametrize("dataset", ["pacs", "digits-dg", "tiny-imagenet"])
 def test_a_zip_with_and_without_a_folder_of_its_own(dataset: str):
-    """As it is when a user packs the folder's content."""
+    """Users may pack a folder's content instead of the folder."""
     import io
     import zipfile
 

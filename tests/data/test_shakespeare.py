@@ -314,8 +314,8 @@ def real() -> Path:
 
 
 def test_the_real_text_has_the_published_numbers():
-    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the
-    size of the table."""
+    """LEAF's page gives users, samples, their mean and deviation; Flower Labs' repository the
+    table's size."""
     facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
     users = {user: text for user, text in text_by_role(real()).items() if len(text) > 80}
     sizes = np.array([len(text) - 80 for text in users.values()])

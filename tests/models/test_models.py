@@ -201,8 +201,8 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
 def test_channels_last_gives_the_same_scores_in_both_precisions(
     name: str, dtype: torch.dtype, tolerance: float
 ):
-    """As a task is loaded, the network answers as it does in plain float64, relative to its largest
-    score."""
+    """A network that is stored channels-last for a task scores as it does in plain float64,
+    relative to its largest score."""
     torch.manual_seed(2)
     network = MODELS[name]().build(RGB, 7).eval()
     images = torch.randn(1, *RGB)

@@ -83,7 +83,7 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_many_processes_at_once(folder: Path):
-    """They share one entry."""
+    """Processes that compile at the same time share one cache entry."""
     code = "from tests.native.test_compiler import call; assert call() == 7"
     jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [job.wait() for job in jobs] == [0] * 4

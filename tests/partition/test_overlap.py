@@ -106,7 +106,7 @@ def test_share_evenly(available: list[int], data: st.DataObject):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_dealt_is_what_the_scheme_deals_without_overlap(name: str):
-    """So that studies over ratios compare the same federation with more and less overlap."""
+    """Studies over overlap ratios thereby compare one federation with more and less overlap."""
     _, own, _ = dealt(name, 3)
     without = name.partition("-overlap")[0]
     for part, other in zip(own, dealt(without, 3)[1], strict=True):

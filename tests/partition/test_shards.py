@@ -185,7 +185,7 @@ def test_no_held_out_sample_is_trained_on_by_another_client(name: str, seed: int
 
 
 def test_at_a_ratio_of_zero_holding_out_before_borrowing_changes_nothing():
-    """So that the digests of such shards stay."""
+    """The digests of such shards therefore stay."""
     plain, shards = (dealt(partition=name, holdout=0.2) for name in ("iid", "iid-overlap0x2"))
     for ours, theirs in zip(shards.indices, plain.indices, strict=True):
         np.testing.assert_array_equal(ours, theirs)

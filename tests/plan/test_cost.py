@@ -235,7 +235,7 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
 
 
 def test_a_job_knows_the_longest_time_from_its_driver(plan_of: PlanOf):
-    """It would request 120 minutes."""
+    """Without the driver's limit the job would request 120 minutes."""
     plan = plan_of({"axes": {"J": ["J400000"]}}, config={"max_runtime": 45})
     freeze_plan(plan)
     (digest,) = plan.cells

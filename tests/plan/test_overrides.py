@@ -36,7 +36,7 @@ def test_a_parameter_of_a_strategy_on_some_partitions(plan_of: PlanOf):
 
 
 def test_a_cell_is_the_one_that_an_axis_makes(plan_of: PlanOf):
-    """It is no axis, so that figures need not keep it apart, but the same digest."""
+    """An override is no axis, so figures need not keep it apart, but the digest is the same."""
     overridden = plan_of(
         {"axes": {"partition": ["classes-2"], "strategy": ["fedentopt"]}}, overrides=[BUFFER]
     )

@@ -77,7 +77,8 @@ def test_probabilities_by_hand():
 
 
 def test_clients_that_are_all_alike_have_no_distance():
-    """As run this is 0/0; 3 of 4 classes, evenly: 0.5 * 3/4 + 0.5 * ln 3 / ln 4."""
+    """The authors' code would divide 0 by 0. Evenly holding 3 of 4 classes scores 0.5 * 3/4 + 0.5 *
+    ln 3 / ln 4."""
     counts = np.array([[1, 1, 1, 0], [7, 7, 7, 0], [3, 3, 3, 0]])
     np.testing.assert_allclose(Diversity(alpha=0.0).scores(counts), [0, 0, 0])
     np.testing.assert_allclose(

@@ -124,7 +124,7 @@ class Lab(Project):
         return self.snakemake("--profile", "lab", "--until", "train", fails=fails, timeout=timeout)
 
     def begin(self) -> subprocess.Popen:
-        """Begin to, with the driver in a session of its own."""
+        """Start the driver as a session of its own, training only."""
         return self.start("--profile", "lab", "--until", "train", start_new_session=True)
 
     def jobs(self) -> list[Job]:

@@ -251,7 +251,8 @@ def test_mistake_on_the_command_line(fresh: Project, monkeypatch: pytest.MonkeyP
 
 
 def test_snakemake_says_what_planning_says(fresh: Project):
-    """Of a study that cannot be read, of one that cannot be planned, and of the command line."""
+    """Tried with a study that cannot be read, one that cannot be planned, and a bad command
+    line."""
     override, sentence = OVERRIDES["list for a word"]
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
     for name in ("figure of no axis", "broken YAML"):

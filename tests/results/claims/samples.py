@@ -74,7 +74,7 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
 
 
 def matrix(**experiments: list[Cell]) -> Matrix:
-    """The cells as a study that names them in this order."""
+    """Make the matrix of a study with these experiments, given as cells by experiment name."""
     result = Matrix()
     for name, cells in experiments.items():
         labels = [labels for labels, _, _ in cells]

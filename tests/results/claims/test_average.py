@@ -89,7 +89,7 @@ def test_a_margin(tmp_path: Path) -> None:
 
 
 def test_every_pair_must_be_ahead(tmp_path: Path) -> None:
-    """Of six settings all are below 0, which is one of 64: enough for Holm's 2.5 %."""
+    """All of six settings lie below 0, one case of 64: enough for Holm's 2.5 %."""
     both = cells((1, 2, 3, 4, 5, 6))
     both += [
         (labels | {"strategy": "c"}, status, {10: values[10] + 0.1})

@@ -113,7 +113,7 @@ def test_nothing_is_asked_of_the_network(url: str, browser: Browser) -> None:
 
 
 def test_the_filter_is_kept_in_the_address(url: str, browser: Browser) -> None:
-    """It hides rows, columns and what has none of the value; the address brings it back."""
+    """The filter hides rows, columns and items without the value; the address restores it."""
     browser.open(url)
     assert (browser.run(SHOWN), browser.run(HEADS)) == (59, 10)
     choose = "document.querySelector('[name={0}]').value = '{1}'; document.getElementById('filter').dispatchEvent(new Event('change'))"

@@ -194,7 +194,8 @@ def first_batches(task: Task) -> list[Tensor]:
 
 
 def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
-    """Whose gradient goes through all statistics. Later steps see this through the weights."""
+    """The gradient of that mean loss goes through the shared statistics. Later steps show it in the
+    weights."""
     task = task_of(J="J1", rounds=1, sizes=(5, 3, 1))
     start, samples = task.initial_weights(), task.train_samples
     updates = train(trainer_of(task, FirstStepTogether), start, range(3))
@@ -319,7 +320,7 @@ def test_a_client_without_samples_shares_nothing():
 
 
 def test_a_single_sample_has_no_statistics():
-    """As in FedAvg, it is normalized by the running ones."""
+    """A batch of one sample is normalized by running statistics, as in FedAvg."""
     actual, expected = (
         run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated")
     )

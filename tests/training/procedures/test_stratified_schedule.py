@@ -140,9 +140,9 @@ def test_ties_of_a_chunk_are_broken_one_by_one():
 
 
 def orders_by_hand() -> dict[tuple[int, ...], float]:
-    """The chance of each order of training where two clients hold one sample of label 0 each and a
-    third has label 1: the second label 0 asks the client in vain that served the first half of the
-    time, and then waits at any place among the labels that are left."""
+    """Probabilities of each training order, worked out by hand. Two clients hold one sample of
+    label 0 each and a third holds label 1. In half of the cases the second label 0 first asks a
+    client that has run out, and then moves to any later position."""
     chances: Counter[tuple[int, ...]] = Counter()
     for labels in permutations([0, 0, 1, 1, 1]):
         second = labels.index(0, labels.index(0) + 1)

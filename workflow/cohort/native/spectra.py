@@ -112,7 +112,7 @@ def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
 
 
 def gradient_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """The slots of a frequency of the gradient of outputs."""
+    """The slots of one frequency of the outputs' gradient."""
     return list(value) if len(value) == 1 else [emit.op("fadd", *value), value[1], value[0]]
 
 

@@ -77,8 +77,8 @@ class EvaluationContext(Protocol):
         of a local step; for needs gathered before."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
-        """What training changed in each trainable parameter, by its name: (client, *parameter); for
-        needs gathered after."""
+        """Each trainable parameter's change in local training, by name: (client, *parameter). Only
+        for needs gathered after training."""
 
     def durations(self) -> np.ndarray:
         """The simulated seconds of each client's round; those of a whole one for needs gathered

@@ -154,7 +154,7 @@ def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
 
 
 def failures(cells: Iterable[Cell]) -> list[str]:
-    """The failures of these cells, of those without a record, when no job is running any more."""
+    """Sentences about the failed cells among these, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
     statuses = (status_of(cell, logs) for cell in missing)
