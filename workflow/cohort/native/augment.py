@@ -20,7 +20,7 @@ from cohort.native.arena import Arena
 from cohort.native.emitter import ZERO, Emitter, Index
 from cohort.native.gather import numbers_at
 from cohort.native.network_stages import Shape
-from cohort.native.vectors import absolute, backwards, rounded
+from cohort.native.vectors import absolute, reversed_lanes, rounded
 
 COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
@@ -167,7 +167,7 @@ class AugmentCode:
             for column in self._columns():
                 value = emit.load_anywhere(source, column)
                 if is_flipped:
-                    value, column = backwards(emit, value), width - emit.lanes - column
+                    value, column = reversed_lanes(emit, value), width - emit.lanes - column
                 emit.store_first(value, emit.lanes, goal, column)
 
     # changes of color

@@ -58,8 +58,8 @@ def step(emit: Emitter, count: int, options: Options) -> None:
                 emit.store(change, "%velocity", offset)
             if options.corrects:
                 change = emit.op("fsub", change, emit.load("%correction", offset))
-            downwards = emit.op("fsub", ZERO, emit.broadcast("%lr"))
-            emit.store(emit.fma(downwards, change, weight), "%weights", offset)
+            negative_rate = emit.op("fsub", ZERO, emit.broadcast("%lr"))
+            emit.store(emit.fma(negative_rate, change, weight), "%weights", offset)
 
 
 def _proximal_gradient(

@@ -80,7 +80,7 @@ class Transforms:
             for number, value in enumerate(self.ordered(spectrum)):
                 emit.store(value, self.row(rows, number, channel, y, block))
 
-    def inverted_row(
+    def inverse_row(
         self, rows: Rows, channel: Index, y: Index, block: Index, width: int
     ) -> dict[int, str]:
         """Emit the inverse transform of a row; return the values of its pixels."""

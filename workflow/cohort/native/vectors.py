@@ -59,7 +59,7 @@ def rounded(emit: Emitter, value: str) -> str:
     return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
-def backwards(emit: Emitter, value: str) -> str:
+def reversed_lanes(emit: Emitter, value: str) -> str:
     """Emit a vector with its lanes in reverse order."""
     return _shuffled(emit, value, "poison", list(reversed(range(emit.lanes))))
 
