@@ -7,7 +7,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,7 @@ from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, sta
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failures
 from cohort.pipeline.cleanup import remove_previews
+from cohort.pipeline.module import attach, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
 from cohort.pipeline.stages import Stages
@@ -53,6 +54,7 @@ class Driver:
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
+        self.renamed: Callable[[str], str] = str  # what a workflow that uses this module calls a rule
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
@@ -77,6 +79,17 @@ class Driver:
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
+    def attach(self) -> None:
+        """Take part in a workflow that has Cohort as a module."""
+        check_prefix(self.workflow)
+        self.renamed = self.workflow.modifier.modify_rulename
+        handlers = {
+            "onstart": self._on_start_in_module,
+            "onsuccess": self.on_success,
+            "onerror": self.on_error,
+        }
+        attach(self.workflow, handlers)
+
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
         limited = any(name.startswith("mem") for name in self.workflow.global_resources)
@@ -97,7 +110,7 @@ class Driver:
 
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
-        if self.plan is None:
+        if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
         self.check_executor()
         with explained(RESULTS):
@@ -110,6 +123,11 @@ class Driver:
         if self._on_slurm():
             Watch(self.workflow)
         self.stopping.install()
+
+    def _on_start_in_module(self) -> None:
+        if self.plan is not None:
+            check_triggers(self.workflow)
+        self.on_start()
 
     def drop_default_limit(self) -> None:
         """Start jobs without a limit per second, unless the user sets one.
@@ -156,7 +174,7 @@ class Driver:
     def _requested(self) -> list[tuple[str, str]]:
         """The studies, figures and tables that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
-        return requested(self.plan, self.workflow.dag_settings.targets)
+        return requested(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from cohort.core.errors import UserError, suggest
+from cohort.core.shipped import CONFIG, shipped
 from cohort.plan.located import located
 from cohort.plan.schemas import derived_schemas
 from cohort.plan.yaml_files import read_yaml
@@ -62,8 +63,7 @@ Strict = extend(
 class Validator:
     """Validates config files; `names` lists what they define and refer to, such as data sets."""
 
-    def __init__(self, folder: Path, names: Mapping[str, list[str]] | None = None):
-        self.folder = folder
+    def __init__(self, names: Mapping[str, list[str]] | None = None):
         self.registry: Registry[Any] = Registry().with_resources(
             (f"cohort:{name}", DRAFT202012.create_resource(schema))
             for name, schema in derived_schemas(names or {}).items()
@@ -78,7 +78,7 @@ class Validator:
 
     def check(self, value: Any, schema: str) -> None:
         """Raise a one-sentence UserError where a file's content does not fit its schema."""
-        self._check(value, read_yaml(self.folder / f"{schema}.schema.yaml"))
+        self._check(value, read_schema(schema))
 
     def check_part(self, value: Any, part: str) -> None:
         """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
@@ -88,6 +88,12 @@ class Validator:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
             raise UserError(explain(error))
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """The schema of a kind of config file, such as `study`."""
+    schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
+    return schema
 
 
 def explain(error: ValidationError) -> str:
