@@ -54,7 +54,9 @@ class Driver:
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
-        self.renamed: Callable[[str], str] = str  # what a workflow that uses this module calls a rule
+        self.renamed: Callable[[str], str] = (
+            str  # what a workflow that uses this module calls a rule
+        )
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.

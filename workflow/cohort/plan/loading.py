@@ -95,6 +95,10 @@ class Plan:
             self._validator.check(text, "study")
         self._expanded(file, text)
 
+    def study_schema(self) -> dict[str, Any]:
+        """The JSON Schema of study files, complete in itself, with the names that exist here."""
+        return self._validator.self_contained("study")
+
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
         """The study of this text with all of its cells, and notes on what the scale left out."""
         with located(file):
@@ -150,7 +154,15 @@ class Plan:
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """The plan of config/config.yaml with some keys overridden; listed studies are expanded.
+    """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
+    plan = unexpanded(overrides, whole=whole)
+    for name in plan.listed:
+        plan.study(name)
+    return plan
+
+
+def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
+    """The plan of `load` before any study is expanded.
 
     With `whole`, the overrides are the whole config: the working directory's file may be another
     workflow's, of which Cohort is a module.
@@ -172,10 +184,7 @@ def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> 
                 "my is read by every job: set it in config/config.yaml only, as my: FOLDER, "
                 "without quotes and spaces"
             )
-    plan = Plan(config, scales, validator)
-    for name in plan.listed:
-        plan.study(name)
-    return plan
+    return Plan(config, scales, validator)
 
 
 def _folder_config() -> dict[str, Any]:
