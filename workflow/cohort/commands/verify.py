@@ -19,8 +19,8 @@ from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, state_folder
-from cohort.core.shipped import shipped
 from cohort.core.sealed_json import write_sealed
+from cohort.core.shipped import shipped
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
