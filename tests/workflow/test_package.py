@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -40,6 +41,23 @@ def test_one_version():
     version = f"version: {cohort.__version__}\n"
     assert version in (ROOT / "CITATION.cff").read_text()
     assert f"version = {{{cohort.__version__}}}" in (ROOT / "README.md").read_text()
+
+
+def test_images_are_made_as_the_documentation_installs():
+    page = (ROOT / "docs/installing.md").read_text()
+    (install,) = re.findall(r"^pip install (--constraint .*)$", page, re.MULTILINE)
+    docker, apptainer = (
+        (ROOT / "containers" / name).read_text().splitlines()
+        for name in ("Dockerfile", "cohort.def")
+    )
+    command = f"cd /opt/cohort && pip install --no-cache-dir {install}"
+    assert f"RUN {command}" in docker and f"    {command}" in apptainer
+    words = [line.split()[0] for line in docker]
+    assert words == ["#", "FROM", "COPY", "RUN", "WORKDIR", "CMD"]
+    sections = [line for line in apptainer if line.startswith("%")]
+    assert sections == ["%files", "%post", "%runscript"]
+    for name in ("Dockerfile", "cohort.def"):
+        assert f"containers/{name}" in page
 
 
 def run(folder: Path, *command: str | Path, fails: bool = False) -> str:
