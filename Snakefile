@@ -9,15 +9,12 @@ min_version("9.20")
 configfile: "config/config.yaml"
 
 
-in_module = not workflow.modifier.is_main_snakefile()
 sys.path.insert(0, f"{workflow.current_basedir}/workflow")  # of a clone
 
 try:
     from cohort.core.errors import UserError
 except ModuleNotFoundError as error:
-    sys.exit(
-        f"error: {error}: install Cohort where snakemake is: pip install cohort-fl"
-    )
+    sys.exit(f"error: {error}: it comes with pip install cohort-fl")
 
 try:  # these import the user's own components
     from cohort.pipeline.driver import Driver
@@ -28,8 +25,6 @@ try:  # these import the user's own components
     driver = Driver(plan, workflow)
     stages = driver.stages
     driver.set_up()
-    if in_module:
-        driver.attach()
 except UserError as error:
     sys.exit(f"error: {error}")  # a WorkflowError would show lines of this file
 
@@ -64,10 +59,7 @@ include: "rules/report.smk"
 
 
 onstart:
-    try:
-        driver.on_start()
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    driver.on_start()
 
 
 onsuccess:

@@ -43,7 +43,7 @@ rule index:
         "../workflow/scripts/index.py"
 
 
-if not in_module:  # it would claim the files of the workflow that uses this one
+if not driver.in_module:  # it would claim the files of the workflow that uses this one
 
     rule unknown:
         input:

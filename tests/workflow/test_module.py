@@ -141,7 +141,8 @@ def test_a_deployment_runs_to_the_end(fresh: Project, tmp_path: Path):
     missing.write_text("raise ModuleNotFoundError(\"No module named 'cohort'\")")
     environment["PYTHONPATH"] = str(missing.parents[1])
     refusal = forked.run(["snakemake", "-n"], deployed, environment, merged=True)
-    assert refusal.returncode and "pip install cohort-fl" in refusal.stdout.splitlines()[-1]
+    sentence = "error: No module named 'cohort': it comes with pip install cohort-fl"
+    assert refusal.returncode and refusal.stdout.splitlines()[-1] == sentence
 
     environment["PYTHONPATH"] = str(fresh.root / "workflow")
     done = forked.run(["snakemake"], deployed, environment, merged=True)

@@ -7,7 +7,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.module import attach, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
-from cohort.pipeline.stages import Stages
+from cohort.pipeline.stages import Stages, exiting
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies
@@ -54,9 +54,8 @@ class Driver:
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
-        self.renamed: Callable[[str], str] = (
-            str  # what a workflow that uses this module calls a rule
-        )
+        self.in_module = not workflow.modifier.is_main_snakefile()
+        self.renamed = workflow.modifier.modify_rulename  # in a workflow that uses this module
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
@@ -71,6 +70,8 @@ class Driver:
             *os.environ.get("PYTHONPATH", "").split(os.pathsep),
         ]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        if self.in_module:
+            self._attach()
         check_writable(RESULTS)  # Snakemake's own message would say less
         check_folder(Path.cwd())
         if self.plan is not None:
@@ -81,10 +82,9 @@ class Driver:
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
-    def attach(self) -> None:
-        """Take part in a workflow that has Cohort as a module."""
+    def _attach(self) -> None:
+        """Take part in the events of a workflow that has Cohort as a module."""
         check_prefix(self.workflow)
-        self.renamed = self.workflow.modifier.modify_rulename
         handlers = {
             "onstart": self._on_start_in_module,
             "onsuccess": self.on_success,
@@ -110,6 +110,7 @@ class Driver:
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
+    @exiting
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more

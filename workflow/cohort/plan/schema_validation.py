@@ -92,7 +92,7 @@ class Validator:
         return content | {"$defs": content.get("$defs", {}) | parts}
 
     def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
-        """A schema with `#/$defs/part` in place of `cohort:part`, each of which is put in `parts`."""
+        """A schema with `#/$defs/part` for `cohort:part`, each of which is put in `parts`."""
         if isinstance(schema, list):
             return [self._localized(item, parts) for item in schema]
         if not isinstance(schema, dict):
