@@ -183,7 +183,7 @@ def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
     assert prepared().read_bytes() == first
 
 
-@pytest.mark.parametrize(("split", "expected", "found"), [("train", 31, 30), ("test", 6, 7)])
+@pytest.mark.parametrize(("split", "expected", "stored"), [("train", 31, 30), ("test", 6, 7)])
 def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, stored: int):
     with pytest.raises(UserError) as caught:
         prepared(**{split: expected})
