@@ -106,8 +106,18 @@ def _expanded(
         titles=_titles(text, extended, full, resolver.strategies),
         claims=_claims(name, text.get("claims", {}), full),
         papers=papers,
+        question=text.get("question", ""),
+        key_figure=_key_figure(text.get("key_figure", ""), drawn["figures"]),
+        methods=text.get("methods", []),
     )
     return study, notes + scale_notes
+
+
+def _key_figure(name: str, figures: Mapping[str, Values]) -> str:
+    """Check that the study has the figure that its page is to open with."""
+    if name and name not in figures:
+        raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
+    return name
 
 
 def _shown(
