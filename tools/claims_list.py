@@ -63,7 +63,6 @@ class Listed:
             f"*{self.paper.capitalize()}{holding}; {seeds} {noun}.*"
         )
 
-
     def contradiction(self) -> str:
         """The claim as an item of those that their own paper contradicts."""
         return (

@@ -22,11 +22,7 @@ def not_held(study: str) -> dict[str, str]:
     if not plan.study(study).claims:
         return {}
     claims = judged(claims_spec(plan, study) | {"metrics": {}})
-    return {
-        claim.claim: claim.paper_evidence
-        for claim in claims
-        if claim.paper == "not held"
-    }
+    return {claim.claim: claim.paper_evidence for claim in claims if claim.paper == "not held"}
 
 
 def decimals(text: str) -> set[str]:
