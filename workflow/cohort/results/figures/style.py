@@ -161,7 +161,7 @@ class Style(Names):
             return COLORS[0], int(has_own), 0
         colors = [color for color in COLORS[1:] if not has_own or color != OWN]
         lap, color = divmod(index - 1, len(colors))
-        return colors[color], 1 + (index + lap + has_own - 1) % (len(DASHES) - 1), lap
+        return colors[color], 1 + (color - lap + has_own) % (len(DASHES) - 1), lap
 
     def _names(self, hue: str) -> list[str]:
         if hue == "strategy":

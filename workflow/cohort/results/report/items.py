@@ -112,9 +112,10 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     made = partial(_item(item, spec, runs, folder), is_across=KINDS[item["kind"]].is_across)
     counted = runs.coverage(item["experiment"]).runs
+    if counted.missing == counted.planned:
+        return made()
     comparison = Comparison.read(with_suffix(item["files"], ".json"))
-    has_nothing = set(comparison.description) == {NOTHING_IN_COMMON}
-    if counted.missing == counted.planned or has_nothing:
+    if set(comparison.description) == {NOTHING_IN_COMMON}:
         return made()
     return made(
         image=data_url(with_suffix(item["files"], ".png")),
