@@ -6,8 +6,9 @@ from cohort.core import own
 from cohort.core.paths import Layout
 from cohort.pipeline.specs import Spec, spec_of, titles
 from cohort.plan import Plan, Study
+from cohort.plan.axes import Values
 from cohort.plan.cost import START_SECONDS, round_seconds
-from cohort.plan.study import Experiment, Values
+from cohort.plan.study import Experiment
 from cohort.results.series import FULL
 from cohort.results.tables.sizes import needs_no_runs
 

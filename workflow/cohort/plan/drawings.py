@@ -60,6 +60,14 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
+def key_figure(text: Values, figures: Mapping[str, Values]) -> str:
+    """The figure that a study's page opens with, if it names one."""
+    name: str = text.get("key_figure", "")
+    if name and name not in figures:
+        raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
+    return name
+
+
 def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Matrix]) -> None:
     """Reject a title for a label value that no experiment has."""
     for label, values in titles.items():

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
-from cohort.plan.drawings import check_distinct, check_titles, facets
+from cohort.plan.drawings import check_distinct, check_titles, facets, key_figure
 from cohort.plan.extension import Source, inherited, with_strategies
 from cohort.plan.located import located
 from cohort.plan.matching import check_overrides, overridden, without
@@ -107,17 +107,10 @@ def _expanded(
         claims=_claims(name, text.get("claims", {}), full),
         papers=papers,
         question=text.get("question", ""),
-        key_figure=_key_figure(text.get("key_figure", ""), drawn["figures"]),
+        key_figure=key_figure(text, drawn["figures"]),
         methods=text.get("methods", []),
     )
     return study, notes + scale_notes
-
-
-def _key_figure(name: str, figures: Mapping[str, Values]) -> str:
-    """Check that the study has the figure that its page is to open with."""
-    if name and name not in figures:
-        raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
-    return name
 
 
 def _shown(

@@ -75,7 +75,7 @@ def sheet(
     fewer = len(panels) < len(planned)
     left_out = ["panels without runs are left out"] if fewer else []
     text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
-    width = int(figure.get_figwidth() / LETTER / 0.85)
+    width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
     figure.set_figheight(figure.get_figheight() + legend_height)

@@ -121,8 +121,10 @@ class Claims:
     def groups(self) -> list[tuple[str, list[Claim]]]:
         """The claims by heading: those first that are contradicted."""
         headings = (CONTRADICTED, REFUTED, OTHERS)
-        groups = [(name, [it for it in self.claims if it.group == name]) for name in headings]
-        return [(name, claims) for name, claims in groups if claims]
+        groups: dict[str, list[Claim]] = {name: [] for name in headings}
+        for claim in self.claims:
+            groups[claim.group].append(claim)
+        return [(name, claims) for name, claims in groups.items() if claims]
 
 
 def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:

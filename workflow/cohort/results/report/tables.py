@@ -89,21 +89,22 @@ def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
         for index, (head, words) in enumerate(zip(layout.heads, by_head, strict=False))
         if index not in varied
     ]
+    lines = []
+    for words, entries in rows:
+        cells = [_cell(entries[index], experiment, runs) for index in numbered]
+        lines.append(Line(_joined(words, varied), cells, _shared(entries)))
     return Table(
-        head=SEPARATOR.join(layout.heads[index] for index in varied) if layout.heads else "",
+        head=_joined(layout.heads, varied) if layout.heads else "",
         constants=", ".join(constants),
         columns=[(layout.columns[index], _shared(by_column[index])) for index in numbered],
-        lines=[
-            Line(
-                SEPARATOR.join(words[index] for index in varied),
-                [_cell(entries[index], experiment, runs) for index in numbered],
-                _shared(entries),
-            )
-            for words, entries in rows
-        ],
+        lines=lines,
         notes=[*notes, *layout.notes],
         labels=merged(entry.labels for entries in by_column for entry in entries),
     )
+
+
+def _joined(words: Sequence[str], places: Sequence[int]) -> str:
+    return SEPARATOR.join(words[place] for place in places)
 
 
 def _is_empty(entry: Entry) -> bool:
