@@ -37,9 +37,8 @@ class Study:
     one if it extends that one's. `source` cites the study's own paper, `methods` are the strategies
     that it proposes. `key_figure` opens the study's page, after the `question`.
 
-    `skipped` holds the cells of
-    each experiment that cannot be run here, each with the reason. `notes` say which cells were left
-    out and why.
+    `skipped` holds the cells of each experiment that cannot be run here, each with the reason.
+    `notes` say which cells were left out and why.
     """
 
     name: str

@@ -27,7 +27,7 @@ from cohort.results.report.runs import StudyRuns
 NO_RUNS = "no runs yet"
 CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
-OTHERS = "All other claims"
+OTHERS, ALL = "All other claims", "All claims"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
@@ -120,11 +120,11 @@ class Claims:
     @property
     def groups(self) -> list[tuple[str, list[Claim]]]:
         """The claims by heading: those first that are contradicted."""
-        headings = (CONTRADICTED, REFUTED, OTHERS)
-        groups: dict[str, list[Claim]] = {name: [] for name in headings}
+        groups: dict[str, list[Claim]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
         for claim in self.claims:
             groups[claim.group].append(claim)
-        return [(name, claims) for name, claims in groups.items() if claims]
+        shown = [(name, claims) for name, claims in groups.items() if claims]
+        return shown if len(shown) > 1 or shown[0][0] != OTHERS else [(ALL, self.claims)]
 
 
 def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
