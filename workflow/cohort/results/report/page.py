@@ -107,10 +107,11 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
     judged = []
     for whose, counts in claims.totals if claims else []:
         words = dict(counts)
-        held = words.get(HELD, 0) + words.get(LEANS_HELD, 0)
-        against = words.get(NOT_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
-        if held or against:
-            judged.append(f"{whose} bear out {held} and contradict {against}")
+        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
+        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
+        if held or against or leaning:
+            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
+            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
     if not judged or not claims:
         return f"{ours} finished."
     return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
