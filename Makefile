@@ -20,7 +20,7 @@ site: setup  # all pages, their figures and tables and the released runs as a st
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not long" --ignore tests/slurm --ignore tests/stress
@@ -59,6 +59,7 @@ setup: .venv/ready
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (make PYTHON=python3.11)")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/cohort schema > study.schema.json  # for editors
 	touch $@
 
 house: setup  # which part imports which, into docs/design.md
@@ -67,4 +68,4 @@ house: setup  # which part imports which, into docs/design.md
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt Snakefile workflow/Snakefile rules
