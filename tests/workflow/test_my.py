@@ -201,7 +201,7 @@ def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
 
 
 def test_a_study_that_cannot_be_is_not_written(mine: Project):
-    """It would stop every command that reads all studies."""
+    """A broken study would stop every command that reads all studies."""
     cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
     fails(
         mine,
@@ -227,7 +227,7 @@ def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
 
 
 def test_a_claim_is_judged_without_any_run(fresh: Project):
-    """By the numbers that the slides print."""
+    """The numbers that the slides print decide."""
     done = cohort(fresh, "check", "ucb")
     assert done.returncode == 0, done.stderr
     assert "the paper's own values: held" in done.stdout
