@@ -13,6 +13,7 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.cell_states import failures
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     claims_spec,
@@ -38,11 +39,15 @@ else:
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page, whose
+    notes say which runs failed."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
     page = page_spec(plan, name, layout)
+    rows = [row for experiment in study.experiments.values() for row in experiment.rows]
+    cells = {row.digest: plan.cells[row.digest] for row in rows}
+    page["notes"] = [*page["notes"], *failures(cells.values())]
     for entry in page["figures"]:
         draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     for entry in page["tables"]:
