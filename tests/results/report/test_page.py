@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,7 +13,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import cohort.results.report
 from cohort.core.sealed_json import sealed, write_sealed
 from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.judge import Compared
@@ -379,17 +377,6 @@ def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
 )
 def test_times_are_told_as_people_do(seconds: float, text: str) -> None:
     assert hours(seconds) == text
-
-
-def test_every_template_is_installed_with_the_package() -> None:
-    root = Path(cohort.results.report.__file__).parent
-    project = tomllib.loads((root.parents[3] / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["cohort.results.report"]
-    installed = {file for pattern in patterns for file in root.glob(pattern)}
-    others = {
-        file for file in root.rglob("*") if file.is_file() and file.suffix not in (".py", ".pyc")
-    }
-    assert installed == others != set()
 
 
 def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:
