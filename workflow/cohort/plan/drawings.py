@@ -57,7 +57,7 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def key_figure(text: Values, figures: Mapping[str, Values]) -> str:
+def key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
     """The figure that a study's page opens with, if it names one."""
     name: str = text.get("key_figure", "")
     if name and name not in figures:

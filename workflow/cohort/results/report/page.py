@@ -14,12 +14,16 @@ from typing import Any
 from cohort.core import own
 from cohort.core.files import write_text
 from cohort.results.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
+from cohort.results.comparison import Comparison
+from cohort.results.measure import BASELINE
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, read_claims
 from cohort.results.report.items import key_figure, sections
-from cohort.results.report.render import FILTERS, counted, links, merged, render
+from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
 from cohort.results.series import GENERATED
+from cohort.results.tables.leaderboard import ranked
+from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 Spec = Mapping[str, Any]
 
@@ -31,7 +35,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     runs = StudyRuns(spec["experiments"], names)
     claims = read_claims(spec, runs) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
-    card = _card(spec, runs, claims)
+    card = _card(spec, runs, claims, names)
     html = render(
         "page.html.j2",
         spec=spec,
@@ -117,13 +121,30 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
     return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
 
 
-def _card(spec: Spec, runs: StudyRuns, claims: Claims | None) -> dict[str, Any]:
+def _ranks(spec: Spec, names: Names) -> str:
+    """Who leads each leaderboard, and where FedAvg is: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`,
+    each with the interval of its rank."""
+    sentences = []
+    for item in spec["tables"]:
+        if item.get("kind") == Leaderboard.name:
+            standings = Comparison.read(with_suffix(item["files"], ".json")).standings
+            entries = standings.entries if standings else []
+            shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
+            ranks = (
+                f"{names.value(STRATEGY, entry.strategy)} is {ranked(entry)}" for entry in shown
+            )
+            if entries:
+                sentences.append(f" {item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
+    return "".join(sentences)
+
+
+def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
     """What the index shows of a study."""
     coverage, finished = runs.coverage(), runs.finished()
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims),
+        "finding": _finding(runs, claims) + _ranks(spec, names),
         "left_out": spec["notes"],
         "runs": {status: getattr(coverage.runs, status) for status in statuses},
         "phrase": coverage.runs.phrase,

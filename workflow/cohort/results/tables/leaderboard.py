@@ -135,11 +135,15 @@ def rank_interval(standing: Standing) -> str:
     return f"[{math.floor(low)}, {math.ceil(high)}]"
 
 
+def ranked(standing: Standing) -> str:
+    """The rank with its interval: `3 [1, 6]`."""
+    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
+
+
 def _rank(standing: Standing) -> Entry:
     value, interval = f"{standing.rank.value:.0f}", rank_interval(standing)
     mean = value if interval else ""
-    text = f"{value} {interval}".rstrip()
-    return Entry(text, best=standing.leads, mean=mean, interval=interval)
+    return Entry(ranked(standing), best=standing.leads, mean=mean, interval=interval)
 
 
 def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
