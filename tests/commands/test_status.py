@@ -67,8 +67,8 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, said: Said):
     name = "digits/small-mlp/iid/J2"
     assert lines[2] == f"running 7/10  0.25 rounds/s  {name}/fedavg/seed1-{running.digest}"
     assert lines[3] == f"stopped 4/10  {name}/fedavg/seed2-{stopped.digest}"
-    assert lines[4] == "left: 0.111 hours of one CPU core, as estimated"
-    assert lines[5] == "left: 0.0556 hours at the pace of the cells done on a CPU"
+    assert lines[4] == "left: 6 min 40 s of one CPU core, as estimated"
+    assert lines[5] == "left: 3 min 20 s at the pace of the cells done on a CPU"
     assert lines[6:] == [
         "",
         f"failed: {failed.path}",

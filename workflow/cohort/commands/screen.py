@@ -75,14 +75,6 @@ def rounded(value: float) -> str:
     return f"{float(digits):,.0f}" if value >= 100 else digits
 
 
-def core_time(hours: float) -> str:
-    """A time of one CPU core in its largest unit of which there is one: 45.8 core minutes."""
-    for unit, length in (("hours", 1.0), ("minutes", 1 / 60)):
-        if hours >= length:
-            return f"{rounded(hours / length)} core {unit}"
-    return f"{rounded(hours * 3600)} core seconds"
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON, for other programs."""
     print(json.dumps(_finite(value), indent=1))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
 from cohort.commands.status import name_of, runnable, statuses, unique_cells
+from cohort.core.durations import duration
 from cohort.core.lazy import lazy
-from cohort.core.log import clock
 from cohort.pipeline.cell_states import STATES, CellStatus, estimate, find_slurm_logs, hours_left
 from cohort.plan import Plan
 
@@ -73,7 +73,7 @@ def summary(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
     if more := running[MOST_LISTED:]:
         yield f"and {len(more)} more"
     if running:
-        yield f"all cells: about {clock(seconds_left(plan, cells))} at {len(running)} side by side"
+        yield f"all cells: about {duration(seconds_left(plan, cells))} at {len(running)} side by side"
 
 
 def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
@@ -87,7 +87,7 @@ def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
 
 
 def _row(status: CellStatus) -> tuple[str, ...]:
-    left = clock((status.rounds - status.round) / status.rate) if status.rate else ""
+    left = duration((status.rounds - status.round) / status.rate) if status.rate else ""
     rate = f"{status.rate:.3g}" if status.rate else ""
     share = bar(status.round / status.rounds)
     return name_of(status), share, f"{status.round}/{status.rounds}", rate, left

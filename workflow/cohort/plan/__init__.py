@@ -3,6 +3,7 @@
 from cohort.plan.loading import (
     Plan,
     all_studies,
+    claim_names,
     drawn_names,
     load,
     misnamed,
@@ -16,6 +17,7 @@ __all__ = [
     "Row",
     "Study",
     "all_studies",
+    "claim_names",
     "drawn_names",
     "load",
     "misnamed",

@@ -231,3 +231,8 @@ def drawn_names(study: str) -> list[str]:
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError, KeyError):
         return []
+
+
+def claim_names(study: str) -> list[str]:
+    """The names of a study's claims, without expanding it."""
+    return list(read_yaml(study_file(study)).get("claims", {}))
