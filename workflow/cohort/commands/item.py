@@ -162,6 +162,8 @@ def print_result(item: Item, *, against: bool, is_complete: bool) -> None:
         print(f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else ""))
         for line in _lines(results, names, comparison.scale, against=against):
             print(line)
+        if against and (sentence := _unequal_seeds(results, names)):
+            print(sentence)
     print("drawn: " + ", ".join(files))
 
 
@@ -182,6 +184,21 @@ def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool
     for setting, lines in groups.items():
         yield from [setting] if setting else []
         yield from (_aligned(texts, widths) for texts in lines)
+
+
+def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
+    """A sentence that counts the runs of each strategy; empty if all have the same seeds."""
+    seeds: dict[str, list[list[str]]] = {}
+    for result in results:
+        seeds.setdefault(result.labels.get("strategy", ""), []).append(sorted(result.values))
+    if len(set(map(str, seeds.values()))) < 2:
+        return ""
+    counts = []
+    for strategy, finished in seeds.items():
+        fewest, most = (pick(map(len, finished)) for pick in (min, max))
+        count = f"{most}" if fewest == most else f"{fewest} to {most}"
+        counts.append(f"{names.phrase('strategy', strategy)} {count}")
+    return f"unequal seeds: {', '.join(counts)}; differences are over the seeds that both have"
 
 
 def _varying(results: Sequence[Result]) -> set[str]:

@@ -73,7 +73,8 @@ def summary(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
     if more := running[MOST_LISTED:]:
         yield f"and {len(more)} more"
     if running:
-        yield f"all cells: about {duration(seconds_left(plan, cells))} at {len(running)} side by side"
+        left = duration(seconds_left(plan, cells))
+        yield f"all cells: about {left} at {len(running)} side by side"
 
 
 def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:

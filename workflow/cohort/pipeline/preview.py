@@ -20,6 +20,7 @@ from cohort.results.report.page import write_page
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.results.tables.tabulate import tabulate
 
+
 def draw_partial(plan: Plan, name: str) -> Path:
     """Draw a study from what exists, unfinished cells included; return the path of its page."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)

@@ -28,6 +28,7 @@ EMPTY = pd.DataFrame(
 
 
 POSITIONS = ("round", "client", "label")
+TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 
 
 @dataclass(frozen=True)
@@ -88,16 +89,7 @@ def collect(
         heads.append(labels | status_columns)
     head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
     table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
-    table = table.astype(
-        {
-            "metric": "string",
-            "round": "Int64",
-            "client": "Int64",
-            "label": "Int64",
-            "value": "float64",
-        }
-    )
-    write_metrics(output, table, {**experiment, "cells": runs}, sources)
+    write_metrics(output, table.astype(TYPES), {**experiment, "cells": runs}, sources)
 
 
 def from_record(path: str | Path) -> Result:
