@@ -10,6 +10,7 @@ from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
 from cohort.results.figures.kinds.bars import Bars
+from cohort.results.figures.kinds.cost_curves import CostCurves
 from cohort.results.figures.kinds.critical_difference import CriticalDifference
 from cohort.results.figures.kinds.curves import Curves
 from cohort.results.figures.kinds.interval import Interval
@@ -24,6 +25,7 @@ from cohort.results.names import METRICS, Names
 def test_the_catalog_finds_every_kind() -> None:
     assert {
         "bars": Bars,
+        "cost_curves": CostCurves,
         "critical_difference": CriticalDifference,
         "curves": Curves,
         "interval": Interval,

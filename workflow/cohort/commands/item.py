@@ -30,6 +30,7 @@ from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
+from cohort.results.tables.leaderboard import lay_out_leaderboard
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell
 
@@ -90,9 +91,11 @@ def find_item(
     return Item(plan, study or named, name, config_texts(options))
 
 
-def run_item(item: Item, *, against: bool, dry_run: bool, retrain: bool = False) -> None:
-    """Say which cells the item shows and what the missing ones cost, train them, and print the
-    item's lines: with the verdict against FedAvg, or else against the paper.
+def run_item(
+    item: Item, *, against: bool, dry_run: bool, retrain: bool = False
+) -> Comparison | None:
+    """Say which cells the item shows and what the missing ones cost, train them, print the item's
+    lines, with the verdict against FedAvg or else against the paper, and return the comparison.
 
     With `retrain`, cells that the user's own files made in another version count as missing. Raise
     a UserError for a damaged record, with which nothing could be drawn.
@@ -113,19 +116,21 @@ def run_item(item: Item, *, against: bool, dry_run: bool, retrain: bool = False)
         print(note)
     print(total(item.plan, missing))
     print(f"$ {item.command}", flush=True)
+    comparison = None
     if not dry_run:
         discard(again)
-        _run(item, against=against)
+        comparison = _run(item, against=against)
     for sentence in [] if again and dry_run else made_by_another(item.cells()):
         print(sentence)
+    return comparison
 
 
-def _run(item: Item, *, against: bool) -> None:
+def _run(item: Item, *, against: bool) -> Comparison:
     """Train what is missing and print the lines of an item, of what exists if some cells fail."""
     done = subprocess.run([sys.executable, "-m", *shlex.split(item.command)], check=False)
     if done.returncode:
         print("not all cells were trained; what exists is shown")
-    print_result(item, against=against, is_complete=done.returncode == 0)
+    return print_result(item, against=against, is_complete=done.returncode == 0)
 
 
 def discard(cells: Sequence[CellStatus]) -> None:
@@ -153,18 +158,33 @@ def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
     return Comparison.read(comparison), files
 
 
-def print_result(item: Item, *, against: bool, is_complete: bool) -> None:
+def print_result(item: Item, *, against: bool, is_complete: bool) -> Comparison:
     """Print the results of an item, with the verdict against FedAvg or else against the paper, and
-    where it is drawn."""
+    where it is drawn; return them."""
     comparison, files = result_of(item, is_complete=is_complete)
     names = Names.of(look(item.plan, item.study, item.spec["experiment"]))
-    for title, results in comparison.by_measure().items():
+    if comparison.standings:
+        for line in _standing_lines(comparison, names):
+            print(line)
+    for title, results in {} if comparison.standings else comparison.by_measure().items():
         print(f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else ""))
         for line in _lines(results, names, comparison.scale, against=against):
             print(line)
         if against and (sentence := _unequal_seeds(results, names)):
             print(sentence)
     print("drawn: " + ", ".join(files))
+    return comparison
+
+
+def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
+    """The leaderboard as aligned columns, with its notes."""
+    layout = lay_out_leaderboard(comparison, names)
+    rows = [["", *layout.columns]]
+    for words, entries in layout.lines:
+        rows.append([*words, *(entry.value for entry in entries)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield from (_aligned(texts, widths) for texts in rows)
+    yield from layout.notes
 
 
 def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool) -> Iterator[str]:

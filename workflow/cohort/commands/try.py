@@ -17,6 +17,8 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
 from cohort.plan.located import located
+from cohort.results.ranks import Standings
+from cohort.results.tables.leaderboard import rank_interval
 
 LONGEST = 60  # letters of the name of a study
 
@@ -49,7 +51,19 @@ def run(options: argparse.Namespace) -> None:
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
     study = written_study(shown, new) if new else ""
     item = find_item(options.on, options, study)
-    run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
+    comparison = run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
+    if comparison and comparison.standings:
+        for name in strategies:
+            print(rank_line(comparison.standings, name))
+
+
+def rank_line(standings: Standings, strategy: str) -> str:
+    """`mine: rank 3 of 17 [1, 6]`, or why it has none."""
+    entry = next((entry for entry in standings.entries if entry.strategy == strategy), None)
+    if entry is None:
+        return f"{strategy}: no rank, as no seed of a setting has finished with all strategies"
+    ends = rank_interval(entry)
+    return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 
 
 def written_study(item: Item, strategies: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from cohort.results.figures import KINDS, Kind
 from cohort.results.paper import paper_file
 from cohort.results.series import label_text
 from cohort.results.tables.sizes import needs_no_runs
-from cohort.results.tables.spec import Table
+from cohort.results.tables.spec import Leaderboard, Table, TableKind
 
 Labels = tuple[str, ...]
 Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
@@ -33,8 +33,7 @@ def facets(
     if needs_no_runs(spec):
         check_sizes(spec, study)
         return []
-    drawn: type[Kind | Table] = KINDS[spec["kind"]] if "kind" in spec else Table
-    item = drawn.from_spec(spec)
+    item = _kind_of(spec).from_spec(spec)
     item.check()
     for label in item.shown():
         if label not in axes:
@@ -42,22 +41,26 @@ def facets(
                 f" names '{label}', which is no axis of its experiment{suggest(label, axes)}"
             )
     _check_values(item, axes)
+    item.check_cells(axes, cells)
     if isinstance(item, Kind):
-        item.check_cells(axes, cells)
         if item.limits and item.limits[0] >= item.limits[1]:
             raise UserError(f".limits is {item.limits}: the lowest value comes first")
         _check_pooled(item, axes)
-    averaged = {
-        axis: values
-        for axis, values in axes.items()
-        if not (isinstance(item, Kind) and item.ignores(axis))
-    }
+    averaged = {axis: values for axis, values in axes.items() if not item.ignores(axis)}
     _check_averages(item.shown(), averaged, cells)
     _check_rounds(item, cells)
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
         return [tuple(item.minus or ())]
+    if not isinstance(item, Kind):
+        return [item.shown()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
+
+
+def _kind_of(spec: Values) -> type[Kind | TableKind]:
+    """The kind of a figure, or of a table."""
+    kind = spec.get("kind")
+    return Table if kind is None else Leaderboard if kind == Leaderboard.name else KINDS[kind]
 
 
 def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[Matrix]) -> None:
@@ -91,7 +94,7 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
                 )
 
 
-def _check_values(item: Kind | Table, axes: Mapping[str, list[Any]]) -> None:
+def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
     """Reject a value that its label does not have in the experiment."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]
@@ -136,7 +139,7 @@ def _check_averages(
                 )
 
 
-def _check_rounds(item: Kind | Table, cells: Iterable[Values]) -> None:
+def _check_rounds(item: Kind | TableKind, cells: Iterable[Values]) -> None:
     """Reject a round or a range of rounds that the runs do not reach."""
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
     for measure in item.measures():
@@ -144,7 +147,7 @@ def _check_rounds(item: Kind | Table, cells: Iterable[Values]) -> None:
 
 
 def _check_paper(
-    item: Kind | Table,
+    item: Kind | TableKind,
     spec: Mapping[str, Any],
     axes: Mapping[str, list[Any]],
     cells: Iterable[Values],

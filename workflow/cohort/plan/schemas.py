@@ -17,7 +17,7 @@ from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
 from cohort.results.names import FREE
 from cohort.results.tables.sizes import Sizes
-from cohort.results.tables.spec import Table
+from cohort.results.tables.spec import Leaderboard, Table
 from cohort.training.cell import PARTS
 
 Schema = dict[str, Any]
@@ -143,6 +143,6 @@ def _table() -> Schema:
     return {
         "type": "object",
         "if": {"required": ["kind"]},
-        "then": _named({Sizes.name: Sizes}, "kind", FRAME),
+        "then": _named({kind.name: kind for kind in (Leaderboard, Sizes)}, "kind", FRAME),
         "else": schema,
     }

@@ -10,13 +10,17 @@ Planning imports this module, so pandas is lazy.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA
+from cohort.results.names import listed, word
+from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +50,10 @@ class Scores:
     settings: tuple[str, ...]
     values: np.ndarray
     positions: np.ndarray
-    better: Literal["high", "low"] = "high"
+    better: str = "high"
 
     @classmethod
-    def of(cls, table: DataFrame, better: Literal["high", "low"] = "high") -> Scores:
+    def of(cls, table: DataFrame, better: str = "high") -> Scores:
         """The scores in a table with the columns strategy, setting, seed and value, with strategies
         and settings in the order of their first rows."""
         strategies, settings = (tuple(table[name].unique()) for name in ("strategy", "setting"))
@@ -98,11 +102,55 @@ class Scores:
         return np.hstack(blocks) / len(self.settings)
 
 
+def check_settings(
+    label: str, left_out: Iterable[str], axes: Iterable[str], cells: Iterable[Mapping[str, Any]]
+) -> None:
+    """Raise UserError if no setting of these cells has all values of the label that are compared.
+    Without cells, all is well."""
+    apart = [axis for axis in axes if axis not in (label, "seed")]
+    settings: dict[tuple[str, ...], set[str]] = {}
+    for cell in cells:
+        setting = tuple(label_text(cell.get(axis)) for axis in apart)
+        settings.setdefault(setting, set()).add(label_text(cell.get(label)))
+    values = set().union(*settings.values()) - set(left_out)
+    if settings and not any(values <= planned for planned in settings.values()):
+        raise UserError(
+            f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
+            f"them; say in without which values of {label} to leave out"
+        )
+
+
+def runs_by_setting(
+    metrics: DataFrame, metric: str, at: int | str, shown: Sequence[str]
+) -> DataFrame:
+    """The finished runs with their value and their setting: the values of all labels in which they
+    differ but for those shown and the seed. `apart` names these labels."""
+    cells = value_per_cell(metrics, metric, at)
+    labels = [
+        label
+        for label in label_columns(metrics)
+        if label not in (*shown, "seed") and cells[label].nunique() > 1
+    ]
+    cells = cells.assign(
+        setting=cells[labels].agg(", ".join, axis=1) if labels else "",
+        apart=listed(list(map(word, labels))) if labels else "",
+    )
+    return cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
+
+
+def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
+    """A value with the middle 95 % of its resamples, if there are any."""
+    if draws is None:
+        return Estimate(value, None)
+    low, high = _band(draws)
+    return Estimate(value, (float(low), float(high)))
+
+
 def interquartile_means(scores: Scores) -> list[Estimate]:
     """The interquartile mean of each strategy over all runs, each setting counting alike."""
     weights, resampled = scores.weights(), scores.resampled()
     return [
-        _estimate(
+        estimate_of(
             float(_interquartile_mean(row, weights[None])[0]),
             None if resampled is None else _interquartile_mean(row, resampled),
         )
@@ -121,7 +169,7 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
             wins = (merits > other_merits) + 0.5 * (merits == other_merits)
             draws = None if resampled is None else resampled @ wins
             if first != second:
-                rates[first, second] = _estimate(float(weights @ wins), draws)
+                rates[first, second] = estimate_of(float(weights @ wins), draws)
     return rates
 
 
@@ -156,13 +204,6 @@ def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ends = np.cumsum(weights[:, order], axis=1)
     inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
     return inside @ values[order] / (QUARTILES[1] - QUARTILES[0])
-
-
-def _estimate(value: float, draws: np.ndarray | None) -> Estimate:
-    if draws is None:
-        return Estimate(value, None)
-    low, high = _band(draws)
-    return Estimate(value, (float(low), float(high)))
 
 
 def _band(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,15 @@ from cohort.core import own
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
-from cohort.results.derived import of_classes, of_clients, of_labels, of_profile, of_rounds, of_run
+from cohort.results.derived import (
+    of_accuracies,
+    of_classes,
+    of_clients,
+    of_labels,
+    of_profile,
+    of_rounds,
+    of_run,
+)
 from cohort.results.files import write_metrics
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
@@ -100,6 +108,7 @@ def from_record(path: str | Path) -> Result:
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
     arrays |= of_clients(record.history, counts)
     by_run = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
+    by_run |= of_accuracies(record.clients["accuracy"])
     last = [len(record.history.cohorts)]
     rows = _table(
         [

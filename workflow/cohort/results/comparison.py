@@ -24,6 +24,7 @@ from cohort.results.intervals import Sample, paired
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
+from cohort.results.ranks import Standings
 from cohort.results.series import (
     FULL,
     is_generated,
@@ -87,7 +88,8 @@ class Result:
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` says in words what is seen in a figure that shows no means of its runs.
+    `description` says in words what is seen in a figure that shows no means of its runs. Only a
+    table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -96,6 +98,7 @@ class Comparison:
     generated: bool
     has_paper: bool
     description: list[str] = field(default_factory=list)
+    standings: Standings | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as dicts, lists, texts and numbers, which JSON can hold."""

@@ -101,6 +101,13 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
     return facts
 
 
+def of_accuracies(accuracies: np.ndarray) -> dict[str, float]:
+    """The accuracy of the final model on the clients' own samples that nine in ten clients exceed;
+    nothing if no client has samples."""
+    reached = accuracies[np.isfinite(accuracies)]
+    return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
+
+
 def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
     """What the notes of a profiled run say: means by step within a client's work, over all clients
     and rounds that took it, and means by client, NaN for one that took no step."""

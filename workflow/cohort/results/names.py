@@ -57,6 +57,9 @@ RECORDED = {
     "least_selected": Metric("Fewest rounds of a client", digits=0),
     "most_selected": Metric("Most rounds of a client", digits=0),
     "selected_sd": Metric("Standard deviation of rounds of a client", digits=2),
+    "tenth_percentile_accuracy": Metric(
+        "Client accuracy, 10th percentile", "%", 100, digits=2, better="high"
+    ),
     "target_entropy": Metric("Entropy of the test labels", "nats"),
     "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
     "size": Metric("Samples held", by="client"),

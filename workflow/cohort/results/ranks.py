@@ -1,8 +1,9 @@
-"""Mean ranks over settings, and which differ by more than Nemenyi's critical difference.
+"""Mean ranks over settings, which of them differ, and the standings of a leaderboard.
 
 As Demšar (2006) proposes: strategies are ranked within each setting by their means over seeds,
 Friedman's test asks whether they differ at all, and Nemenyi's, which holds for all pairs together,
-which ones do. Settings are the units here, not seeds. scipy is lazy, since planning imports this.
+which ones do. Settings are the units here, not seeds. The interval of a standing says what other
+seeds would change. scipy is lazy, since planning imports this.
 """
 
 from __future__ import annotations
@@ -14,8 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.results.across import DIGITS, Scores
+from cohort.results.across import (
+    DIGITS,
+    Estimate,
+    Scores,
+    estimate_of,
+    interquartile_means,
+    win_rates,
+)
 from cohort.results.intervals import ALPHA
+from cohort.results.measure import BASELINE
 
 if TYPE_CHECKING:
     from scipy import stats
@@ -42,14 +51,89 @@ def ranking(scores: Scores) -> Ranking | None:
     count, settings = len(scores.strategies), len(scores.settings)
     if count < FEWEST_STRATEGIES or settings < FEWEST_SETTINGS:
         return None
-    sign = -1 if scores.better == "high" else 1
     means = scores.means().round(DIGITS)
-    ranks = stats.rankdata(sign * means, axis=0).mean(axis=1)
+    ranks = _mean_ranks(means, scores)
     is_tied = bool((means == means[0]).all())
     p_value = 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
     difference = critical_difference(count, settings)
     limit = difference if p_value <= ALPHA else math.inf
     return Ranking(scores.strategies, ranks, p_value, difference, _groups(scores, ranks, limit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A strategy's place among all: its `rank` by the mean rank over settings, with the interval of
+    the rank over seeds; the interquartile mean of its runs; and how often it is ahead of FedAvg.
+
+    `leads` says that Nemenyi's test does not tell it apart from the first.
+    """
+
+    strategy: str
+    rank: Estimate
+    mean_rank: float
+    score: Estimate
+    ahead: Estimate | None
+    leads: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standings:
+    """All strategies, the best first, and what their ranks rest on: `settings` that differ in
+    `apart`, with so many runs of each strategy; `left_out` are runs of seeds that not all
+    strategies have."""
+
+    entries: list[Standing]
+    settings: int
+    apart: str
+    runs: int
+    left_out: int
+
+
+def rank_strategies(scores: Scores) -> list[Standing]:
+    """The standings of strategies that have settings in common, the best first."""
+    means = scores.means()
+    mean_ranks = _mean_ranks(means, scores)
+    ranks, resampled = _positions(mean_ranks), _resampled_ranks(scores)
+    ranked = ranking(scores)
+    first = scores.strategies[int(mean_ranks.argmin())]
+    groups = ranked.groups if ranked else []
+    leaders = next((group for group in groups if first in group), (first,))
+    rates, quartile_means = win_rates(scores), interquartile_means(scores)
+    rows = [
+        Standing(
+            strategy=strategy,
+            rank=estimate_of(float(ranks[row]), None if resampled is None else resampled[:, row]),
+            mean_rank=float(mean_ranks[row]),
+            score=quartile_means[row],
+            ahead=rates.get((strategy, BASELINE)),
+            leads=strategy in leaders,
+        )
+        for row, strategy in enumerate(scores.strategies)
+    ]
+    return sorted(rows, key=lambda entry: entry.rank.value)
+
+
+def _resampled_ranks(scores: Scores) -> np.ndarray | None:
+    """The rank of each strategy (columns) in each resample of the seeds (rows)."""
+    weights = scores.resampled()
+    if weights is None:
+        return None
+    by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
+    means = [weights[:, columns] @ scores.values[:, columns].T for columns in by_setting]
+    return _positions(_mean_ranks(np.stack(means, axis=-1), scores))
+
+
+def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:
+    """The rank of each strategy by its means, averaged over settings, the last axis."""
+    sign = -1 if scores.better == "high" else 1
+    ranks: np.ndarray = stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
+    return ranks
+
+
+def _positions(mean_ranks: np.ndarray) -> np.ndarray:
+    """The position of each strategy, the last axis, from 1; equal mean ranks share the better."""
+    positions: np.ndarray = stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
+    return positions
 
 
 def critical_difference(strategies: int, settings: int) -> float:

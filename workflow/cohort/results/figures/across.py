@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.across import Scores
+from cohort.results.across import Scores, check_settings, runs_by_setting
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import say
 from cohort.results.measure import Measure
-from cohort.results.names import BY_ROUND, METRICS, Names, listed, word
-from cohort.results.series import label_columns, label_text, value_per_cell
+from cohort.results.names import BY_ROUND, METRICS, Names
+from cohort.results.series import label_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,18 +58,7 @@ class Across(Kind):
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        apart = [axis for axis in axes if axis not in (self.hue, "seed")]
-        settings: dict[tuple[str, ...], set[str]] = {}
-        left_out = set(self._left_out())
-        for cell in cells:
-            setting = tuple(label_text(cell.get(axis)) for axis in apart)
-            settings.setdefault(setting, set()).add(label_text(cell.get(self.hue)))
-        values = set().union(*settings.values()) - left_out
-        if settings and not any(values <= planned for planned in settings.values()):
-            raise UserError(
-                f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
-                f"them; say in without which values of {self.hue} to leave out"
-            )
+        check_settings(self.hue, self._left_out(), axes, cells)
 
     def named(self) -> Mapping[str, Sequence[str]]:
         return {self.hue: self._left_out()}
@@ -86,21 +75,11 @@ class Across(Kind):
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs with their value and setting, the names of the labels that tell
         settings apart, and how many values of the hue have no runs."""
-        cells = value_per_cell(metrics, self.metric, self.at)
-        apart = [
-            label
-            for label in label_columns(metrics)
-            if label not in (*self.facets(), "seed") and cells[label].nunique() > 1
-        ]
-        setting = cells[apart].agg(", ".join, axis=1) if apart else ""
-        cells = cells.assign(
-            value=cells["value"] * METRICS[self.metric].scale,
-            setting=setting,
-            apart=listed(list(map(word, apart))) if apart else "",
+        runs = runs_by_setting(metrics, self.metric, self.at, self.facets())
+        return runs.assign(
+            value=runs["value"] * METRICS[self.metric].scale,
+            lacking=metrics[self.hue].nunique() - runs[self.hue].nunique(),
         )
-        finished = cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
-        planned, begun = cells[self.hue].nunique(), finished[self.hue].nunique()
-        return finished.assign(lacking=planned - begun)
 
     def scores(self, panel: DataFrame, style: Names) -> Scores:
         """The runs of one panel, with strategies in the study's order."""
@@ -109,7 +88,7 @@ class Across(Kind):
         rank = table["strategy"].map(order.index)
         return Scores.of(
             table.iloc[rank.argsort(kind="stable")],
-            "low" if METRICS[self.metric].better == "low" else "high",
+            METRICS[self.metric].better,
         )
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:

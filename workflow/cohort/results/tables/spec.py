@@ -1,20 +1,92 @@
-"""What a study can set for a table."""
+"""What a study can set for a table: one of means, or a leaderboard."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
+from cohort.results.across import check_settings
 from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
 from cohort.results.measure import CLIENT, Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 
+STRATEGY = "strategy"
+ALSO_HELP = "further measures: a metric, or a metric and an at"
+
 
 @dataclass(frozen=True, kw_only=True)
-class Table(Component):
+class TableKind(Component):
+    """Base of the kinds of tables that show runs."""
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when the planned cells of an experiment cannot be tabulated so."""
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the table distinguishes runs."""
+        raise NotImplementedError
+
+    def ignores(self, label: str) -> bool:
+        """Whether runs that differ only in this label may be shown as one."""
+        return False
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The label values that its fields mention, by label, so that planning can check them."""
+        return {}
+
+    def measures(self) -> list[Measure]:
+        """What its results are compared by."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard(TableKind):
+    """Strategies ranked by their mean rank over all settings of an experiment, with the interval of
+    the rank, the interquartile mean, the probability to be ahead of FedAvg, and further means."""
+
+    name: ClassVar[str] = "leaderboard"
+
+    metric: str = parameter(enum=BY_ROUND, help="what strategies are ranked by")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    also: list[str] | None = parameter(None, items={"type": "string"}, help=ALSO_HELP)
+    without: list[str] | None = parameter(
+        None, minItems=1, uniqueItems=True, help="strategies that are not ranked"
+    )
+
+    def check(self) -> None:
+        if not METRICS[self.metric].better:
+            raise UserError(
+                f"metric is '{self.metric}', of which neither high nor low is better, so that "
+                "nobody is ahead by it; choose another one"
+            )
+        check_measures(self.measures(), BY_ROUND)
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        check_settings(STRATEGY, self.without or (), axes, cells)
+
+    def shown(self) -> tuple[str, ...]:
+        return (STRATEGY,)
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        return {STRATEGY: self.without or []}
+
+    def measures(self) -> list[Measure]:
+        return [
+            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True)
+            for metric, at in pairs_of(self.metric, self.at, self.also)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(TableKind):
     """Mean and standard deviation over seeds, by the labels of the rows and one of the columns.
 
     With `client` among the rows it shows metrics of clients, those of the first seed only: the
@@ -28,7 +100,7 @@ class Table(Component):
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
-        help="further measures: a metric, or a metric and an at; columns if no paper is named",
+        help=f"{ALSO_HELP}; columns if no paper is named",
     )
     rows: list[str] = parameter(
         items={"type": "string"},
@@ -87,9 +159,7 @@ class Table(Component):
 
     def measures(self) -> list[Measure]:
         """What its results are compared by; the margin applies to measures of `metric` only."""
-        further = [text.partition(" ")[::2] for text in self.also or []]
-        pairs = [(self.metric, self.at), *((metric, at or self.at) for metric, at in further)]
-        return [self._measure(metric, at) for metric, at in pairs]
+        return [self._measure(*pair) for pair in pairs_of(self.metric, self.at, self.also)]
 
     def _measure(self, metric: str, at: int | str) -> Measure:
         has_margin = self.margin is not None and metric == self.metric
@@ -103,10 +173,6 @@ class Table(Component):
         )
 
     def check(self) -> None:
-        """Raise UserError when the fields contradict each other."""
-        pairs = [(measure.metric, measure.at) for measure in self.measures()]
-        if len(set(pairs)) < len(pairs):
-            raise UserError("also names a measure twice")
         available = BY_CLIENT if self.is_by_client() else BY_ROUND
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
@@ -115,8 +181,7 @@ class Table(Component):
             raise UserError("a table by client can have neither paper nor minus")
         if self.top and not self.is_by_client():
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
-        for measure in self.measures():
-            self._check_measure(measure, available)
+        check_measures(self.measures(), available)
         if unknown := set(self.minus or {}) - set(self.facets()):
             raise UserError(
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
@@ -129,14 +194,25 @@ class Table(Component):
         if self.margin is not None and not self.paper:
             raise UserError("margin needs paper, the item whose values it is held against")
 
-    @staticmethod
-    def _check_measure(measure: Measure, available: Sequence[str]) -> None:
-        metric, at = measure.metric, measure.at
+
+def pairs_of(metric: str, at: int | str, also: Sequence[str] | None) -> list[tuple[str, int | str]]:
+    """The metrics of a table, each with its `at`, which is that of the first by default."""
+    further = [text.partition(" ")[::2] for text in also or []]
+    return [(metric, at), *((name, place or at) for name, place in further)]
+
+
+def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
+    """Raise UserError for a measure that stands twice, or that no run has."""
+    pairs = [(measure.metric, measure.at) for measure in measures]
+    if len(set(pairs)) < len(pairs):
+        raise UserError("also names a measure twice")
+    for metric, at in pairs:
         if metric not in available:
             raise UserError(
                 f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
             )
         if at not in WORDS and not rounds_of(at):
             raise UserError(f"also names '{at}', which is no at{suggest(str(at), WORDS)}")
+    for measure in measures:
         if measure.shown_metric not in METRICS:
-            raise UserError(f"minus cannot subtract {metric}, of which no gain is known")
+            raise UserError(f"minus cannot subtract {measure.metric}, of which no gain is known")

@@ -15,8 +15,13 @@ from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.names import Names
 from cohort.results.tables.forms import latex, markdown
 from cohort.results.tables.layout import Layout, lay_out
+from cohort.results.tables.leaderboard import (
+    compare_across,
+    lay_out_leaderboard,
+    leaderboard_numbers,
+)
 from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
-from cohort.results.tables.spec import Table
+from cohort.results.tables.spec import Leaderboard, Table
 
 
 def tabulate(
@@ -51,18 +56,24 @@ def tabulate(
 
 def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
     """The comparison that a table shows."""
+    if spec.get("kind") == Leaderboard.name:
+        return compare_across(spec, metrics_file)
     table = Table.from_spec(spec)
     return compare(table.measures(), spec, metrics_file, top=table.top)
 
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     """The comparison of a table, rounded and titled for readers."""
+    if comparison.standings:
+        return lay_out_leaderboard(comparison, _names(spec))
     return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
     """The comparison as a table of unrounded numbers in the metrics' stored units: a row for each
-    result."""
+    result, or for each strategy of a leaderboard."""
+    if comparison.standings:
+        return leaderboard_numbers(comparison)
     rows = [_row(result) for result in comparison.results]
     numbers = pd.DataFrame(rows, columns=None if rows else comparison.labels)
     return numbers if comparison.has_paper else numbers.drop(columns=PAPER, errors="ignore")

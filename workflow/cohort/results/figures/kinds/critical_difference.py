@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 INK: dict[str, Any] = {"color": "#333333", "linewidth": 0.8}
 THICK: dict[str, Any] = {"color": "#333333", "linewidth": 3, "solid_capstyle": "butt"}
 WIDTH, ROW, FRAME = 4.6, 0.17, 0.75  # inches
+CROWDED = 12  # ranks above which only every other one has its number
 TOP, GAP = 1.1, 0.55  # rows: from the axis up to the critical difference, and between two groups
 TOO_FEW = f"fewer than {FEWEST_STRATEGIES} strategies or {FEWEST_SETTINGS} settings"
 
@@ -49,7 +50,8 @@ class CriticalDifference(Across):
         axes.plot([1, count], [0, 0], **INK)
         for rank in range(1, count + 1):
             axes.plot([rank, rank], [0, -0.25], **INK)
-            axes.text(rank, -0.35, str(rank), ha="center", va="bottom", fontsize=7)
+            if count <= CROWDED or rank % 2:
+                axes.text(rank, -0.35, str(rank), ha="center", va="bottom", fontsize=7)
         self._draw_difference(axes, ranked)
         order = np.argsort(ranked.ranks, kind="stable")
         rank_of = {ranked.strategies[index]: ranked.ranks[index] for index in order}

@@ -1,0 +1,133 @@
+"""A leaderboard of three strategies in two settings with two seeds each, worked out by hand and, for the bootstrap, by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cohort.core.errors import UserError
+from cohort.results.comparison import Comparison
+from cohort.results.files import write_metrics
+from cohort.results.names import Names
+from cohort.results.tables.leaderboard import lay_out_leaderboard
+from cohort.results.tables.spec import Leaderboard
+from cohort.results.tables.tabulate import tabulate
+
+ACCURACY = {  # by strategy, setting and seed
+    "fedavg": {"iid": (0.90, 0.92), "dir-0.1": (0.50, 0.60)},
+    "ucb": {"iid": (0.91, 0.90), "dir-0.1": (0.65, 0.59)},
+    "loss": {"iid": (0.80, 0.82), "dir-0.1": (0.40, 0.70)},
+}
+SPEC = {
+    "kind": "leaderboard",
+    "experiment": "main",
+    "metric": "test_accuracy",
+    "also": ["never_selected"],
+    "look": {
+        "orders": {"strategy": ["fedavg", "ucb", "loss"]},
+        "titles": {"strategy": {"ucb": "Team Darts"}},
+    },
+}
+
+
+def rows(strategy: str, setting: str, seed: int, accuracy: float) -> list[dict[str, Any]]:
+    run = {
+        "digest": f"k{strategy}{setting}{seed}",
+        "study": "s",
+        "experiment": "main",
+        "status": "done",
+        "client": None,
+    }
+    run |= {"strategy": strategy, "partition": setting, "seed": seed, "round": 4}
+    values = {"test_accuracy": accuracy, "never_selected": float(len(strategy))}
+    return [run | {"metric": metric, "value": value} for metric, value in values.items()]
+
+
+def board(
+    folder: Path, spec: dict[str, Any] = SPEC, lacking: str = ""
+) -> tuple[Comparison, pd.DataFrame]:
+    table = [
+        row
+        for strategy, settings in ACCURACY.items()
+        for setting, accuracies in settings.items()
+        for seed, accuracy in enumerate(accuracies)
+        for row in rows(strategy, setting, seed, accuracy)
+        if f"{strategy} {setting} {seed}" != lacking
+    ]
+    frame = pd.DataFrame(table).astype({"round": "Int64", "client": "Int64"})
+    write_metrics(folder / "metrics.parquet", frame, {})
+    files = [folder / "board.json", folder / "board.csv"]
+    tabulate(spec, folder / "metrics.parquet", files)
+    return Comparison.read(files[0]), pd.read_csv(files[1])
+
+
+def position_interval(strategy: str) -> tuple[float, float]:
+    """Of two seeds a resample takes one in each setting, so that there are four resamples in all, equally often."""
+    positions = []
+    for seeds in itertools.product((0, 1), repeat=2):
+        totals = dict.fromkeys(ACCURACY, 0.0)
+        for setting, seed in zip(("iid", "dir-0.1"), seeds, strict=True):
+            values = sorted(
+                (settings[setting][seed] for settings in ACCURACY.values()), reverse=True
+            )
+            for name, settings in ACCURACY.items():
+                totals[name] += values.index(settings[setting][seed]) + 1
+        positions.append(1 + sum(total < totals[strategy] for total in totals.values()))
+    low, high = np.quantile(np.repeat(positions, 1250), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) -> None:
+    comparison, numbers = board(tmp_path)
+    # IID: fedavg 0.91, ucb 0.905, loss 0.81. Dir(0.1): ucb 0.62, and 0.55 for both others, which share ranks 2 and 3.
+    assert numbers["strategy"].tolist() == ["ucb", "fedavg", "loss"]
+    assert numbers["mean_rank"].tolist() == [1.5, 1.75, 2.75]
+    assert numbers["rank"].tolist() == [1, 2, 3]
+    assert numbers["strategies"].tolist() == [3] * 3
+    assert numbers["settings"].tolist() == [2] * 3
+    assert numbers["runs"].tolist() == [4] * 3
+    for strategy, low, high in numbers[["strategy", "rank_low", "rank_high"]].itertuples(
+        index=False
+    ):
+        assert (low, high) == pytest.approx(position_interval(strategy), abs=1e-9)
+    # Ahead of FedAvg: ucb in the first seed of each setting, loss in the second one of Dir(0.1).
+    assert numbers["ahead_of_fedavg"].tolist()[::2] == [0.5, 0.25]
+    assert np.isnan(numbers["ahead_of_fedavg"][1])
+    # The middle half of four equally weighted runs are the two in the middle.
+    assert numbers["interquartile_mean"].tolist() == pytest.approx([0.775, 0.75, 0.75])
+    assert numbers["never_selected last"].tolist() == [3, 6, 4]
+
+    layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
+    words, entries = layout.lines[0]
+    assert words == ["Team Darts"]
+    assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
+    assert entries[0].best, "two settings separate nobody from the first"
+    low, high = position_interval("ucb")
+    assert entries[0].value == f"1 [{int(low)}, {int(np.ceil(high))}]"
+    assert "partition" in layout.notes[0]
+
+
+def test_runs_whose_seed_others_lack_are_left_out_and_said(tmp_path: Path) -> None:
+    comparison, numbers = board(tmp_path, lacking="loss iid 1")
+    assert comparison.standings is not None
+    assert comparison.standings.left_out == 2
+    assert numbers["runs"].tolist() == [3] * 3
+    notes = " ".join(lay_out_leaderboard(comparison, Names.of(SPEC["look"])).notes)
+    assert "2 runs left out" in notes
+
+
+def test_a_strategy_can_be_left_out(tmp_path: Path) -> None:
+    _, numbers = board(tmp_path, SPEC | {"without": ["ucb"]})
+    assert numbers["strategy"].tolist() == ["fedavg", "loss"]
+
+
+def test_what_nobody_is_better_at_ranks_nobody() -> None:
+    with pytest.raises(UserError, match="neither high nor low is better"):
+        Leaderboard(metric="update_norm").check()
+    with pytest.raises(UserError, match="also names the metric 'nothing'"):
+        Leaderboard(metric="test_accuracy", also=["nothing last"]).check()

@@ -1,0 +1,108 @@
+"""Curves over what a run has cost so far: time, bytes or local steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.results.figures.kind import Averaging
+from cohort.results.figures.style import BAND, legend_line, one_deviation
+from cohort.results.names import BY_ROUND, METRICS
+from cohort.results.series import finite_rows
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from cohort.results.figures.style import Style
+
+POINTS = 200  # along the x axis
+PER_ROUND = " per round"  # ends the title of a cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostCurves(Averaging):
+    """The mean over seeds of the value last measured before a cost was spent, with their standard
+    deviation as a band. A curve ends where its cheapest run does."""
+
+    name: ClassVar[str] = "cost_curves"
+    picture: ClassVar[str] = "Curves"
+
+    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
+        parameter("simulated_seconds", help="along the x axis, summed over rounds")
+    )
+    smoothing: int = parameter(
+        1, minimum=1, help="mean over so many evaluations, the latest and those before it"
+    )
+
+    def metrics(self) -> tuple[str, ...]:
+        return (self.metric, self.cost)
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The values of the metric, each with the cost `spent` by then."""
+        costs = finite_rows(metrics, self.cost).sort_values(["digest", "round"])
+        total = costs.groupby("digest")["value"].cumsum() * METRICS[self.cost].scale
+        spent = costs[["digest", "round"]].assign(spent=total)
+        rows = finite_rows(metrics, self.metric).sort_values(["digest", "round"])
+        recent = rows.groupby("digest")["value"].rolling(self.smoothing, min_periods=1).mean()
+        values = recent.droplevel(0) * METRICS[self.metric].scale
+        rows = rows.assign(value=values)
+        return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        hues = style.ordered(self.hue, cells[self.hue])
+        colors = style.colors(self.hue, hues)
+        for hue in hues:
+            runs = panel[panel[self.hue] == hue]
+            if len(runs):
+                costs, values = mean_over_cost(runs)
+                axes.plot(
+                    costs, values["mean"], color=colors[hue], linestyle=style.dash(self.hue, hue)
+                )
+                low, high = one_deviation(values, METRICS[self.metric].unit)
+                axes.fill_between(costs, low, high, color=colors[hue], **BAND)
+        self.draw_reference(axes)
+        axes.set_xlim(left=0, auto=None)
+
+    def x_title(self, style: Style) -> str:
+        metric = METRICS[self.cost]
+        title = metric.title.removesuffix(PER_ROUND)
+        return f"{title} ({metric.unit})" if metric.unit else title
+
+    def handle(self, value: str, style: Style, color: str) -> Artist:
+        return legend_line(color=color, linestyle=style.dash(self.hue, value))
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        diverged = "diverged" in set(measured["status"])
+        return ["a diverged run keeps its last value"] if diverged else []
+
+    def mark(self) -> str:
+        return "curve"
+
+
+def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Costs from the first at which all runs have a value to the last that all of them reach, and
+    the statistics of the values that the runs have there."""
+    curves: list[tuple[np.ndarray, np.ndarray]] = [
+        (run["spent"].to_numpy(), run["value"].to_numpy())
+        for _, run in runs.sort_values("round").groupby("digest")
+    ]
+    first = max(spent[0] for spent, _ in curves)
+    last = max(first, min(spent[-1] for spent, _ in curves))
+    costs = np.linspace(first, last, POINTS)
+    values = np.stack(
+        [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
+    )
+    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(POINTS)
+    statistics = {
+        "mean": values.mean(axis=0),
+        "std": deviation,
+        "min": values.min(axis=0),
+        "max": values.max(axis=0),
+    }
+    return costs, statistics

@@ -1,0 +1,179 @@
+"""Works out and lays out a leaderboard: strategies ranked across the settings of an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+from cohort.results.across import Estimate, Scores, runs_by_setting
+from cohort.results.comparison import Comparison, compare
+from cohort.results.measure import BASELINE
+from cohort.results.names import METRICS, Names
+from cohort.results.ranks import Standing, Standings, rank_strategies
+from cohort.results.series import NO_VALUE, read_metric
+from cohort.results.tables.layout import DIVERGED, Entry, Layout
+from cohort.results.tables.spec import STRATEGY, Leaderboard
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pandas import DataFrame
+else:
+    pd = lazy("pandas")
+
+SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
+
+
+def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """The means of each strategy over all settings, and the leaderboard."""
+    board = Leaderboard.from_spec(spec)
+    comparison = compare(board.measures(), spec, metrics_file)
+    metrics = read_metric(metrics_file, board.metric)
+    metrics = metrics[~metrics[STRATEGY].isin(board.without or ())]
+    return replace(
+        comparison,
+        results=[
+            result
+            for result in comparison.results
+            if result.labels[STRATEGY] not in (board.without or ())
+        ],
+        standings=_standings(board, metrics, Names.of(spec["look"])),
+    )
+
+
+def _standings(board: Leaderboard, metrics: DataFrame, names: Names) -> Standings:
+    runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
+    order = names.ordered(STRATEGY, runs[STRATEGY])
+    runs = runs.sort_values(STRATEGY, key=lambda column: column.map(order.index), kind="stable")
+    scores = Scores.of(runs, METRICS[board.metric].better)
+    return Standings(
+        entries=rank_strategies(scores) if scores.settings else [],
+        settings=len(scores.settings),
+        apart=str(runs["apart"].iloc[0]) if len(runs) else "",
+        runs=scores.values.shape[1],
+        left_out=len(runs) - scores.values.size,
+    )
+
+
+def leaderboard_numbers(comparison: Comparison) -> DataFrame:
+    """A row per strategy, the best first, in the metrics' stored units; further measures have the
+    column `metric at`."""
+    standings = comparison.standings
+    assert standings
+    return pd.DataFrame([_row(entry, standings, comparison) for entry in standings.entries])
+
+
+def _row(standing: Standing, standings: Standings, comparison: Comparison) -> dict[str, Any]:
+    further = {
+        f"{result.metric} {result.at}": result.sample.mean
+        for result in comparison.results
+        if result.labels[STRATEGY] == standing.strategy
+    }
+    return {
+        "rank": standing.rank.value,
+        **_ends("rank", standing.rank),
+        "strategies": len(standings.entries),
+        "strategy": standing.strategy,
+        "mean_rank": standing.mean_rank,
+        "leads": int(standing.leads),
+        "interquartile_mean": standing.score.value,
+        **_ends("interquartile_mean", standing.score),
+        "ahead_of_fedavg": standing.ahead.value if standing.ahead else math.nan,
+        **_ends("ahead_of_fedavg", standing.ahead),
+        "settings": standings.settings,
+        "runs": standings.runs,
+        **further,
+    }
+
+
+def _ends(name: str, estimate: Estimate | None) -> dict[str, float]:
+    low, high = (estimate and estimate.interval) or (math.nan, math.nan)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
+def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
+    """A line per strategy, the best first."""
+    standings, measures = comparison.standings, comparison.by_measure()
+    assert standings
+    first, *others = measures
+    short = [METRICS[measures[title][0].metric].label for title in others]
+    heads = short if len(set(short)) == len(short) else others
+    metric = METRICS[measures[first][0].metric]
+    layout = Layout(
+        [names.title(STRATEGY)],
+        ["Rank", f"{metric.label}, interquartile mean", SHARE.label, "Mean rank", *heads],
+    )
+    for standing in standings.entries:
+        own = {STRATEGY: standing.strategy}
+        means = [
+            Entry(_rounded(result.sample.mean, METRICS[result.metric]), labels=own)
+            for title in others
+            for result in measures[title]
+            if result.labels == own
+        ]
+        entries = [
+            replace(_rank(standing), labels=own),
+            replace(_estimated(standing.score, metric), labels=own),
+            _estimated(standing.ahead, SHARE),
+            Entry(f"{standing.mean_rank:.1f}"),
+            *means,
+        ]
+        layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
+    layout.notes.extend(_notes(comparison, standings, first))
+    return layout
+
+
+def rank_interval(standing: Standing) -> str:
+    """The interval of a rank in whole ranks, `[1, 6]`; empty if there is none."""
+    if standing.rank.interval is None:
+        return ""
+    low, high = standing.rank.interval
+    return f"[{math.floor(low)}, {math.ceil(high)}]"
+
+
+def _rank(standing: Standing) -> Entry:
+    value, interval = f"{standing.rank.value:.0f}", rank_interval(standing)
+    mean = value if interval else ""
+    text = f"{value} {interval}".rstrip()
+    return Entry(text, best=standing.leads, mean=mean, interval=interval)
+
+
+def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
+    if estimate is None:
+        return Entry(NO_VALUE)
+    value = _rounded(estimate.value, metric)
+    if estimate.interval is None:
+        return Entry(value)
+    low, high = (_rounded(end, metric) for end in estimate.interval)
+    interval = f"[{low}, {high}]"
+    return Entry(f"{value} {interval}", mean=value, interval=interval)
+
+
+def _rounded(value: float, metric: Metric) -> str:
+    return NO_VALUE if math.isnan(value) else f"{value * metric.scale:.{metric.digits}f}"
+
+
+def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[str]:
+    if not standings.entries:
+        return ["No seed of a setting that all strategies have."]
+    apart = f" ({standings.apart})" if standings.apart else ""
+    notes = [
+        f"Rank: by the mean rank over {standings.settings} settings{apart}, within each by the mean "
+        f"over seeds of {measure}. {standings.runs} runs of each strategy.",
+        "[95 % intervals]: what other seeds would change, by a bootstrap of the seeds within each "
+        "setting, paired over strategies.",
+        "Bold: Nemenyi's test at 5 % does not tell it apart from the first.",
+        f"Ahead: the share of seeds in which it is ahead of {BASELINE}, a tie half; "
+        "further columns are means over all runs.",
+    ]
+    if standings.left_out:
+        notes.append(
+            f"{standings.left_out} runs left out, since not all strategies have their seed."
+        )
+    if any(result.diverged for result in comparison.results):
+        notes.append(DIVERGED.capitalize())
+    return notes
