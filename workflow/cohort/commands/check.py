@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cohort.commands.planning import add_config, add_json, known_study, load_plan
+from cohort.commands.planning import add_config, add_json, load_plan
 from cohort.commands.screen import print_json, prose, table
 from cohort.core.errors import UserError, closest, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, all_studies, claim_names
+from cohort.plan import Plan, all_studies, claim_names, known_study
 from cohort.results.claims.decision import NOT_HELD
 from cohort.results.claims.judge import Judged, judged
 

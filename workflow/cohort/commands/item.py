@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands.cost import total
-from cohort.commands.planning import add_only, config_texts, known_study, load_plan
+from cohort.commands.planning import add_only, config_texts, load_plan
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
@@ -25,7 +25,7 @@ from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_ano
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan
+from cohort.plan import Plan, known_study
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names

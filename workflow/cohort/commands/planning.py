@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.errors import UserError, suggest
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
@@ -64,20 +63,10 @@ def config_texts(options: argparse.Namespace) -> list[str]:
     return [*options.config, *(f"{key}={value}" for key, value in values if value)]
 
 
-def known_study(name: str) -> str:
-    """The name of a study. Raise UserError if there is none of that name."""
-    if name not in (studies := planning.all_studies()):
-        for file in planning.misnamed_studies():
-            if file.stem == name:
-                raise UserError(planning.misnamed(file))
-        raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
-    return name
-
-
 def load_plan(options: argparse.Namespace, **fixed: Any) -> Plan:
     """The plan for --config and its like and the studies that were named; `fixed` keys of the
     config take precedence."""
     overrides = dict(yaml_files.parse_override(text) for text in config_texts(options))
     if getattr(options, "studies", None):
-        overrides["studies"] = list(map(known_study, options.studies))
+        overrides["studies"] = list(map(planning.known_study, options.studies))
     return planning.load(overrides | fixed)

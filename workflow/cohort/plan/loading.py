@@ -14,7 +14,7 @@ from typing import Any
 
 from cohort.cell.planned import Planned
 from cohort.core import own
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.data.dataset_info import DatasetInfo
 from cohort.partition import Scheme
@@ -236,3 +236,13 @@ def drawn_names(study: str) -> list[str]:
 def claim_names(study: str) -> list[str]:
     """The names of a study's claims, without expanding it."""
     return list(read_yaml(study_file(study)).get("claims", {}))
+
+
+def known_study(name: str) -> str:
+    """The name of a study. Raise UserError if there is none of that name."""
+    if name not in (studies := all_studies()):
+        for file in misnamed_studies():
+            if file.stem == name:
+                raise UserError(misnamed(file))
+        raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
+    return name
