@@ -46,9 +46,11 @@ def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     finish(done, seconds=5.0)
     session = "--- 2026-01-01 00:10:00\nstart at round 0: somewhere\n"
     save(running, 6)
-    log(
-        running, f"{session}k1  round 7/10  test accuracy 0.5  loss 1.0  0.25 rounds/s  12 s left\n"
+    lines = (
+        f"k1  round {round}/10  test accuracy {value}  loss 1.0  0.25 rounds/s  12 s left\n"
+        for round, value in ((4, 0.2), (5, 0.5), (7, 0.8))
     )
+    log(running, session + "".join(lines))
     held = try_lock(state_folder(running.path) / "lease")
     save(stopped, 4)
     (state_folder(stopped.path) / "lease").touch()
@@ -171,7 +173,7 @@ def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     lines = list(summary(every_state, cells))
     assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
     assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth
-    assert lines[3].split()[1:] == ["███████░░░", "7/10", "0.25", "12", "s"]
+    assert lines[3].split()[1:] == ["▁▁▁▁▄▄█░░░", "80.0", "%", "7/10", "0.25", "12", "s"]
     assert seconds_left(every_state, cells) == pytest.approx(160)
     assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
     for planned in every_state.cells.values():

@@ -17,6 +17,7 @@ COLORS = {
     **dict.fromkeys(("stopped", "waiting", "warning"), "33"),  # yellow
     "running": "36",  # cyan
 }
+BLOCKS = "".join(map(chr, range(0x2581, 0x2589)))  # from the lowest to the full one
 GAP, MORE = "  ", "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -37,6 +38,20 @@ def bar(share: float, width: int = 10) -> str:
     """A bar that is filled by a share of its width."""
     filled = int(share * width)
     return "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (width - filled)
+
+
+def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) -> str:
+    """A bar whose filled part shows a curve over so many rounds, from its lowest value to its
+    highest."""
+    values = [value for _, value in curve]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    filled = int(max((round for round, _ in curve), default=0) * width / rounds)
+    blocks = ""
+    for column in range(filled):
+        before = [value for round, value in curve if round * width <= (column + 1) * rounds]
+        height = ((before or values)[-1 if before else 0] - low) / ((high - low) or 1.0)
+        blocks += BLOCKS[int(height * (len(BLOCKS) - 1))]
+    return blocks + "\N{LIGHT SHADE}" * (width - filled)
 
 
 def shortened(text: str, width: int) -> str:
