@@ -33,6 +33,7 @@ FRAMEWORKS = {
     "pfl": "pfl-research",
     "FedLab": "FedLab",
 }
+SHOWN = 4  # columns of a leaderboard
 Rows = list[dict[str, str]]
 
 
@@ -155,6 +156,14 @@ def measured() -> str:
     )
 
 
+def showdown() -> str:
+    """The first leaderboard of docs/showdown.md without its costs."""
+    section = (ROOT / "docs" / "showdown.md").read_text().partition("<!-- leaderboards:")[2]
+    lines = section.partition("\n|")[2].partition("\n\n")[0].splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines]
+    return table(head[:SHOWN], [row[:SHOWN] for row in rows])
+
+
 def _study(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load((ROOT / "config" / "studies" / f"{name}.yaml").read_text()))
 
@@ -190,7 +199,7 @@ def _sweep(page: str, part: str) -> dict[str, list[str]]:
 
 def update(text: str) -> str:
     """The README with today's tables between their markers."""
-    for name, made in (("results", measured()), ("speed", speed())):
+    for name, made in (("showdown", showdown()), ("results", measured()), ("speed", speed())):
         text = put(text, name, made, "python -m benchmarks.readme")
     return text
 

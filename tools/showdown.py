@@ -1,0 +1,130 @@
+"""`python -m tools.showdown`: the tables of docs/showdown.md.
+
+They are worked out from the released runs alone, without restoring them.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchmarks.page import put
+from benchmarks.peers import ROOT
+from benchmarks.tables import NOTHING, table
+from cohort.core.paths import RELEASED
+from cohort.plan import Plan, load
+from cohort.results.across import Scores
+from cohort.results.ranks import Standing, rank_strategies
+from cohort.results.tables.leaderboard import rank_interval
+
+STUDY = "showdown"
+PAGE = ROOT / "docs" / "showdown.md"
+LAST = 10  # the rounds whose evaluations are averaged
+COSTS = ("simulated_seconds", "bytes_down")
+TITLES = ("rank", "selector", "accuracy %", "ahead of random %", "s/round", "kB/round", "Gini")
+
+
+def finished_experiments(plan: Plan) -> list[str]:
+    """The experiments with a leaderboard of which all runs are released."""
+    released = set(_runs()["digest"])
+    study = plan.study(STUDY)
+    return [
+        spec["experiment"]
+        for spec in study.tables.values()
+        if spec.get("kind") == "leaderboard"
+        and {row.digest for row in study.experiments[spec["experiment"]].rows} <= released
+    ]
+
+
+def leaderboard(plan: Plan, experiment: str) -> tuple[list[Standing], pd.DataFrame]:
+    """The standings of an experiment, and its runs with what each cost."""
+    rows = plan.study(STUDY).experiments[experiment].rows
+    labels = pd.DataFrame([row.labels | {"digest": row.digest} for row in rows])
+    apart = [name for name in labels if name not in ("digest", "strategy", "seed")]
+    runs = labels.assign(setting=labels[apart].astype(str).agg(", ".join, axis=1))
+    runs = runs.merge(_runs(), on="digest", validate="one_to_one").merge(_values(), on="digest")
+    return rank_strategies(Scores.of(runs)), runs
+
+
+def _runs() -> pd.DataFrame:
+    return pd.read_parquet(ROOT / RELEASED / STUDY / "runs.parquet")[["digest", "rounds_played"]]
+
+
+def _values() -> pd.DataFrame:
+    """For each run its accuracy over the last rounds, its costs per round, and the Gini coefficient
+    of its clients' turns."""
+    folder = ROOT / RELEASED / STUDY
+    curves = pd.read_parquet(folder / "curves.parquet").merge(_runs(), on="digest")
+    is_last = curves["round"] > curves["rounds_played"] - LAST
+    accuracy = curves[(curves["metric"] == "test_accuracy") & is_last]
+    values = {"value": accuracy.groupby("digest")["value"].mean()}
+    for cost in COSTS:
+        values[cost] = curves[curves["metric"] == cost].groupby("digest")["value"].mean()
+    turns = pd.read_parquet(folder / "clients.parquet").groupby("digest")["selected"]
+    values["gini"] = turns.agg(_gini)
+    return pd.DataFrame(values).rename_axis("digest").reset_index()
+
+
+def _gini(turns: pd.Series) -> float:
+    """Half the mean difference between two clients, over their mean."""
+    differences = turns.to_numpy()[:, None] - turns.to_numpy()
+    return float(abs(differences).mean() / (2 * turns.mean()))
+
+
+def markdown(plan: Plan, experiment: str) -> str:
+    """The leaderboard as a table."""
+    standings, runs = leaderboard(plan, experiment)
+    means = runs.groupby("strategy")[["simulated_seconds", "bytes_down", "gini"]].mean()
+    rows = []
+    for standing in standings:
+        mean = means.loc[standing.strategy]
+        ahead = NOTHING if standing.ahead is None else f"{100 * standing.ahead.value:.0f}"
+        rows.append(
+            [
+                f"{standing.rank.value:.0f} {rank_interval(standing)}",
+                plan.strategies[standing.strategy]["title"],
+                f"{100 * standing.score.value:.2f}",
+                ahead,
+                f"{mean['simulated_seconds']:.1f}",
+                f"{mean['bytes_down'] / 1000:.0f}",
+                f"{mean['gini']:.2f}",
+            ]
+        )
+    mean_ranks = [standing.mean_rank for standing in standings]
+    ginis = means.loc[[standing.strategy for standing in standings], "gini"]
+    correlation = pd.Series(mean_ranks).corr(ginis.reset_index(drop=True), "spearman")
+    return (
+        f"{table(list(TITLES), rows)}\n\n"
+        f"Spearman's correlation of the mean rank and the Gini coefficient: {correlation:.2f}."
+    )
+
+
+def by_setting(plan: Plan, experiment: str) -> str:
+    """The mean accuracy of each selector, the best ranked first, in each setting."""
+    standings, runs = leaderboard(plan, experiment)
+    titles = plan.study(STUDY).titles.get("partition", {})
+    means = runs.groupby(["strategy", "clients", "partition"], sort=False)["value"].mean()
+    settings = list(dict.fromkeys(zip(runs["clients"], runs["partition"], strict=True)))
+    rows = []
+    for standing in standings:
+        values = [f"{100 * means[standing.strategy, *setting]:.2f}" for setting in settings]
+        rows.append([plan.strategies[standing.strategy]["title"], *values])
+    heads = [f"{titles.get(partition, partition)}, {clients}" for clients, partition in settings]
+    return table(["selector", *heads], rows)
+
+
+def update(text: str) -> str:
+    """The page with the tables of all complete leaderboards between its markers."""
+    plan = load({"studies": STUDY})
+    parts = []
+    for experiment in finished_experiments(plan):
+        title = plan.study(STUDY).tables[experiment]["title"]
+        parts += [f"**{title}**", markdown(plan, experiment)]
+        parts += [
+            "Mean accuracy % by partition and number of clients:",
+            by_setting(plan, experiment),
+        ]
+    return put(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(update(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
