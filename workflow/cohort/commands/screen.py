@@ -48,8 +48,9 @@ def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) 
     filled = int(max((round for round, _ in curve), default=0) * width / rounds)
     blocks = ""
     for column in range(filled):
-        before = [value for round, value in curve if round * width <= (column + 1) * rounds]
-        height = ((before or values)[-1 if before else 0] - low) / ((high - low) or 1.0)
+        reached = [value for round, value in curve if round * width <= (column + 1) * rounds]
+        value = reached[-1] if reached else values[0]
+        height = (value - low) / (high - low) if high > low else 0.5
         blocks += BLOCKS[int(height * (len(BLOCKS) - 1))]
     return blocks + "\N{LIGHT SHADE}" * (width - filled)
 
