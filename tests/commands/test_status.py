@@ -99,6 +99,26 @@ def test_json_has_the_same(every_state: Plan, said: Said):
     assert cost["experiments"][0]["rounds"] == 50
 
 
+def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, said: Said):
+    """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
+    short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
+    long = ["--config", "seeds=2", "only=strategy=loss", "scale=reduced"]
+    for command in ("status", "cost"):
+        assert said(command, *short) == said(command, *long)
+    counted = json.loads(said("status", *short, "--json"))
+    assert (counted["scale"], counted["experiments"][0]["missing"]) == ("reduced", 2)
+    dry = said("reproduce", "six.tab1", *short, "-n").splitlines()
+    assert "2 cells are missing: about 4 s of one CPU core" in dry
+    assert dry[-1] == (
+        "$ snakemake six_tab1 --config scale=reduced 'only=strategy=loss' seeds=2".replace("'", "")
+    )
+    assert "six.tab1 at scale smoke" in said("show", "six.tab1", "--scale", "smoke")
+    assert "there is no study 'sex'; did you mean 'six'?" in said("status", "sex", fails=True)
+    assert "six has no claims" in said("check", "six", fails=True)
+    assert "there is no study 'nine'" in said("check", "nine.best", fails=True)
+    assert "ucb has no claim 'best'" in said("check", "ucb.best", fails=True)
+
+
 def test_show_of_a_table(every_state: Plan, said: Said):
     lines = said("show", "six.tab1").splitlines()
     assert lines[0] == "six.tab1 at scale full: Accuracy"

@@ -218,6 +218,20 @@ def test_a_strategy_that_the_figure_shows_needs_no_study(finished: Project):
     assert not (finished.root / "my").exists()
 
 
+def test_two_strategies_with_other_seeds_than_the_figure_has(mine: Project):
+    """Only theirs are trained, with two seeds: how many runs each strategy has is said."""
+    text = (mine.root / "my/strategies.yaml").read_text()
+    more = text + "\nothers: {title: Others, selector: {name: turns, stride: 2}}\n"
+    (mine.root / "my/strategies.yaml").write_text(more)
+    first = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "-n", "--seeds", "2").stdout
+    assert first.startswith("try_turns_others_tiny_one.fig1 at scale full: 16 cells of one\n")
+    only = "--only", "strategy=turns|others"
+    done = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "--seeds", "2", *only)
+    assert done.returncode == 0, done.stderr
+    (sentence,) = re.findall(r"^unequal seeds: (.*);", done.stdout, re.MULTILINE)
+    assert sentence == "FedAvg (random) 0, FedEntOpt 0, Turns 2, Others 2"
+
+
 def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
     record = next(path for path in finished.records() if "/J2/" in str(path))
     record.write_bytes(record.read_bytes()[:500])

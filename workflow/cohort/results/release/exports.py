@@ -62,8 +62,9 @@ FORMATS: dict[str, Callable[[Data, Path], list[Path]]] = {
 
 def _nested(frame: pd.DataFrame) -> Iterable[str]:
     """The columns whose values are lists."""
-    objects = (name for name in frame if frame[name].dtype == object)
-    return (name for name in objects if frame[name].map(pd.api.types.is_list_like).any())
+    for name, column in frame.items():
+        if column.dtype == object and column.map(pd.api.types.is_list_like).any():
+            yield str(name)
 
 
 def _as_json(value: Any) -> str:
