@@ -16,7 +16,7 @@ pages: setup  # the pages of the papers from the released runs: nothing is train
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not long" --ignore tests/slurm --ignore tests/stress
@@ -55,6 +55,7 @@ setup: .venv/ready
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (make PYTHON=python3.11)")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/cohort schema > study.schema.json  # for editors
 	touch $@
 
 house: setup  # which part imports which, into docs/design.md
@@ -63,4 +64,4 @@ house: setup  # which part imports which, into docs/design.md
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt Snakefile workflow/Snakefile rules

@@ -9,16 +9,19 @@ min_version("9.20")
 configfile: "config/config.yaml"
 
 
-sys.path.insert(0, f"{workflow.basedir}/workflow")
+sys.path.insert(0, f"{workflow.current_basedir}/workflow")  # of a clone
 
-from cohort.core.errors import UserError
+try:
+    from cohort.core.errors import UserError
+except ModuleNotFoundError as error:
+    sys.exit(f"error: {error}: it comes with pip install cohort-fl")
 
 try:  # these import the user's own components
     from cohort.pipeline.driver import Driver
     from cohort.pipeline.targets import targets
     from cohort.plan import load
 
-    plan = load(config) if workflow.is_main_process else None
+    plan = load(config, whole=True) if workflow.is_main_process else None
     driver = Driver(plan, workflow)
     stages = driver.stages
     driver.set_up()
@@ -56,10 +59,7 @@ include: "rules/report.smk"
 
 
 onstart:
-    try:
-        driver.on_start()
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    driver.on_start()
 
 
 onsuccess:

@@ -43,11 +43,13 @@ rule index:
         "../workflow/scripts/index.py"
 
 
-rule unknown:
-    input:
-        stages.unknown,
-    output:
-        "{target}",
-    wildcard_constraints:
-        target="[^/]+",
-    localrule: True
+if not driver.in_module:  # it would claim the files of the workflow that uses this one
+
+    rule unknown:
+        input:
+            stages.unknown,
+        output:
+            "{target}",
+        wildcard_constraints:
+            target="[^/]+",
+        localrule: True

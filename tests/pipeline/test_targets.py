@@ -29,6 +29,13 @@ def test_what_was_asked_for(targets: list[str], asked: list[tuple[str, str]]):
     assert requested(load({"studies": ["demo", "ucb"]}), targets) == asked
 
 
+def test_what_a_workflow_with_other_names_asked_for():
+    plan = load({"studies": ["demo"]})
+    targets = ["cohort_ucb", "cohort_demo_fig1", "demo"]
+    assert requested(plan, targets, "cohort_{}".format) == [("ucb", ""), ("demo", "fig1")]
+    assert requested(plan, [], "cohort_{}".format) == [("demo", "")]
+
+
 def previews(layout: Layout, *studies: str) -> dict[str, list[Path]]:
     """A page, a figure, a table and metrics of each study."""
     found = {}

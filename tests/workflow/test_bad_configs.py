@@ -288,7 +288,7 @@ def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.
     assert_one_sentence(mistaken("studies=index"), sentence, fresh)
     rules = [*fresh.root.glob("rules/*.smk"), fresh.root / "Snakefile"]
     text = "\n".join(file.read_text() for file in rules)
-    assert {"all", *re.findall(r"^rule (\w+):", text, re.MULTILINE)} == set(RULES)
+    assert {"all", *re.findall(r"^ *rule (\w+):", text, re.MULTILINE)} == set(RULES)
 
 
 def test_broken_study_that_is_not_asked_for_is_no_mistake(fresh: Project):

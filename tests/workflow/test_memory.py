@@ -18,6 +18,10 @@ class Workflow:
     def __init__(self, nodes: int | None, **resources: int):
         self.resource_settings, self.global_resources = SimpleNamespace(nodes=nodes), resources
 
+    @property
+    def modifier(self) -> Any:
+        return SimpleNamespace(is_main_snakefile=lambda: True, modify_rulename=str)
+
     def register_resource(self, name: str, value: int) -> None:
         self.global_resources[name] = value
 

@@ -11,6 +11,7 @@ import cohort
 from cohort.core.errors import UserError, explained
 
 COMMANDS = {
+    "init": "make a folder in which snakemake runs Cohort, without a clone of its repository",
     "status": "count the cells that are done, running, stopped, failed, waiting or missing",
     "watch": "follow the cells that are running, with their rates and the time left",
     "cost": "estimate the time and memory of the missing cells",
@@ -28,6 +29,7 @@ COMMANDS = {
     "restore": "turn released runs into records, which are not trained again",
     "data": "add a data set of yours",
     "prune": "list, or delete, the files of cells and shards that no study has at any scale",
+    "schema": "print a JSON Schema of study files, with which an editor completes and checks them",
     "doctor": "check what training needs: Python, PyTorch, GPUs, SLURM, locks, disk, data",
     "completion": "print a script that completes commands in bash, zsh or fish",
 }

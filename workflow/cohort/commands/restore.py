@@ -11,6 +11,7 @@ from pathlib import Path
 from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED
+from cohort.core.shipped import shipped
 from cohort.data.fetch import fetch
 from cohort.plan import all_studies
 from cohort.records.record import Record
@@ -51,7 +52,7 @@ def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
     """The folder of each release; one with an address of the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
-        root = Path(source)
+        root = shipped(source)
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
         folders = [root / study for study in studies] or [file.parent for file in manifests]
         if not folders:

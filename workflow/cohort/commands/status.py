@@ -22,6 +22,7 @@ from cohort.commands.screen import (
 )
 from cohort.core.durations import duration
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
+from cohort.core.shipped import shipped
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 def read_releases() -> dict[str, set[str]]:
     """The digests of the released runs by study."""
     releases: dict[str, set[str]] = {}
-    for manifest in Path(RELEASED).glob(f"*/{MANIFEST}"):
+    for manifest in shipped(RELEASED).glob(f"*/{MANIFEST}"):
         runs = read_release(manifest.parent)
         releases[manifest.parent.name] = {run.header["digest"] for run in runs}
     return releases
@@ -88,7 +89,7 @@ def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: boo
         counted.append(
             {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
         )
-    folders = [Path(RELEASED, study) for study in plan.listed if study in releases]
+    folders = [shipped(RELEASED) / study for study in plan.listed if study in releases]
     size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
     if as_json:
         print_json({"experiments": counted, "bytes": size})

@@ -20,6 +20,7 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, state_folder
 from cohort.core.sealed_json import write_sealed
+from cohort.core.shipped import shipped
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
@@ -128,7 +129,7 @@ def _at_the_end(series: Mapping[int, float]) -> float:
 
 def released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
     """Some released runs of the listed studies, drawn at random, each with its cell."""
-    folders = (Path(RELEASED, study) for study in plan.listed)
+    folders = (shipped(RELEASED) / study for study in plan.listed)
     records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
     planned = set(plan.digests(*plan.listed))
     runs = [run for run in records if run.header["digest"] in planned]

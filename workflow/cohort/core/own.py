@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import Any
 
 from cohort.core.errors import UserError
+from cohort.core.shipped import CONFIG_FILE
 
 PACKAGE = "my"
-CONFIG_FILE = Path("config/config.yaml")
 ANOTHER_FIX = (
     "raise its `science` version, or train again with "
     "`cohort try STRATEGY --on STUDY.NAME --retrain`"

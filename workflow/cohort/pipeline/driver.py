@@ -23,9 +23,10 @@ from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, sta
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failures
 from cohort.pipeline.cleanup import remove_previews
+from cohort.pipeline.module import attach, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
-from cohort.pipeline.stages import Stages
+from cohort.pipeline.stages import Stages, exiting
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested
 from cohort.plan import Plan, misnamed, misnamed_studies
@@ -53,6 +54,8 @@ class Driver:
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
+        self.in_module = not workflow.modifier.is_main_snakefile()
+        self.renamed = workflow.modifier.modify_rulename  # in a workflow that uses this module
 
     def set_up(self) -> None:
         """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
@@ -67,6 +70,8 @@ class Driver:
             *os.environ.get("PYTHONPATH", "").split(os.pathsep),
         ]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        if self.in_module:
+            self._attach()
         check_writable(RESULTS)  # Snakemake's own message would say less
         check_folder(Path.cwd())
         if self.plan is not None:
@@ -76,6 +81,16 @@ class Driver:
             self._limit_memory()
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
+
+    def _attach(self) -> None:
+        """Take part in the events of a workflow that has Cohort as a module."""
+        check_prefix(self.workflow)
+        handlers = {
+            "onstart": self._on_start_in_module,
+            "onsuccess": self.on_success,
+            "onerror": self.on_error,
+        }
+        attach(self.workflow, handlers)
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -95,9 +110,10 @@ class Driver:
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
+    @exiting
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
-        if self.plan is None:
+        if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
         self.check_executor()
         with explained(RESULTS):
@@ -110,6 +126,11 @@ class Driver:
         if self._on_slurm():
             Watch(self.workflow)
         self.stopping.install()
+
+    def _on_start_in_module(self) -> None:
+        if self.plan is not None:
+            check_triggers(self.workflow)
+        self.on_start()
 
     def drop_default_limit(self) -> None:
         """Start jobs without a limit per second, unless the user sets one.
@@ -156,7 +177,7 @@ class Driver:
     def _requested(self) -> list[tuple[str, str]]:
         """The studies, figures and tables that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
-        return requested(self.plan, self.workflow.dag_settings.targets)
+        return requested(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager

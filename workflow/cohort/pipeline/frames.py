@@ -7,6 +7,7 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, RESULTS
+from cohort.core.shipped import shipped
 from cohort.plan import known_study
 from cohort.plan import load as load_plan
 from cohort.records.record import read
@@ -26,5 +27,5 @@ def load(study: str, source: str = "results", **config: Any) -> Data:
         if not records:
             raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
         return Data.of(tables_of(records))
-    root = Path(RELEASED if source == "released" else source)
+    root = shipped(RELEASED) if source == "released" else Path(source)
     return Data.of(read_tables(root if (root / MANIFEST).exists() else root / study))

@@ -39,11 +39,12 @@ Files = list[str]
 T = TypeVar("T")
 
 
-def exiting(function: Callable[..., Files]) -> Callable[..., Files]:
-    """Let an input function end Snakemake on a UserError; Snakemake would print a traceback."""
+def exiting(function: Callable[..., T]) -> Callable[..., T]:
+    """Let an input function, or a handler of an event, end Snakemake on a UserError, for which
+    Snakemake would print a traceback."""
 
     @functools.wraps(function)
-    def ending(*arguments: Any) -> Files:
+    def ending(*arguments: Any) -> T:
         try:
             return function(*arguments)
         except UserError as error:

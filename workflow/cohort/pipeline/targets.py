@@ -36,27 +36,31 @@ def targets(
             yield f"{study}_{name}", _target(partial(files.drawn, study, name), check)
 
 
-def requested(plan: Plan, targets: Iterable[str]) -> list[tuple[str, str]]:
+def requested(
+    plan: Plan, targets: Iterable[str], renamed: Callable[[str], str] = str
+) -> list[tuple[str, str]]:
     """The studies, and the names of their figures and tables, that these targets of a command line
-    make; the name is empty where a whole study is asked for."""
+    make; the name is empty where a whole study is asked for. `renamed` is what a workflow that has
+    Cohort as a module calls a target."""
     items = []
-    for target in targets or ["all"]:
-        if target == "all":
+    for target in targets or [renamed("all")]:
+        if target == renamed("all"):
             items += [(study, "") for study in plan.listed]
         elif file := DRAWN_FILE.fullmatch(target):
             items.append((file[1] or file[3], file[2] or ""))
         else:
-            items += [(study, name) for study, name in _named(target)]
+            items += [(study, name) for study, name in _named(target, renamed)]
     return list(dict.fromkeys(items))
 
 
-def _named(target: str) -> Iterator[tuple[str, str]]:
+def _named(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """The study that a target is called after, or the figure or table and its study."""
     for study in all_studies():
-        if target == study:
+        if target == renamed(study):
             yield study, ""
-        elif target.startswith(f"{study}_") and target[len(study) + 1 :] in drawn_names(study):
-            yield study, target[len(study) + 1 :]
+        for name in drawn_names(study):
+            if target == renamed(f"{study}_{name}"):
+                yield study, name
 
 
 def _target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:

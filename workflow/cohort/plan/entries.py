@@ -9,12 +9,12 @@ from typing import Any
 
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
+from cohort.core.shipped import CONFIG, shipped
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.plan.located import located
 from cohort.plan.schema_validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
-CONFIG = Path("config")
 DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which is a part of paths
 
 
@@ -23,7 +23,7 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
 
     Raise a UserError where one of the user's has the name of a built-in one.
     """
-    file = CONFIG / f"{name}.yaml"
+    file = shipped(CONFIG / f"{name}.yaml")
     built_in = _read(file, name, validator)
     if name == "datasets":
         _check_sources(file, built_in)
@@ -39,7 +39,7 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
 
 def dataset_names() -> list[str]:
     """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
-    files = (folder / "datasets.yaml" for folder in (CONFIG, own.folder()))
+    files = (shipped(CONFIG / "datasets.yaml"), own.folder() / "datasets.yaml")
     contents = (read_yaml(file) for file in files if file.exists())
     return [str(name) for content in contents if isinstance(content, dict) for name in content]
 

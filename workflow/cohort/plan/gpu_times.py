@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
+from cohort.core.shipped import CONFIG, shipped
 from cohort.data.dataset_info import DatasetInfo
 from cohort.plan.cost import counts_of, operations, serial_steps
-from cohort.plan.loading import CONFIG
 from cohort.plan.schema_validation import Validator
 from cohort.training.cell import Cell
 
@@ -36,7 +36,7 @@ class Gpu:
 
 def find_gpu(name: str = "") -> Gpu:
     """The GPU of this name in config/gpus.yaml, by default its first one."""
-    table = Validator(CONFIG / "schemas").read(GPUS, "gpus")
+    table = Validator().read(shipped(GPUS), "gpus")
     gpus: dict[str, Any] = table["gpus"]
     name = name or next(iter(gpus))
     if name not in gpus:

@@ -16,6 +16,7 @@ from cohort.cell.planned import Planned
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
+from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.dataset_info import DatasetInfo
 from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
@@ -32,7 +33,7 @@ from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
 from cohort.training.cell import Cell
 
-CONFIG = Path("config")
+STUDIES = CONFIG / "studies"
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
 RULES = (
     *("all", "collect", "deal", "download", "draw", "index", "judge", "prepare", "report"),
@@ -64,7 +65,7 @@ class Plan:
             "strategy": list(self.strategies),
             "scale": [name for name in scales if name != FULL],
         }
-        self._validator = Validator(CONFIG / "schemas", names)
+        self._validator = Validator(names)
         self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
@@ -93,6 +94,10 @@ class Plan:
         with located(file):
             self._validator.check(text, "study")
         self._expanded(file, text)
+
+    def study_schema(self) -> dict[str, Any]:
+        """The JSON Schema of study files, complete in itself, with the names that exist here."""
+        return self._validator.self_contained("study")
 
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
         """The study of this text with all of its cells, and notes on what the scale left out."""
@@ -148,15 +153,28 @@ class Plan:
         return self._resolver.plan_shards(settings)
 
 
-def load(overrides: Mapping[str, Any] | None = None) -> Plan:
+def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
     """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
-    config = read_yaml(CONFIG / "config.yaml") | dict(overrides or {})
-    scales = read_yaml(CONFIG / "scales.yaml")
+    plan = unexpanded(overrides, whole=whole)
+    for name in plan.listed:
+        plan.study(name)
+    return plan
+
+
+def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
+    """The plan of `load` before any study is expanded.
+
+    With `whole`, the overrides are the whole config: the working directory's file may be another
+    workflow's, of which Cohort is a module.
+    """
+    own_config = {} if whole else _folder_config()
+    config = read_yaml(ROOT / CONFIG_FILE) | own_config | dict(overrides or {})
+    scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
     names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
-    validator = Validator(CONFIG / "schemas", names)
-    with located(CONFIG / "scales.yaml"):
+    validator = Validator(names)
+    with located(scales_file):
         validator.check(scales, "scales")
-    with located(f"{CONFIG / 'config.yaml'} or --config"):
+    with located(f"{CONFIG_FILE} or --config"):
         for file in misnamed_studies():
             if file.stem in _as_list(config.get("studies")):
                 raise UserError(misnamed(file))
@@ -166,10 +184,21 @@ def load(overrides: Mapping[str, Any] | None = None) -> Plan:
                 "my is read by every job: set it in config/config.yaml only, as my: FOLDER, "
                 "without quotes and spaces"
             )
-    plan = Plan(config, scales, validator)
-    for name in plan.listed:
-        plan.study(name)
-    return plan
+    return Plan(config, scales, validator)
+
+
+def _folder_config() -> dict[str, Any]:
+    """The working directory's config, or its key `cohort` in a workflow with Cohort as a module."""
+    if not CONFIG_FILE.exists():
+        raise UserError(
+            f"{CONFIG_FILE} does not exist: go to the folder with the Snakefile, or make one with "
+            "cohort init FOLDER"
+        )
+    content = read_yaml(CONFIG_FILE)
+    config = content.get("cohort", content) if isinstance(content, Mapping) else content
+    if not isinstance(config, Mapping):
+        raise UserError(f"{CONFIG_FILE}: must be a mapping, as in config/README.md")
+    return dict(config)
 
 
 def _as_list(names: Any) -> list[Any]:
@@ -179,7 +208,7 @@ def _as_list(names: Any) -> list[Any]:
 
 def study_file(name: str) -> Path:
     """The file of a study, among the built-in ones or the user's."""
-    file = CONFIG / "studies" / f"{name}.yaml"
+    file = shipped(STUDIES) / f"{name}.yaml"
     user_file = own.folder() / "studies" / file.name
     if file.exists() and user_file.exists():
         raise UserError(f"{user_file}: {file} has that name already; rename your study")
@@ -188,8 +217,8 @@ def study_file(name: str) -> Path:
 
 def all_studies() -> list[str]:
     """The names of all studies; files with other names, such as an editor's, are ignored."""
-    folders = (CONFIG, own.folder())
-    names = {file.stem for folder in folders for file in (folder / "studies").glob("*.yaml")}
+    folders = (shipped(STUDIES), own.folder() / "studies")
+    names = {file.stem for folder in folders for file in folder.glob("*.yaml")}
     return sorted(filter(_can_be_a_study, names))
 
 

@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from cohort.core.errors import UserError, suggest
+from cohort.core.shipped import CONFIG, shipped
 from cohort.plan.located import located
 from cohort.plan.schemas import derived_schemas
 from cohort.plan.yaml_files import read_yaml
@@ -62,11 +63,11 @@ Strict = extend(
 class Validator:
     """Validates config files; `names` lists what they define and refer to, such as data sets."""
 
-    def __init__(self, folder: Path, names: Mapping[str, list[str]] | None = None):
-        self.folder = folder
+    def __init__(self, names: Mapping[str, list[str]] | None = None):
+        derived = derived_schemas(names or {})
+        self.derived = {f"cohort:{part}": schema for part, schema in derived.items()}
         self.registry: Registry[Any] = Registry().with_resources(
-            (f"cohort:{name}", DRAFT202012.create_resource(schema))
-            for name, schema in derived_schemas(names or {}).items()
+            (uri, DRAFT202012.create_resource(schema)) for uri, schema in self.derived.items()
         )
 
     def read(self, file: Path, schema: str) -> dict[str, Any]:
@@ -78,16 +79,43 @@ class Validator:
 
     def check(self, value: Any, schema: str) -> None:
         """Raise a one-sentence UserError where a file's content does not fit its schema."""
-        self._check(value, read_yaml(self.folder / f"{schema}.schema.yaml"))
+        self._check(value, read_schema(schema))
 
     def check_part(self, value: Any, part: str) -> None:
         """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
         self._check(value, {"$ref": f"cohort:{part}"})
 
+    def self_contained(self, schema: str) -> dict[str, Any]:
+        """`{schema}.schema.yaml` with the derived schemas that it refers to among its `$defs`."""
+        parts: dict[str, Any] = {}
+        content: dict[str, Any] = self._localized(read_schema(schema), parts)
+        return content | {"$defs": content.get("$defs", {}) | parts}
+
+    def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
+        """A schema with `#/$defs/part` for `cohort:part`, each of which is put in `parts`."""
+        if isinstance(schema, list):
+            return [self._localized(item, parts) for item in schema]
+        if not isinstance(schema, dict):
+            return schema
+        uri = schema.get("$ref")
+        if uri in self.derived:
+            part = uri.partition(":")[2]
+            if part not in parts:
+                parts[part] = {}  # parts refer to each other
+                parts[part] = self._localized(self.derived[uri], parts)
+            schema = schema | {"$ref": f"#/$defs/{part}"}
+        return {key: self._localized(value, parts) for key, value in schema.items()}
+
     def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
             raise UserError(explain(error))
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """The schema of a kind of config file, such as `study`."""
+    schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
+    return schema
 
 
 def explain(error: ValidationError) -> str:

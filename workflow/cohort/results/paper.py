@@ -13,6 +13,7 @@ from typing import Any
 
 from cohort.core import own
 from cohort.core.errors import UserError, explained, suggest
+from cohort.core.shipped import shipped
 
 FOLDER = Path("resources/paper_values")
 # From the most to the least trusted: the first one counts where several have a value.
@@ -56,7 +57,7 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 def paper_files(study: str) -> tuple[Path, Path]:
     """The files of a paper's single values and of its curves; either may be missing."""
     own_folder = own.folder() / FOLDER.name
-    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else FOLDER
+    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 

@@ -14,6 +14,7 @@ import torch
 
 import cohort
 from cohort.core import own
+from cohort.core.shipped import IS_INSTALLED
 from cohort.training.job.device import device_name
 
 
@@ -56,7 +57,10 @@ def _own_versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the package's repository, `unknown` if there is none."""
+    """The commit of the package's repository, `unknown` for an installed package: the repository
+    that its environment may lie in is another one."""
+    if IS_INSTALLED:
+        return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     folder = Path(__file__).parent
     try:

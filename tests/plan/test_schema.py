@@ -1,0 +1,68 @@
+"""`cohort schema`: one JSON Schema of a study, by which an editor checks it without Cohort."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cohort.plan.loading import unexpanded
+from cohort.plan.yaml_files import read_yaml
+from tests.conftest import ROOT
+
+STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
+LINE = "# yaml-language-server: $schema=../../study.schema.json"
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return unexpanded().study_schema()
+
+
+def mistakes(schema: dict[str, Any], study: Any) -> list[str]:
+    """The paths of the mistakes that a program finds which knows nothing but the schema."""
+    return [error.json_path for error in Draft202012Validator(schema).iter_errors(study)]
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_every_study_fits(schema: dict[str, Any], file: Path):
+    assert mistakes(schema, read_yaml(file)) == []
+    assert file.read_text().splitlines()[0] == LINE
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "path"),
+    [
+        (["settings", "dataset"], "digit", "$.settings.dataset"),
+        (["settings", "learning"], 1, "$.settings"),
+        (["experiments", "main", "axes", "strategy"], ["fedevg"], "strategy[0]"),
+        (["experiments", "main", "axes", "seed"], 3, "axes.seed"),
+        (["figures", "fig1", "kind"], "curve", "fig1.kind"),
+        (["figures", "fig1", "smooth"], 3, "$.figures.fig1"),
+        (["tables", "tab1", "rows"], "J", "tab1.rows"),
+        (["scales"], {"half": {}}, "$.scales"),
+    ],
+)
+def test_what_an_editor_marks(schema: dict[str, Any], keys: list[str], value: Any, path: str):
+    study = copy.deepcopy(read_yaml(ROOT / "config/studies/demo.yaml"))
+    entry = study
+    for key in keys[:-1]:
+        entry = entry[key]
+    entry[keys[-1]] = value
+    (mistake,) = mistakes(schema, study)
+    assert mistake.endswith(path)
+
+
+def test_it_refers_to_nothing_else(schema: dict[str, Any]):
+    references, values = set(), [schema]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            references |= {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+    assert references == {f"#/$defs/{name}" for name in schema["$defs"]}

@@ -1,0 +1,49 @@
+"""`cohort init`: a folder in which Snakemake runs Cohort, without a clone."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from cohort.core.errors import UserError, explained
+from cohort.core.files import write_text
+from cohort.core.shipped import CONFIG_FILE, ROOT
+
+SNAKEFILE = Path("workflow/Snakefile")
+CONTENT = '''"""Cohort's rules, from the installed package. Yours can stand below."""
+
+from cohort.core.shipped import SNAKEFILE
+
+
+configfile: "config/config.yaml"
+
+
+module cohort:
+    snakefile:
+        SNAKEFILE
+    config:
+        config
+
+
+use rule * from cohort
+'''
+COPIED = (str(CONFIG_FILE), "profiles")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the folder."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder, new or without these")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write a Snakefile, the config and the profiles; nothing that exists is replaced."""
+    folder: Path = options.folder
+    for name in (str(SNAKEFILE), "Snakefile", *COPIED):
+        if (folder / name).exists():
+            raise UserError(f"{folder / name} exists already; name another folder")
+    with explained(folder):
+        write_text(folder / SNAKEFILE, CONTENT)
+        write_text(folder / CONFIG_FILE, (ROOT / CONFIG_FILE).read_text(encoding="utf-8"))
+        shutil.copytree(ROOT / "profiles", folder / "profiles")
+    print(f"written: {folder}. The demo, 36 small runs: cd {folder} && snakemake")

@@ -1,0 +1,23 @@
+"""The files that come with Cohort: its Snakefile, config, papers' values and released runs.
+
+They lie in the clone, or in the folder `bundle` of an installed package. A working directory may
+have files of its own at the same relative paths, and those come first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+BUNDLE = PACKAGE / "bundle"
+IS_INSTALLED = BUNDLE.is_dir()
+ROOT = BUNDLE if IS_INSTALLED else PACKAGE.parents[1]
+SNAKEFILE = str(ROOT / "Snakefile")
+CONFIG = Path("config")
+CONFIG_FILE = CONFIG / "config.yaml"
+
+
+def shipped(path: str | Path) -> Path:
+    """A file or folder of the working directory, or Cohort's own where it has none of that path."""
+    built_in = ROOT / path
+    return built_in if built_in.exists() and not Path(path).exists() else Path(path)

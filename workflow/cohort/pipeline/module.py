@@ -1,0 +1,71 @@
+"""Cohort as a module of another workflow: what Snakemake does not do for a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from cohort.core.errors import UserError
+from cohort.pipeline.stages import exiting
+
+Handler = Callable[[], None]
+TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
+
+
+def check_prefix(workflow: Any) -> None:
+    """Raise a UserError if the module's files are to have other paths."""
+    modifier = workflow.modifier.path_modifier
+    if modifier.prefix or modifier._prefix_replacements:
+        raise UserError(
+            "Cohort as a module takes no prefix or replace_prefix, because its jobs find files by "
+            "their paths: run the workflow in a folder of its own (snakemake --directory)"
+        )
+
+
+def check_triggers(workflow: Any) -> None:
+    """Raise a UserError if Snakemake would train finished cells again, for edited code or because
+    shards were deleted."""
+    others = sorted({str(trigger) for trigger in workflow.rerun_triggers} - TRIGGERS)
+    if others:
+        raise UserError(
+            f"the rerun triggers {', '.join(others)} would train finished cells again: copy "
+            "Cohort's profiles/default, or add --rerun-triggers mtime params"
+        )
+
+
+def attach(workflow: Any, handlers: Mapping[str, Handler]) -> None:
+    """Call handlers at the events of the using workflow, such as `onstart`, before its own ones.
+
+    Its own may be registered before or after the module is read. A module that is read a second
+    time, to change a rule of it, is attached already.
+    """
+    if hasattr(workflow, "cohort_is_attached"):
+        return
+    workflow.cohort_is_attached = True
+    for event, handler in handlers.items():
+        before = partial(_before, exiting(handler))
+        setattr(workflow, f"_{event}", before(getattr(workflow, f"_{event}")))
+        setattr(workflow, event, partial(_register, workflow, event, before))
+
+
+def _before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
+    """Both handlers, one after the other."""
+
+    def both(log: str) -> None:
+        handler()
+        own(log)
+
+    return both
+
+
+def _register(
+    workflow: Any,
+    event: str,
+    before: Callable[[Callable[[str], None]], Callable[[str], None]],
+    own: Callable[[str], None],
+) -> None:
+    """What Snakemake does for `onstart:` in a Snakefile, with the module's handler kept."""
+    getattr(type(workflow), event)(workflow, own)
+    if workflow.modifier.is_main_snakefile():
+        setattr(workflow, f"_{event}", before(own))
