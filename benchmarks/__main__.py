@@ -80,17 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if any part failed."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    known = parts(options.tiny)
-    if unknown := [name for name in options.parts if name not in {*known, GPU}]:
-        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(known)}")
+    parts_by_name = parts(options.tiny)
+    if unknown := [name for name in options.parts if name not in {*parts_by_name, GPU}]:
+        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(parts_by_name)}")
     command = ["make", "bench", *([f"ONLY={' '.join(options.parts)}"] if options.parts else [])]
     state, failures = commit(), []
-    for name in [name for name in options.parts or known if name != GPU]:
+    for name in [name for name in options.parts or parts_by_name if name != GPU]:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
             with tempfile.TemporaryDirectory() as folder:
-                section = known[name](Path(folder) / "work")
+                section = parts_by_name[name](Path(folder) / "work")
         except (Failed, subprocess.CalledProcessError) as error:
             failures.append(f"{name}: {error}")
             continue

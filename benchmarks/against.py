@@ -35,7 +35,7 @@ TITLES = ("part", "quantity", "old", "new", "new / old", "middle half", "pairs",
 
 
 class Trees(NamedTuple):
-    """The source trees to compare."""
+    """The two source trees to compare: ours and the older one."""
 
     old: Path
     new: Path
@@ -115,31 +115,31 @@ def compare_rounds(
         outcomes.append(contest([*old, *new], folder, sweeps, alone=alone))
         if problems := outcomes[-1].problems():
             raise Failed("; ".join(problems))
-    found = []
+    comparisons = []
     for entry, before, after in zip(entries, old, new, strict=True):
         seconds = (_all_seconds(outcomes, side.title) for side in (before, after))
-        found.append(Comparison(workload.name, f"s/round, {entry.title}", *seconds))
+        comparisons.append(Comparison(workload.name, f"s/round, {entry.title}", *seconds))
         if alone:
             _check_answers(outcomes[0], before.title, after.title)
             memory = (_all_peaks(outcomes, side.title) for side in (before, after))
-            found.append(Comparison(workload.name, f"memory in MB, {entry.title}", *memory))
-    return found
+            comparisons.append(Comparison(workload.name, f"memory in MB, {entry.title}", *memory))
+    return comparisons
 
 
 def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
     """Compare how long a cell takes from the start of its process to its first checkpoint."""
     old, new = map(start.cells, _projects(trees, folder))
-    found = []
+    comparisons = []
     for name in (start.CELL, start.BY_NAME):
-        found += _compare_commands("W5", name, old[name], new[name], sweeps)
-    return found
+        comparisons += _compare_commands("W5", name, old[name], new[name], sweeps)
+    return comparisons
 
 
 def compare_growth(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
     """Compare dry runs of a large study, rounds of many clients and rounds of a large network."""
     cells = growth.CELLS[0] if tiny else growth.CELLS[-1]
     old, new = (planning.dry_run(project, cells) for project in _projects(trees, folder))
-    found = _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 1 if tiny else 4)
+    comparisons = _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 1 if tiny else 4)
     points = {
         "300 clients": replace(growth.CLIENTS, cohort=300),
         "vgg11": replace(growth.NETWORK, model="vgg11"),
@@ -147,8 +147,10 @@ def compare_growth(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
     for name, point in points.items():
         load = (point.tiny() if tiny else point, (OURS_PER_MACHINE,), 1 if tiny else 3)
         for comparison in compare_rounds(*load, trees, folder / name, alone=False):
-            found.append(replace(comparison, part="W6", quantity=f"{comparison.quantity}, {name}"))
-    return found
+            comparisons.append(
+                replace(comparison, part="W6", quantity=f"{comparison.quantity}, {name}")
+            )
+    return comparisons
 
 
 def _compare_commands(
@@ -164,7 +166,8 @@ def _compare_commands(
 
 
 def _projects(trees: Trees, folder: Path) -> tuple[Path, Path]:
-    """A project folder of each tree; the old tree was checked out for us, so it can be its own."""
+    """Make a project folder of each source tree. The old tree was checked out for us, so it is its
+    own."""
     return trees.old, copied(folder, trees.new)
 
 
@@ -186,7 +189,7 @@ def _check_answers(outcome: Outcome, old: str, new: str) -> None:
         raise Failed(f"the results of '{new}' and '{old}' differ by {number(difference)}")
 
 
-def compare(names: Sequence[str], known: Mapping[str, Part], trees: Trees) -> int:
+def compare(names: Sequence[str], parts_by_name: Mapping[str, Part], trees: Trees) -> int:
     """Compare the named parts, print the table, and return the exit status."""
     comparisons, failures = [], []
     for name in names:
@@ -194,7 +197,7 @@ def compare(names: Sequence[str], known: Mapping[str, Part], trees: Trees) -> in
         print(f"{name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                comparisons += known[name](trees, Path(folder) / "work")
+                comparisons += parts_by_name[name](trees, Path(folder) / "work")
             except (Failed, subprocess.CalledProcessError) as error:
                 failures.append(f"{name}: {error}")
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
@@ -223,9 +226,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--tiny", action="store_true", help="few small rounds, to try the command")
     options = parser.parse_args(arguments)
-    known = parts(options.tiny)
-    if unknown := [name for name in options.parts if name not in known]:
-        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(known)}")
+    parts_by_name = parts(options.tiny)
+    if unknown := [name for name in options.parts if name not in parts_by_name]:
+        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(parts_by_name)}")
     command = ["python", "-m", "benchmarks.against", options.revision, *options.parts]
     with tempfile.TemporaryDirectory() as temporary:
         trees = Trees(Path(temporary) / "old", ROOT)
@@ -235,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"git has no revision '{options.revision}': {error.stderr.decode()}")
         print(described(command, commit(), os.getloadavg()[0]), end=" ")
         print(f"Old: {commit(options.revision)}; new: the working tree.\n", flush=True)
-        return compare(options.parts or list(known), known, trees)
+        return compare(options.parts or list(parts_by_name), parts_by_name, trees)
 
 
 if __name__ == "__main__":

@@ -156,10 +156,10 @@ class Case:
         count = len(self.base)
         own, shared = rng.normal(size=(count, seeds)), rng.normal(size=seeds)
         means = np.array(self.base) + effect * np.array(self.towards)
-        found = means[:, None] + (own + shared) / np.sqrt(2)
+        differences = means[:, None] + (own + shared) / np.sqrt(2)
         if not self.to_target:
-            return found
-        rounds = np.ceil((250 + 50 * found) / EVERY) * EVERY
+            return differences
+        rounds = np.ceil((250 + 50 * differences) / EVERY) * EVERY
         return np.clip(rounds, EVERY, LAST_ROUND)
 
 

@@ -33,7 +33,7 @@ class Entry:
         return self.module if self.module in PEERS else None
 
     def live(self, folder: Path) -> Workers:
-        """Its processes, ready to work on the workload drawn into a folder."""
+        """Start the processes of an entry, ready to work on the workload drawn into `folder`."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
         command = [
             str(python),

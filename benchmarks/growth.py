@@ -53,7 +53,8 @@ class Point:
 
 
 def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
-    """Measure all three curves; draw them into `picture` if it is given."""
+    """Measure how time grows with clients, network size and cells; draw the curves into `picture`,
+    if given."""
     by_clients = [
         _measured(replace(CLIENTS, cohort=cohort), folder)
         for cohort in (COHORTS[:1] if tiny else COHORTS)

@@ -11,12 +11,12 @@ def put(text: str, name: str, section: str, command: str = "make bench") -> str:
     if begin not in text:
         text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
     before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
+    _, marker, after = rest.partition(end)
+    if not marker:
         raise ValueError(f"the page lacks the marker '{end}'; put it after section {name}")
     return f"{before}{begin}\n{section.strip()}\n{end}{after}"
 
 
 def write(page: Path, name: str, section: str) -> None:
-    """Replace a section in the file."""
+    """Replace the section with this name in a page's file; start the file if there is none."""
     page.write_text(put(page.read_text() if page.exists() else "", name, section))

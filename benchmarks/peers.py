@@ -32,4 +32,4 @@ def environment(tree: Path = ROOT) -> dict[str, str]:
     this one what PYTHONPATH already names comes after them; another must not fall back on it."""
     named = os.environ.get("PYTHONPATH", "").split(":") if tree == ROOT else []
     places = [str(tree), str(tree / "workflow"), *named]
-    return os.environ | {"PYTHONPATH": ":".join(place for place in places if place)}
+    return os.environ | {"PYTHONPATH": ":".join(folder for folder in places if folder)}

@@ -46,15 +46,15 @@ def draw(panels: Sequence[Panel], file: Path) -> None:
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
         ):
             for curve in (curve for curve in panel.curves if curve.points):
-                place = names.index(curve.name)
+                index = names.index(curve.name)
                 x, y = zip(*curve.points, strict=True)
                 (handles[curve.name],) = axes.plot(
-                    x, y, color=COLORS[place], marker=MARKERS[place], markersize=3.5
+                    x, y, color=COLORS[index], marker=MARKERS[index], markersize=3.5
                 )
             axes.set(xscale="log", yscale="log", xlabel=panel.x_title, ylabel=panel.y_title)
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_locator(LogLocator(subs=(1, 3), numticks=20))
-                axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
+                axis.set_major_formatter(FuncFormatter(lambda value, index: f"{value:,g}"))
                 axis.set_minor_locator(NullLocator())
         figure.legend(
             list(handles.values()), list(handles), loc="outside upper center", ncols=len(handles)

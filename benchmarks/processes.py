@@ -83,7 +83,8 @@ class Workers:
         return (time.perf_counter() - started) / len(self.processes)
 
     def answer(self, file: Path) -> np.ndarray:
-        """The result so far, from the first process, as all compute the same; uses `file`."""
+        """Fetch the weights so far from the first process through `file`; all processes compute the
+        same."""
         self._send(f"{SAVE} {file}", self.processes[:1])
         self._expect(SAVED, self.processes[:1])
         answer: np.ndarray = np.load(file)

@@ -23,17 +23,17 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
     for workload in workloads:
         here = folder / workload.name
         facts = work.write(workload, here)
-        found = _profile(here)
-        rate = facts["round"] / found["native"]
-        share = rate / found["peak"]
+        profiles = _profile(here)
+        rate = facts["round"] / profiles["native"]
+        share = rate / profiles["peak"]
         rows.append(
             [
                 f"{workload.name}, {workload.title}",
-                *map(number, (found["round"], found["native"])),
-                f"{found['native'] / found['round']:.0%}",
-                f"{found['calls']:,}",
+                *map(number, (profiles["round"], profiles["native"])),
+                f"{profiles['native'] / profiles['round']:.0%}",
+                f"{profiles['calls']:,}",
                 f"{rate / 1e9:.0f}",
-                f"{found['peak'] / 1e9:.0f}",
+                f"{profiles['peak'] / 1e9:.0f}",
                 f"{share:.0%}",
             ]
         )
@@ -44,11 +44,8 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
     titles += ["GFLOP/s in calls", "peak, GFLOP/s", "share of peak"]
     text = (
         "Rounds of ours, one process: medians of the rounds, and of the time within native calls. "
-        "The rest is Python: batches, standardizing, averaging. Operations are those of direct "
-        "convolutions, of which spectral ones take a part, and single-sample code skips zeros, so "
-        "that W1 and W3 can exceed the peak. Peak: "
-        "independent fused multiply-adds in the registers of one core, measured between the "
-        "rounds."
+        "The rest is Python: batches, standardizing, averaging. Peak: independent fused "
+        "multiply-adds in the registers of one core, measured between the rounds."
     )
     return Section("Where a round goes", [text, table(titles, rows)], goals)
 

@@ -57,5 +57,5 @@ def planned(project: Path, study: str) -> Plan:
 def environment(project: Path, base: Mapping[str, str]) -> dict[str, str]:
     """Environment variables with which a command imports `cohort` from a project folder. Python
     keeps what it compiles there, as it does by default."""
-    kept = {name: value for name, value in base.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPATH": str(project / "workflow")}
+    variables = {name: value for name, value in base.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return variables | {"PYTHONPATH": str(project / "workflow")}

@@ -188,13 +188,13 @@ def _sweep(page: str, part: str) -> dict[str, list[str]]:
     lines = [line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| ")]
     titles = [cell.strip() for cell in lines[0]]
     seconds, memory = titles.index("median s/round"), titles.index("memory, MB")
-    found: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {}
     for line in lines[1:]:
         if len(line) == len(titles):
             title = line[0].strip()
             for name in (title, title.partition(", ")[0]):
-                found.setdefault(name, [line[seconds].strip(), line[memory].strip()])
-    return found
+                rows.setdefault(name, [line[seconds].strip(), line[memory].strip()])
+    return rows
 
 
 def update(text: str) -> str:

@@ -30,8 +30,8 @@ class Results:
     differences: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = differences_to(self.reference, self.outcome) if self.compared else {}
-        object.__setattr__(self, "differences", found)
+        differences = differences_to(self.reference, self.outcome) if self.compared else {}
+        object.__setattr__(self, "differences", differences)
 
     @property
     def reference(self) -> Entry:
@@ -41,11 +41,13 @@ class Results:
     def problems(self) -> list[str]:
         """A sentence for each variant that is missing, failed or computed something else."""
         different = {
-            title: found for title, found in self.differences.items() if not found <= DIFFERENT
+            title: difference
+            for title, difference in self.differences.items()
+            if not difference <= DIFFERENT
         }
         return self.outcome.problems() + [
-            f"{title}: its result differs from that of '{self.reference.title}' by {number(found)}"
-            for title, found in different.items()
+            f"{title}: its result differs from that of '{self.reference.title}' by {number(difference)}"
+            for title, difference in different.items()
         ]
 
     def table(self) -> str:
@@ -63,14 +65,11 @@ class Results:
         return table(titles, [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
-        """The sentence that explains the peak."""
+        """PyTorch's highest rates in the same sweeps, one thread per core, as a sentence."""
         rates = ", ".join(
             f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items()
         )
-        return (
-            "Peak: the highest rate that PyTorch reached in the same sweeps, one thread per core, "
-            f"in float32 GFLOP/s: {rates}. The hardware may be capable of more."
-        )
+        return f"Peak, float32 GFLOP/s: {rates}."
 
     def _row(self, entry: Entry) -> list[str]:
         if entry.title not in self.outcome.seconds:
@@ -99,9 +98,11 @@ class Results:
 
     def _rates(self) -> dict[str, float]:
         """FLOP/s of all cores together, by style."""
-        found = {style: self.outcome.seconds.get(entry.title) for style, entry in RATES.items()}
+        seconds_by_style = {
+            style: self.outcome.seconds.get(entry.title) for style, entry in RATES.items()
+        }
         return {
             style: OPERATIONS[style] / Summary.of(taken).median
-            for style, taken in found.items()
+            for style, taken in seconds_by_style.items()
             if taken
         }

@@ -24,8 +24,8 @@ class Goal:
         """Whether the bound is reached."""
         if self.measured is None:
             return "not measured"
-        kept = self.measured >= self.bound if self.at_least else self.measured <= self.bound
-        return "reached" if kept else "not reached"
+        is_reached = self.measured >= self.bound if self.at_least else self.measured <= self.bound
+        return "reached" if is_reached else "not reached"
 
 
 @dataclass

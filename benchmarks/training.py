@@ -70,11 +70,11 @@ def measure(workload: Workload, folder: Path) -> Section:
 
 
 def goals(workload: Workload, outcome: Outcome) -> list[Goal]:
-    """The goals of a workload."""
+    """The goals for a workload, each with the measured value."""
     if workload.batch == 1:
         text = "speedup over the plain loop without DataLoader, one thread each"
         return [Goal(text, 10, outcome.ratio(EAGER, OURS))]
-    found = [
+    result = [
         Goal(
             f"speedup over {peer.title}, per machine", bound, outcome.ratio(peer, OURS_PER_MACHINE)
         )
@@ -83,8 +83,8 @@ def goals(workload: Workload, outcome: Outcome) -> list[Goal]:
     if workload.name in MEMORY_GOALS:
         memory = outcome.memory_ratio(OURS_PER_MACHINE, FLOWER)
         text = "memory per machine relative to Flower"
-        found.append(Goal(text, MEMORY_GOALS[workload.name], memory, at_least=False))
-    return found
+        result.append(Goal(text, MEMORY_GOALS[workload.name], memory, at_least=False))
+    return result
 
 
 def _comparison(results: Results, folder: Path) -> str:
@@ -97,9 +97,8 @@ def _comparison(results: Results, folder: Path) -> str:
     )
     moved = largest_difference(start, results.outcome.answers[results.reference.title])
     return (
-        "Difference: the largest difference of a weight from that of "
-        f"'{results.reference.title}' after the first round, relative to the largest weight. The "
-        f"round itself changed the weights by {number(moved)}."
+        f"Difference to '{results.reference.title}'; the first round changed the weights by "
+        f"{number(moved)}."
     )
 
 

@@ -49,8 +49,8 @@ class Workload:
     def batches(self, orders: np.ndarray) -> Iterator[np.ndarray]:
         """A client's batches in a round, given the order of its samples in each epoch."""
         for step in range(self.steps):
-            epoch, place = divmod(step, self.per_epoch)
-            yield orders[epoch, place * self.batch : (place + 1) * self.batch]
+            epoch, step_of_epoch = divmod(step, self.per_epoch)
+            yield orders[epoch, step_of_epoch * self.batch : (step_of_epoch + 1) * self.batch]
 
     @property
     def samples(self) -> int:

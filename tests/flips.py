@@ -22,12 +22,12 @@ def flip_bits(file: Path, read: Callable[[], Any], times: int, seed: int = 0) ->
         damaged[bit // 8] ^= 1 << bit % 8
         file.write_bytes(damaged)
         try:
-            found = repr(read())
+            actual = repr(read())
         except UserError as error:
             assert file.stem in str(error) and "snakemake again" in str(error), error
             outcomes["refused"] += 1
         else:
-            assert found == expected, f"bit {bit} of {file} is believed"
+            assert actual == expected, f"bit {bit} of {file} is believed"
             outcomes["the same"] += 1
     file.write_bytes(whole)
     return outcomes

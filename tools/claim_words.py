@@ -135,7 +135,7 @@ def _compare(claim: Compare, names: Names) -> str:
 
 
 def _other(claim: Compare, other: Labels, names: Names) -> str:
-    """What a quantity is compared with, as far as it differs from the claim's own."""
+    """Describe the other side of a comparison, as far as it differs from the claim's own."""
     at, metric = other.get("at", claim.at), other.get("metric", claim.metric)
     where = settings(other.get("given", {}), names)
     words = ["that", where and f"of {where}"]

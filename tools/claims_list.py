@@ -71,7 +71,9 @@ def claims_of(study: str) -> list[Listed]:
 
 def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) -> Listed:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
-    seeds = [point["seeds"] for one in entry["comparisons"] for point in one["points"]]
+    seeds = [
+        point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]
+    ]
     word, evidence = verdict.paper, verdict.paper_evidence
     holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if word != "no value" else None
     return Listed(
@@ -93,9 +95,9 @@ def section(claims: Sequence[Listed]) -> str:
     """The counts by study, and the claims of each, by sentence."""
     parts = [_counts(claims)]
     for study in dict.fromkeys(claim.study for claim in claims):
-        mine = [claim for claim in claims if claim.study == study]
+        of_study = [claim for claim in claims if claim.study == study]
         parts.append(f"## {study}")
-        parts += [_by_sentence(group) for group in _groups(mine)]
+        parts += [_by_sentence(group) for group in _groups(of_study)]
     return "\n\n".join(parts)
 
 
@@ -119,11 +121,11 @@ def _counts(claims: Sequence[Listed]) -> str:
     rows = []
     studies = list(dict.fromkeys(claim.study for claim in claims))
     for study in [*studies, "all"]:
-        mine = [claim for claim in claims if study in (claim.study, "all")]
-        words = [sum(claim.paper == word for claim in mine) for word in titles[3:7]]
-        planned = sum(claim.seeds[0] >= ENOUGH_SEEDS for claim in mine)
-        sentences = {(claim.study, claim.quote) for claim in mine if claim.quote}
-        rows.append([study, *map(str, [len(sentences), len(mine), *words, planned])])
+        of_study = [claim for claim in claims if study in (claim.study, "all")]
+        words = [sum(claim.paper == word for claim in of_study) for word in titles[3:7]]
+        planned = sum(claim.seeds[0] >= ENOUGH_SEEDS for claim in of_study)
+        sentences = {(claim.study, claim.quote) for claim in of_study if claim.quote}
+        rows.append([study, *map(str, [len(sentences), len(of_study), *words, planned])])
     return table(titles, rows)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 
 def main(metrics: str, metric: str, labels: str, *chosen: str) -> None:
-    """Print the evaluated rounds."""
+    """Print a metric's evaluated rounds as CSV, a column per strategy."""
     cells = pd.read_parquet(metrics)
     cells = cells[(cells["metric"] == metric) & cells["round"].notna()]
     for label, value in (text.split("=", 1) for text in chosen):

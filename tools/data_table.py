@@ -101,7 +101,7 @@ def not_asked(url: str, target: Path) -> None:
 
 
 def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
-    """Seconds to parse and store."""
+    """Parse and store a data set; return the seconds that it took."""
     os.chdir(folder)
     freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
     begin = time.perf_counter()
@@ -120,12 +120,12 @@ def load(folder: str) -> tuple[float, float]:
     torch.zeros(1)
     before = peak_mb()
     begin = time.perf_counter()
-    kept = [
+    tensors = [
         samples.load(Path(folder, "data.h5"), part, cpu, torch.float32)
         for part in ("train", "test")
     ]
     seconds = time.perf_counter() - begin
-    assert kept
+    assert tensors
     return seconds, peak_mb() - before
 
 
@@ -143,7 +143,7 @@ def row_of(
     seconds: float,
     loading: tuple[float, float],
 ) -> tuple[str, ...]:
-    """A prepared data set."""
+    """The table row of a data set whose prepared file is in `folder`."""
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
         means, deviations = (
@@ -171,7 +171,7 @@ def row_of(
 
 
 def row_of_absent(dataset: str, declared: DatasetInfo) -> tuple[str, ...]:
-    """What is declared of a data set whose files are not at hand."""
+    """The table row of a data set whose files are not at hand: what is declared of it."""
     row = dict.fromkeys(SETS, "-") | {
         "data set": dataset,
         "source": publisher(next(iter(declared["files"].values()))),

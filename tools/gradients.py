@@ -49,7 +49,7 @@ def simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.
 
 
 def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Of each label the same share of its samples: textbook stratified sampling."""
+    """Draw a batch with the same share of each label's samples (stratified sampling)."""
     counts = np.bincount(data.labels)
     parts = [
         rng.choice(np.flatnonzero(data.labels == label), batch * count // counts.sum(), False)
@@ -88,10 +88,10 @@ def estimated(
 ) -> Estimate:
     """Bias and variance of the gradient of drawn batches, added over all weights."""
     mean, squares = torch.zeros_like(truth), 0.0
-    for place in range(draws):
-        found = gradient(draw(generator(0, "gradients", round=place)))
-        mean += found / draws
-        squares += float(found.square().sum())
+    for index in range(draws):
+        estimate = gradient(draw(generator(0, "gradients", round=index)))
+        mean += estimate / draws
+        squares += float(estimate.square().sum())
     variance = (squares - draws * float(mean.square().sum())) / (draws - 1)
     size = float(truth.square().sum())
     bias = float((mean - truth).square().sum()) - variance / draws
@@ -112,7 +112,9 @@ class Population:
         outputs = self.network(self.samples.inputs(indices))
         cross_entropy(outputs, self.samples.labels[indices]).backward()
         gradients = [weight.grad for weight in self.network.parameters()]
-        return torch.cat([found.flatten().double() for found in gradients if found is not None])
+        return torch.cat(
+            [gradient.flatten().double() for gradient in gradients if gradient is not None]
+        )
 
     def truth(self) -> Tensor:
         """The gradient of the mean loss of all samples."""
@@ -154,31 +156,33 @@ def measured(population: Population, draws: int, steps: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["steps", "batch", *FIELDS])
 
 
-def summary(found: pd.DataFrame) -> str:
-    """Both estimates before and after training, as a Markdown table."""
-    steps = sorted(found["steps"].unique())
+def summary(measurements: pd.DataFrame) -> str:
+    """Format bias and variance before and after training as a Markdown table."""
+    steps = sorted(measurements["steps"].unique())
     titles = [f"{field.replace('_', ' ')}, step {step}" for step in steps for field in FIELDS]
     rows = []
-    for name in found["batch"].unique().tolist():
-        part = found[found["batch"] == name].set_index("steps").loc[steps, list(FIELDS)]
+    for name in measurements["batch"].unique().tolist():
+        part = (
+            measurements[measurements["batch"] == name].set_index("steps").loc[steps, list(FIELDS)]
+        )
         rows.append([name, *map(number, part.to_numpy().flatten())])
     return table(["batch", *titles], rows)
 
 
-def picture(found: pd.DataFrame, file: Path) -> None:
-    """Both estimates on a logarithmic axis, one panel before and one after training."""
-    long = found.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
+def picture(measurements: pd.DataFrame, file: Path) -> None:
+    """Plot bias and variance on a logarithmic axis, one panel before and one after training."""
+    long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():
         apply_theme()
         figure = Figure(figsize=(PAGE_WIDTH, 2.3), layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, steps in zip(panels, found["steps"].unique().tolist(), strict=True):
+        for axes, steps in zip(panels, measurements["steps"].unique().tolist(), strict=True):
             seaborn.stripplot(
                 long[long["steps"] == steps],
                 x="value",
                 y="batch",
-                order=found["batch"].unique(),
+                order=measurements["batch"].unique(),
                 hue="estimate",
                 hue_order=FIELDS,
                 palette=COLORS[1::-1],
@@ -209,12 +213,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = replace(samples, values=samples.values[some], labels=samples.labels[some])
     torch.manual_seed(torch_seed(0, "initial weights"))
     network = MODELS[MODEL]().build(tuple(samples.values.shape[1:]), 10)
-    found = measured(Population(network, samples), DRAWS, STEPS)
+    measurements = measured(Population(network, samples), DRAWS, STEPS)
     if chosen.out:
-        found.to_csv(chosen.out, index=False, float_format="%.6g")
+        measurements.to_csv(chosen.out, index=False, float_format="%.6g")
     if chosen.figure:
-        picture(found, chosen.figure)
-    print(summary(found))
+        picture(measurements, chosen.figure)
+    print(summary(measurements))
 
 
 if __name__ == "__main__":

@@ -64,15 +64,15 @@ def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: i
             counted = len(epoch.samples), len(epoch.tasks), epoch.transfers, naive
             rows.append((clients, chunk, seed, *counted))
     names = "clients", "chunk", "partition", "labels", "tasks", "transfers", "naive_transfers"
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(
-        tasks_saved=1 - found["tasks"] / found["labels"],
-        transfers_saved=1 - found["transfers"] / found["naive_transfers"],
-        transfers_per_client=found["transfers"] / found["clients"],
+    measurements = pd.DataFrame(rows, columns=names)
+    return measurements.assign(
+        tasks_saved=1 - measurements["tasks"] / measurements["labels"],
+        transfers_saved=1 - measurements["transfers"] / measurements["naive_transfers"],
+        transfers_per_client=measurements["transfers"] / measurements["clients"],
     )
 
 
-def summary(found: pd.DataFrame) -> str:
+def summary(measurements: pd.DataFrame) -> str:
     """Means and standard deviations over the partitions, as a Markdown table."""
     titles = ["clients", "chunk", "tasks saved (%)", "transfers saved (%)"]
     titles += ["transfers of an epoch", "per client"]
@@ -84,7 +84,7 @@ def summary(found: pd.DataFrame) -> str:
             _spread(part["transfers"]),
             _spread(part["transfers_per_client"]),
         ]
-        for case, part in found.groupby(["clients", "chunk"])
+        for case, part in measurements.groupby(["clients", "chunk"])
     ]
     return table(titles, rows)
 
@@ -98,10 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
-    found = measured(LABELS, CASES, PARTITIONS)
+    measurements = measured(LABELS, CASES, PARTITIONS)
     if chosen.out:
-        found.round(4).to_csv(chosen.out, index=False)
-    print(summary(found))
+        measurements.round(4).to_csv(chosen.out, index=False)
+    print(summary(measurements))
 
 
 if __name__ == "__main__":

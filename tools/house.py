@@ -59,12 +59,12 @@ def room_of(name: str) -> str:
 
 
 def modules() -> dict[str, list[Path]]:
-    """The files of each part."""
-    found: dict[str, list[Path]] = {}
+    """The package's files by room."""
+    files_by_room: dict[str, list[Path]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         if file.parent != PACKAGE or not file.name.startswith("__"):
-            found.setdefault(part_of(file), []).append(file)
-    return found
+            files_by_room.setdefault(part_of(file), []).append(file)
+    return files_by_room
 
 
 def files() -> list[Path]:
@@ -86,13 +86,13 @@ def imported(node: ast.AST) -> list[str]:
 def arrows() -> set[tuple[str, str]]:
     """Pairs (importer, imported) of parts, wherever a file imports: at its top, inside a function,
     under TYPE_CHECKING or lazily."""
-    parts, found = modules(), set()
+    parts, pairs = modules(), set()
     for part, contents in parts.items():
         for file in contents:
             for node in ast.walk(tree_of(file)):
                 names = [name for name in imported(node) if name.startswith("cohort.")]
-                found |= {(part, room_of(name)) for name in names}
-    return {(one, other) for one, other in found if one != other and other in parts}
+                pairs |= {(part, room_of(name)) for name in names}
+    return {(importer, other) for importer, other in pairs if importer != other and other in parts}
 
 
 def functions(file: Path) -> Iterator[Function]:
@@ -109,27 +109,27 @@ def length_of(function: Function) -> int:
 
 def inner_imports() -> list[Place]:
     """Every import inside a function, by the name of the module."""
-    found = []
+    imports = []
     for file in files():
         statements: dict[int, ast.Import | ast.ImportFrom] = {}
         for function in functions(file):
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     statements[node.lineno] = node
-        found += [Place(file, imported(node)[0]) for node in statements.values()]
-    return found
+        imports += [Place(file, imported(node)[0]) for node in statements.values()]
+    return imports
 
 
 def nested_comprehensions() -> list[Place]:
     """Every comprehension, or generator expression, that contains another one."""
-    found = []
+    nested = []
     for file in files():
         outer = (node for node in ast.walk(tree_of(file)) if isinstance(node, COMPREHENSIONS))
         for node in outer:
             inner = [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
             if len(inner) > 1:
-                found.append(Place(file, f"line {node.lineno}"))
-    return found
+                nested.append(Place(file, f"line {node.lineno}"))
+    return nested
 
 
 def tree_of(file: Path) -> ast.Module:
@@ -150,7 +150,7 @@ def table() -> str:
     ]
     parts, drawn = modules(), sorted(arrows())
     for room in (part for floor in reversed(FLOORS) for part in floor):
-        below = ", ".join(other for one, other in drawn if one == room) or "-"
+        below = ", ".join(other for importer, other in drawn if importer == room) or "-"
         lines = [lines_of(file) for file in parts[room]]
         bodies = [length_of(body) for file in parts[room] for body in functions(file)]
         sizes = f"{len(lines)} | {sum(lines)} | {max(lines)} | {max(bodies, default=0)}"

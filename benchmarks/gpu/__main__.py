@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failures(names: Sequence[str], file: Path) -> list[str]:
-    """A line for each failure of these pieces."""
+    """List what failed in these pieces, one line each, from a results file."""
     entries = results.read(file)
     return [f"{name}: {line}" for name in names for line in entries[name]["failures"]]
 
@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="benchmarks.gpu",
         description="Check and measure what needs a GPU. Without a piece, list them.",
     )
-    known = ", ".join(PIECES)
-    parser.add_argument("pieces", nargs="*", metavar="PIECE", help=f"{ALL}, or some of {known}")
+    names = ", ".join(PIECES)
+    parser.add_argument("pieces", nargs="*", metavar="PIECE", help=f"{ALL}, or some of {names}")
     parser.add_argument(
         "--device",
         choices=["cuda", "cpu"],

@@ -19,12 +19,12 @@ def measure(report: Report) -> None:
         with report.step(name), tempfile.TemporaryDirectory() as folder:
             began = time.monotonic()
             try:
-                found = f"yes: {check(report.device, Path(folder))}"
+                answer = f"yes: {check(report.device, Path(folder))}"
             except Exception as error:
-                found = f"no: {type(error).__name__}"
+                answer = f"no: {type(error).__name__}"
                 raise
             finally:
-                report.add({"check": name, "holds": found, "s": time.monotonic() - began})
+                report.add({"check": name, "holds": answer, "s": time.monotonic() - began})
     for check, reason in CUDA_ONLY.items() if report.is_trial else ():
         name = check.__name__.replace("_", " ")
         report.add({"check": name, "holds": f"skipped: {reason}", "s": None})

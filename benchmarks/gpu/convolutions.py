@@ -46,7 +46,7 @@ class Layer(NamedTuple):
         return conv2d(images, weight, stride=self.stride, padding=self.padding)
 
     def unfolded(self, weight: Tensor, images: Tensor) -> Tensor:
-        """The same as one matrix product of the kernels and all patches of all images."""
+        """Convolve by one matrix product of the kernels and all patches of all images."""
         columns = unfold(images, self.kernel, padding=self.padding, stride=self.stride)
         patches = columns.transpose(0, 1).flatten(1)
         side = (self.side + 2 * self.padding - self.kernel) // self.stride + 1
@@ -68,19 +68,19 @@ def measure(report: Report) -> None:
 
 def layers_of(network: str) -> list[Layer]:
     """The convolutions of a network, in the order in which images pass them."""
-    model, found = MODELS[network]().build(NETWORKS[network], 10), []
+    model, layers = MODELS[network]().build(NETWORKS[network], 10), []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, nn.Conv2d) and isinstance(layer.padding, tuple)
         channels, side = (layer.in_channels, layer.out_channels), inputs[0].shape[-1]
         sizes = layer.kernel_size[0], layer.stride[0], layer.padding[0], side
-        found.append(Layer(network, channels, *sizes))
+        layers.append(Layer(network, channels, *sizes))
 
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d):
             layer.register_forward_pre_hook(note)
     model(torch.zeros(1, *NETWORKS[network]))
-    return found
+    return layers
 
 
 def _of_layer(layer: Layer, report: Report, until: float) -> None:

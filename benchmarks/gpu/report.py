@@ -73,8 +73,8 @@ class Report:
 
     def _save(self) -> None:
         taken = {"commit": self.commit, "seconds": round(time.monotonic() - self.began, 1)}
-        found = {"rows": self.rows, "failures": self.failures}
-        results.put(self.file, self.piece, _machine(self.device) | taken | found)
+        content = {"rows": self.rows, "failures": self.failures}
+        results.put(self.file, self.piece, _machine(self.device) | taken | content)
 
 
 def _machine(device: torch.device) -> dict[str, str]:

@@ -12,8 +12,8 @@ Row = dict[str, str | float | None]
 
 def read(file: Path) -> dict[str, Entry]:
     """The entries by piece; none if there is no file."""
-    found: dict[str, Entry] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    entries: dict[str, Entry] = json.loads(file.read_text()) if file.exists() else {}
+    return entries
 
 
 def put(file: Path, piece: str, entry: Entry) -> None:

@@ -14,18 +14,18 @@ NOT_MEASURED = "not measured yet"
 def section(entries: dict[str, Entry]) -> Section:
     """The tables of all pieces, each with the machine and commit that it was measured on."""
     devices = dict.fromkeys(entry["device"] for entry in entries.values() if "device" in entry)
-    found = Section(f"On a GPU: {', '.join(devices) or NOT_MEASURED}")
+    result = Section(f"On a GPU: {', '.join(devices) or NOT_MEASURED}")
     missing = []
     for name, piece in PIECES.items():
         entry = entries.get(name, {})
         if entry.get("rows"):
-            found.text += [f"### {piece.title}", *_paragraphs(piece, entry)]
+            result.text += [f"### {piece.title}", *_paragraphs(piece, entry)]
         else:
             missing.append(piece.title)
-        found.failures += [f"{name}: {line}" for line in entry.get("failures", [])]
+        result.failures += [f"{name}: {line}" for line in entry.get("failures", [])]
     if missing:
-        found.text.append(f"{NOT_MEASURED.capitalize()} (`make gpu`): {'; '.join(missing)}.")
-    return found
+        result.text.append(f"{NOT_MEASURED.capitalize()} (`make gpu`): {'; '.join(missing)}.")
+    return result
 
 
 def _paragraphs(piece: Piece, entry: Entry) -> list[str]:

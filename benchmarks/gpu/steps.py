@@ -38,7 +38,7 @@ class CapturedEpoch:
         self.batches = list(zip(inputs.split(per_graph), targets.split(per_graph), strict=True))
         self.model, self.lr = network(given).to(device), given.workload.lr
         self.parameters: list[Tensor] = list(self.model.parameters())
-        self.steps = CudaGraphed(self._steps, [each.detach() for each in self.parameters])
+        self.steps = CudaGraphed(self._steps, [parameter.detach() for parameter in self.parameters])
 
     def __call__(self) -> None:
         """Take a step on every sample."""

@@ -22,12 +22,12 @@ def main() -> None:
     given = read_work(options.folder)
     task, samples = task_of(given), samples_of(given)
     weights, everything = task.initial_weights(), torch.arange(len(given.labels))
-    found: list[float] = []
+    results: list[float] = []
 
     def step() -> None:
-        found[:] = evaluate(task.model, weights, samples, everything)[:2]
+        results[:] = evaluate(task.model, weights, samples, everything)[:2]
 
-    serve(step, lambda: np.array(found))
+    serve(step, lambda: np.array(results))
 
 
 if __name__ == "__main__":

@@ -87,5 +87,5 @@ class Augmented(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, place: int) -> tuple[Tensor, Tensor]:
-        return self.transform(self.images[place]), self.labels[place]
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.transform(self.images[index]), self.labels[index]

@@ -96,7 +96,7 @@ def _shards(given: Work) -> Shards:
 
 
 def generate_avx2() -> None:
-    """Let native code use no longer vectors than older processors have."""
+    """Make native code use vectors of AVX2, whatever the processor offers."""
     mock.patch("cohort.native.network.host", avx2).start()
 
 

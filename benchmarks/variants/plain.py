@@ -23,11 +23,7 @@ from benchmarks.work import Work, read_work
 
 
 class Loop:
-    """A complete FedAvg loop.
-
-    Batches come from a DataLoader in style `loader`, and in style `eager`, which is for a batch
-    size of 1, from slices of a tensor.
-    """
+    """FedAvg as a plain PyTorch loop: draw a cohort, train each client, average the weights."""
 
     def __init__(self, given: Work, style: str):
         self.given, self.workload, self.style = given, given.workload, style

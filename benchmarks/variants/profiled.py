@@ -32,7 +32,7 @@ def main() -> None:
     task = task_of(given)
     rounds = procedure.rounds(task, procedure.begin(task))
     peak, calls = _peak(host("float")), _Calls(Kernel._call)
-    found: list[tuple[float, ...]] = []
+    profiles: list[tuple[float, ...]] = []
     with mock.patch.object(Kernel, "_call", lambda *given: calls.timed(*given)):
         next(rounds)
         for _ in range(given.workload.rounds):
@@ -40,9 +40,9 @@ def main() -> None:
             started = time.perf_counter()
             next(rounds)
             taken = time.perf_counter() - started
-            found.append((taken, calls.seconds, calls.count, peak()))
+            profiles.append((taken, calls.seconds, calls.count, peak()))
     names = "round", "native", "calls", "peak"
-    medians = map(median, zip(*found, strict=True))
+    medians = map(median, zip(*profiles, strict=True))
     print(json.dumps(dict(zip(names, medians, strict=True))))
 
 
@@ -67,8 +67,8 @@ def _peak(target: Target) -> Callable[[], float]:
         sums = emit.variables([factor] * target.tile)
         with emit.loop("%steps"), sums.changed() as values:
             values[:] = [emit.fma(value, factor, factor) for value in values]
-        for place, value in enumerate(sums.get()):
-            emit.store(value, "%b", place * target.lanes)
+        for index, value in enumerate(sums.get()):
+            emit.store(value, "%b", index * target.lanes)
     run = compiled(emit.text(), emit.text, "peak", target)
     room = zeros(target.lanes * target.tile, target.dtype)
 

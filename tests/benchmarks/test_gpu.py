@@ -89,7 +89,7 @@ def test_a_trial_on_a_cpu_runs_every_piece(lean: dict[str, str], tmp_path: Path)
     apart = [
         row["difference"] for name in ("rounds", "convolutions") for row in entries[name]["rows"]
     ]
-    assert all(found is None or found < 1e-5 for found in apart)
+    assert all(result is None or result < 1e-5 for result in apart)
     text = section(entries).markdown()
     assert "not measured yet" not in text.lower() and "| W2a " in text and "commit c1" in text
 
@@ -126,14 +126,14 @@ def test_a_failure_keeps_the_rows_and_is_shown(tmp_path: Path):
         file, "rounds", machine | {"commit": "c", "seconds": 9.6, "rows": rows} | {"failures": []}
     )
     results.add_failure(file, "rounds", "the process ended with status 1")
-    found = section(results.read(file))
-    assert found.title == "On a GPU: A card"
-    assert "| W1       | 0.0123 | -          | -      |" in found.markdown()
-    assert "| W2       | -      | -          | 3      |" in found.markdown()
-    assert "on A card, driver 1, in 10 s. Python 3, torch 2." in found.markdown()
-    assert found.failures == ["rounds: the process ended with status 1"]
+    result = section(results.read(file))
+    assert result.title == "On a GPU: A card"
+    assert "| W1       | 0.0123 | -          | -      |" in result.markdown()
+    assert "| W2       | -      | -          | 3      |" in result.markdown()
+    assert "on A card, driver 1, in 10 s. Python 3, torch 2." in result.markdown()
+    assert result.failures == ["rounds: the process ended with status 1"]
     missing = [piece.title for name, piece in PIECES.items() if name != "rounds"]
-    assert f"Not measured yet (`make gpu`): {'; '.join(missing)}." in found.markdown()
+    assert f"Not measured yet (`make gpu`): {'; '.join(missing)}." in result.markdown()
 
 
 def test_make_bench_writes_the_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

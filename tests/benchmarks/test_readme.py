@@ -19,7 +19,7 @@ def test_the_readme_is_current():
 def test_results_are_those_of_the_reproduction_page():
     """Its tables were written from the pipeline's own metrics, not from the curves."""
     page = (ROOT / "docs/reproduction.md").read_text()
-    ours = {(found.item, found.what): f"{found.ours:.2f}" for found in readme.results()}
+    ours = {(result.item, result.what): f"{result.ours:.2f}" for result in readme.results()}
     start = "CIFAR-100, FedAvg, rounds 20 to 100 of 2,000"
     for item, what, line in (
         (
@@ -42,7 +42,7 @@ def test_results_are_those_of_the_reproduction_page():
     ):
         expected = line.format(ours[item, what])
         assert expected in page, expected
-    excess = {found.what: found.ours - found.paper for found in readme.results()}
+    excess = {result.what: result.ours - result.paper for result in readme.results()}
     assert f"averages {excess[f'{start}, IID']:.2f} points above the authors'" in page
     assert f"averages {excess[f'{start}, Nc = 50']:.2f} points above the authors'" in page
 

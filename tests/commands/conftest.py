@@ -76,7 +76,8 @@ def record(
     seconds: float = 1.0,
     **provenance: Any,
 ) -> Record:
-    """A record whose test accuracy is the same in each round, and whose rounds took so long."""
+    """Make a record with the same test accuracy in every round, whose rounds took `seconds`
+    each."""
     clients, rounds = settings["clients"], settings["rounds"]
     history = History(cohorts=[np.array([0, 1])] * rounds)
     for round in range(1, rounds + 1):
@@ -119,8 +120,9 @@ def finish(
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a command prints, and its error at the end if it fails."""
+def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command and returns its output, with the error at the end if it
+    fails."""
 
     def run(*arguments: str, fails: bool = False) -> str:
         capsys.readouterr()

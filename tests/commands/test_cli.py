@@ -33,9 +33,9 @@ def imported(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["show", "--help"]])
 def test_help_imports_neither_planning_nor_a_heavy_package(arguments: list[str]):
-    found = imported(*arguments)
-    assert not found & {*HEAVY, "cohort.plan", "cohort.pipeline"}
-    used = {f"cohort.commands.{name}" for name in COMMANDS} & found
+    modules = imported(*arguments)
+    assert not modules & {*HEAVY, "cohort.plan", "cohort.pipeline"}
+    used = {f"cohort.commands.{name}" for name in COMMANDS} & modules
     assert used == ({f"cohort.commands.{arguments[0]}"} if arguments[0] in COMMANDS else set())
 
 

@@ -14,12 +14,12 @@ import yaml
 from cohort.commands import doctor
 from cohort.plan import Plan, load
 
-Said = Callable[..., str]
+OutputOf = Callable[..., str]
 
 
-def test_a_healthy_machine(plan: Plan, said: Said, monkeypatch: pytest.MonkeyPatch):
+def test_a_healthy_machine(plan: Plan, output_of: OutputOf, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nothing")
-    text = said("doctor")
+    text = output_of("doctor")
     states = {line[9:].split(":")[0]: line.split()[0] for line in text.splitlines()}
     assert set(states) == {
         *("Python", "PyTorch", "GPU", "native trainer", "SLURM", "locks", "disk", "data")
@@ -29,14 +29,14 @@ def test_a_healthy_machine(plan: Plan, said: Said, monkeypatch: pytest.MonkeyPat
 
 
 def test_whatever_fails_is_said_and_the_others_go_on(
-    plan: Plan, said: Said, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, output_of: OutputOf, monkeypatch: pytest.MonkeyPatch
 ):
     def broken() -> None:
         raise ImportError("libtorch.so: cannot open shared object file")
 
     monkeypatch.setattr(doctor, "pytorch", broken)
-    monkeypatch.setattr(doctor.native.NativeTrainer, "_take", lambda self, *rest: 1 / 0)
-    text = said("doctor", fails=True)
+    monkeypatch.setattr(doctor.native.NativeTrainer, "_train_steps", lambda self, *rest: 1 / 0)
+    text = output_of("doctor", fails=True)
     assert "failed   PyTorch: ImportError('libtorch.so: cannot open shared object" in text
     assert "failed   native trainer: ZeroDivisionError('division by zero')" in text
     assert text.endswith("error: cells cannot be trained here: PyTorch, native trainer")
@@ -83,11 +83,11 @@ def test_accounts_and_partitions_of_profiles(project: Path, monkeypatch: pytest.
 def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror").mkdir()
     mnist = load({"studies": "fedentopt", "only": "", "data_mirror": "mirror"})
-    found = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
-    assert found["cifar10"] == "has to be downloaded; not in the mirror, mirror"
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    assert result["cifar10"] == "has to be downloaded; not in the mirror, mirror"
     Path("mirror/cifar-10-python.tar.gz").touch()
-    found = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
-    assert found["cifar10"] == "is in the mirror, mirror"
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    assert result["cifar10"] == "is in the mirror, mirror"
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ def test_data_in_the_mirror_or_not(project: Path):
         (["status", "--scale", "s"], "smoke"),
     ],
 )
-def test_completion_in_bash(project: Path, said: Said, words: list[str], completed: str):
+def test_completion_in_bash(project: Path, output_of: OutputOf, words: list[str], completed: str):
     Path("my").mkdir()
     Path("my/datasets.yaml").write_text("mnist-own:\n  title: Own\n")
-    script = said("completion", "bash")
+    script = output_of("completion", "bash")
     line = " ".join(["cohort", *words])
     code = (
         f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _shtab_cohort; "
@@ -118,9 +118,11 @@ def test_completion_in_bash(project: Path, said: Said, words: list[str], complet
     assert done.stdout.strip() == completed
 
 
-def test_completed_figures_tables_and_claims_are_those_of_the_studies(project: Path, said: Said):
+def test_completed_figures_tables_and_claims_are_those_of_the_studies(
+    project: Path, output_of: OutputOf
+):
     """By reading the YAML; those that a study takes over from another are not completed."""
-    code = said("completion", "bash") + '\n_cohort_drawings ""; _cohort_claims ""'
+    code = output_of("completion", "bash") + '\n_cohort_drawings ""; _cohort_claims ""'
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
     studies = {
         file.stem: yaml.safe_load(file.read_text()) for file in Path("config/studies").iterdir()
@@ -134,6 +136,6 @@ def test_completed_figures_tables_and_claims_are_those_of_the_studies(project: P
     assert set(done.stdout.split()) == expected | studies.keys()
 
 
-def test_completion_in_the_other_shells(said: Said):
-    assert said("completion", "zsh").startswith("#compdef cohort")
-    assert "ls config/studies" in said("completion", "fish")
+def test_completion_in_the_other_shells(output_of: OutputOf):
+    assert output_of("completion", "zsh").startswith("#compdef cohort")
+    assert "ls config/studies" in output_of("completion", "fish")

@@ -43,13 +43,13 @@ def test_it_is_not_collected(plan: Plan, misplaced: Path):
     assert not Path("metrics.parquet").exists()
 
 
-def test_commands_refuse_it(misplaced: Path, said: Callable[..., str]):
+def test_commands_refuse_it(misplaced: Path, output_of: Callable[..., str]):
     digest = digest_in(misplaced)
-    assert re.search(r"six.one +5 +1\b", said("status")), said("status")
+    assert re.search(r"six.one +5 +1\b", output_of("status")), output_of("status")
     commands = (("show", str(misplaced)), ("verify", digest), ("compare", "results", "results"))
     for command in commands:
-        assert SENTENCE in said(*command, fails=True), command
-    assert SENTENCE in said("why", digest)
+        assert SENTENCE in output_of(*command, fails=True), command
+    assert SENTENCE in output_of("why", digest)
 
 
 def test_it_is_not_published(plan: Plan, misplaced: Path):

@@ -21,7 +21,7 @@ from cohort.plan import Plan, load
 from cohort.training.cell import Cell
 from tests.commands.conftest import STUDY, finish
 
-Said = Callable[..., str]
+OutputOf = Callable[..., str]
 
 
 def log(cell: Cell, text: str) -> None:
@@ -60,10 +60,10 @@ def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan
 
 
-def test_counts_rounds_reasons_and_hours(every_state: Plan, said: Said):
+def test_counts_rounds_reasons_and_hours(every_state: Plan, output_of: OutputOf):
     """Left are 30 s of the running cell, 60 of the stopped one, 300 of the three others and 2 for each start: 400 s. The finished cell took 50 s of its 100."""
     _, running, stopped, failed, *_ = every_state.cells.values()
-    lines = said("status").splitlines()
+    lines = output_of("status").splitlines()
     assert lines[0].split() == ["experiment", "done", "running", "stopped", "failed", "missing"]
     assert lines[1].split() == ["six.one", "1", "1", "1", "1", "2"]
     name = "digits/small-mlp/iid/J2"
@@ -79,55 +79,55 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, said: Said):
     ]
 
 
-def test_json_has_the_same(every_state: Plan, said: Said):
-    found = json.loads(said("status", "--json"))
-    (one,) = found["experiments"]
-    assert one == {
+def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
+    printed = json.loads(output_of("status", "--json"))
+    (experiment,) = printed["experiments"]
+    assert experiment == {
         **{"study": "six", "experiment": "one", "cells": 6, "done": 1, "diverged": 0},
         **{"running": 1, "stopped": 1, "failed": 1, "waiting": 0, "missing": 2},
     }
-    assert [(cell["state"], cell["round"]) for cell in found["unfinished"]] == [
+    assert [(cell["state"], cell["round"]) for cell in printed["unfinished"]] == [
         ("running", 7),
         ("stopped", 4),
         ("failed", 0),
         ("missing", 0),
         ("missing", 0),
     ]
-    assert found["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
-    cost = json.loads(said("cost", "--json"))
+    assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
+    cost = json.loads(output_of("cost", "--json"))
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
     assert cost["experiments"][0]["rounds"] == 50
 
 
-def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, said: Said):
+def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, output_of: OutputOf):
     """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
     short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
     long = ["--config", "seeds=2", "only=strategy=loss", "scale=reduced"]
     for command in ("status", "cost"):
-        assert said(command, *short) == said(command, *long)
-    counted = json.loads(said("status", *short, "--json"))
+        assert output_of(command, *short) == output_of(command, *long)
+    counted = json.loads(output_of("status", *short, "--json"))
     assert (counted["scale"], counted["experiments"][0]["missing"]) == ("reduced", 2)
-    dry = said("reproduce", "six.tab1", *short, "-n").splitlines()
+    dry = output_of("reproduce", "six.tab1", *short, "-n").splitlines()
     assert "2 cells are missing: about 4 s of one CPU core" in dry
     assert dry[-1] == (
         "$ snakemake six_tab1 --config scale=reduced 'only=strategy=loss' seeds=2".replace("'", "")
     )
-    assert "six.tab1 at scale smoke" in said("show", "six.tab1", "--scale", "smoke")
-    assert "there is no study 'sex'; did you mean 'six'?" in said("status", "sex", fails=True)
-    assert "six has no claims" in said("check", "six", fails=True)
-    assert "there is no study 'nine'" in said("check", "nine.best", fails=True)
-    assert "ucb has no claim 'best'" in said("check", "ucb.best", fails=True)
+    assert "six.tab1 at scale smoke" in output_of("show", "six.tab1", "--scale", "smoke")
+    assert "there is no study 'sex'; did you mean 'six'?" in output_of("status", "sex", fails=True)
+    assert "six has no claims" in output_of("check", "six", fails=True)
+    assert "there is no study 'nine'" in output_of("check", "nine.best", fails=True)
+    assert "ucb has no claim 'best'" in output_of("check", "ucb.best", fails=True)
 
 
-def test_show_of_a_table(every_state: Plan, said: Said):
-    lines = said("show", "six.tab1").splitlines()
+def test_show_of_a_table(every_state: Plan, output_of: OutputOf):
+    lines = output_of("show", "six.tab1").splitlines()
     assert lines[0] == "six.tab1 at scale full: Accuracy"
     assert lines[1] == "  results/full/tables/six/tab1.csv  (not drawn yet)"
     assert "6 cells of one: 1 done, 1 running, 1 stopped, 1 failed, 2 missing" in lines
     assert lines[-1] == "$ snakemake six_tab1 --config scale=full"
-    found = json.loads(said("show", "six.tab1", "--json"))
-    assert list(found["files"].values()) == [False] * 4 and found["done"] == 1
-    assert "did you mean 'tab1'?" in said("show", "six.tab2", fails=True)
+    printed = json.loads(output_of("show", "six.tab1", "--json"))
+    assert list(printed["files"].values()) == [False] * 4 and printed["done"] == 1
+    assert "did you mean 'tab1'?" in output_of("show", "six.tab2", fails=True)
 
 
 def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
@@ -149,28 +149,31 @@ def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
     for cell in (first, second):
         state_folder(cell.path).mkdir(parents=True, exist_ok=True)
         (state_folder(cell.path) / "lease").touch()
-    assert [states.status_of(one, {}).state for one in (first, second)] == ["stopped", "failed"]
+    assert [states.status_of(cell, {}).state for cell in (first, second)] == [
+        "stopped",
+        "failed",
+    ]
 
 
-def test_cells_that_wait_for_data_say_for_which(project: Path, said: Said):
+def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: OutputOf):
     study = STUDY | {"settings": STUDY["settings"] | {"model": "small-cnn"}, "tables": {}}
     del study["settings"]["dataset"]
     axes = STUDY["experiments"]["one"]["axes"] | {"dataset": ["cifar10", "pacs"]}
     study["experiments"] = {"one": {"axes": axes}}
     Path("config/studies/six.yaml").write_text(yaml.safe_dump(study))
-    lines = [line.split() for line in said("status", "six").splitlines()]
+    lines = [line.split() for line in output_of("status", "six").splitlines()]
     assert lines[:2] == [
         ["experiment", "done", "waiting", "missing"],
         ["six.one", "0", "6", "6"],
     ]
-    waiting = json.loads(said("status", "six", "--json"))["unfinished"][6:]
+    waiting = json.loads(output_of("status", "six", "--json"))["unfinished"][6:]
     assert {cell["state"] for cell in waiting} == {"waiting"}
     assert waiting[0]["reason"].startswith("pacs is behind a login (https://")
-    assert said("why", waiting[0]["digest"]).count("but it waits: pacs is behind a login") == 1
+    assert output_of("why", waiting[0]["digest"]).count("but it waits: pacs is behind a login") == 1
     study["experiments"]["one"]["axes"] = axes | {"dataset": ["pacs"]}
     study["tables"] = STUDY["tables"]
     Path("config/studies/six.yaml").write_text(yaml.safe_dump(study))
-    shown = said("show", "six.tab1", fails=True)
+    shown = output_of("show", "six.tab1", fails=True)
     assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
     plan = load({"studies": "six", "only": "dataset=pacs"})
     assert [cell.state for cell in unique_cells(statuses(plan, {}))] == ["waiting"] * 6
@@ -198,7 +201,7 @@ def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
     for planned in every_state.cells.values():
         finish(planned)
-    assert [len(found) for found in snapshots(every_state, 0)] == [6]
+    assert [len(snapshot) for snapshot in snapshots(every_state, 0)] == [6]
 
 
 def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):

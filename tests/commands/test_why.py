@@ -12,34 +12,34 @@ from cohort.models.small import SmallMLP
 from cohort.plan import Plan
 from tests.commands.conftest import finish, replan
 
-Said = Callable[..., str]
+OutputOf = Callable[..., str]
 
 
-def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, said: Said):
+def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, output_of: OutputOf):
     first, second, *_ = plan.cells.values()
     folder = Path(first.path).parent
-    assert said("why", first.digest) == (
+    assert output_of("why", first.digest) == (
         f"{first.path}: its record is missing\n  there is no other record in {folder}\n"
     )
     finish(first)
-    assert said("why", first.path) == f"{first.path}: nothing: it is done\n"
-    assert said("why", second.digest).splitlines()[1] == (
+    assert output_of("why", first.path) == f"{first.path}: nothing: it is done\n"
+    assert output_of("why", second.digest).splitlines()[1] == (
         f"  {Path(first.path).name} has seed 0, the cell 1"
     )
 
 
-def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, said: Said):
+def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, output_of: OutputOf):
     old = next(iter(plan.cells.values()))
     finish(old)
     settings = old.plain_settings()
     del settings["momentum"]
     finish(old, settings=settings)  # of a version that had no such setting
     new = next(iter(replan(lr=0.1, batch=32).cells.values()))
-    assert said("why", new.digest).splitlines()[1:] == [
+    assert output_of("why", new.digest).splitlines()[1:] == [
         f"  seed0-{old.digest}.h5 has batch 16, the cell 32",
         f"  seed0-{old.digest}.h5 has lr 0.05, the cell 0.1",
     ]
-    lines = said("why", old.path).splitlines()
+    lines = output_of("why", old.path).splitlines()
     assert lines[0].startswith(f"{old.path}: nothing would: no study has this cell at scale full")
     assert lines[1:] == [
         f"  it has batch 16, the cell 32, {new.digest}",
@@ -48,21 +48,21 @@ def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, said: Said):
 
 
 def test_a_science_version_and_data_that_changed(
-    plan: Plan, said: Said, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, output_of: OutputOf, monkeypatch: pytest.MonkeyPatch
 ):
     old = next(iter(plan.cells.values()))
     finish(old)
     with monkeypatch.context() as patched:
         patched.setattr(SmallMLP, "science", 2)
         bumped = next(iter(replan().cells.values()))
-        assert said("why", bumped.digest).splitlines()[1:] == [
+        assert output_of("why", bumped.digest).splitlines()[1:] == [
             f"  seed0-{old.digest}.h5 has science version 1 of model:small-mlp, the cell 2"
         ]
     Path(old.path).unlink()
     name = "seed0-k000000000000.h5"
     finish(replace(old, path=str(Path(old.path).with_name(name)), digest="k000000000000"))
-    assert "but data of another checksum or scaling" in said("why", old.digest)
+    assert "but data of another checksum or scaling" in output_of("why", old.digest)
 
 
-def test_no_such_cell(plan: Plan, said: Said):
-    assert "there is no record of a cell 'nonsense'" in said("why", "nonsense", fails=True)
+def test_no_such_cell(plan: Plan, output_of: OutputOf):
+    assert "there is no record of a cell 'nonsense'" in output_of("why", "nonsense", fails=True)

@@ -118,8 +118,8 @@ def test_canonical_makes_1_and_1_0_one_value():
 
 
 def test_build_passes_everything_but_the_name():
-    found = build({"example": Example}, {"name": "example", "share": 0.25, "count": 9})
-    assert found == Example(share=0.25, count=9)
+    result = build({"example": Example}, {"name": "example", "share": 0.25, "count": 9})
+    assert result == Example(share=0.25, count=9)
     with pytest.raises(KeyError):
         build({"example": Example}, {"name": "nothing"})
 
@@ -187,20 +187,20 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
 
 def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
     """No imported classes, no aliases, no subclasses without their own name, no other classes."""
-    found = Catalog("zoo", zoo)
-    assert list(found) == ["another", "one", "two"]
-    places = [(cls.__module__, cls.__name__) for cls in found.values()]
+    result = Catalog("zoo", zoo)
+    assert list(result) == ["another", "one", "two"]
+    places = [(cls.__module__, cls.__name__) for cls in result.values()]
     assert places == [("zoo.one", "Another"), ("zoo.one", "One"), ("zoo.two", "Two")]
 
 
 def test_catalog_imports_what_is_asked_for(zoo: type[Component]):
     """A component with a module of its own name alone; all for one without, or for a list."""
-    found = Catalog("zoo", zoo)
-    assert found["one"].__module__ == "zoo.one" and "zoo.two" not in sys.modules
+    result = Catalog("zoo", zoo)
+    assert result["one"].__module__ == "zoo.one" and "zoo.two" not in sys.modules
     assert Catalog("zoo", zoo)["another"].__module__ == "zoo.one" and "zoo.two" in sys.modules
-    assert "three" not in found and len(found) == 3
-    found["three"] = found["two"]
-    assert list(found) == ["another", "one", "three", "two"]
+    assert "three" not in result and len(result) == 3
+    result["three"] = result["two"]
+    assert list(result) == ["another", "one", "three", "two"]
 
 
 def test_catalogs_of_cohort_name_each_component_by_its_name():
@@ -213,7 +213,7 @@ def test_catalogs_of_cohort_name_each_component_by_its_name():
     from cohort.training.procedures import PROCEDURES
     from cohort.training.servers import SERVERS
 
-    for found in (
+    for result in (
         MODELS,
         SCHEMES,
         SELECTORS,
@@ -223,9 +223,9 @@ def test_catalogs_of_cohort_name_each_component_by_its_name():
         PARSERS,
         AUGMENTATIONS,
     ):
-        assert found
-        assert all(cls.name == name and cls.science >= 1 for name, cls in found.items())
-        assert len(set(found.values())) == len(found)
+        assert result
+        assert all(cls.name == name and cls.science >= 1 for name, cls in result.items())
+        assert len(set(result.values())) == len(result)
 
 
 def test_canonical_converts_optional_numbers_and_lists():

@@ -123,7 +123,7 @@ KINDS: dict[str, Kind] = {
 
 @pytest.fixture(params=[1 << 20, 100], ids=["small arrays", "large arrays"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where to write, with or without arrays that have a checksum of their own."""
+    """Path of a file to write, once with a separate checksum for its arrays and once without."""
     monkeypatch.setattr(hdf5, "LARGE", request.param)
     return tmp_path / "file.h5"
 
@@ -140,21 +140,21 @@ def test_a_flipped_bit_is_found_wherever_it_is(kind: str, path: Path):
     write(path)
     good, expected = path.read_bytes(), as_plain(read(path))
     places = sorted({*range(SEAL_BYTES), *RNG.integers(SEAL_BYTES, len(good), FLIPS).tolist()})
-    found = 0
-    for place in places:
+    actual = 0
+    for offset in places:
         bad = bytearray(good)
-        bad[place] ^= 1 << RNG.integers(8)
+        bad[offset] ^= 1 << RNG.integers(8)
         path.write_bytes(bad)
         try:
-            assert as_plain(read(path)) == expected and place < SEAL_BYTES, (
-                place
+            assert as_plain(read(path)) == expected and offset < SEAL_BYTES, (
+                offset
             )  # in the seal, and harmless there
         except UserError as error:
             assert str(error).startswith(
                 f"{path} {sentence.partition('{')[0]}"
             ) and "\n" not in str(error)
-            found += 1
-    assert found >= len(places) - SEAL_BYTES
+            actual += 1
+    assert actual >= len(places) - SEAL_BYTES
 
 
 @pytest.mark.parametrize("kind", KINDS)

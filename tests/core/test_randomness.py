@@ -76,7 +76,7 @@ def test_order_of_generators_does_not_matter():
     held = [generator(**address) for address in reversed(addresses)]
     np.random.seed(1)
     torch.manual_seed(1)
-    assert [found.random(4).tolist() for found in reversed(held)] == forward
+    assert [result.random(4).tolist() for result in reversed(held)] == forward
 
 
 def test_two_generators_of_one_address_share_no_state():
@@ -133,11 +133,11 @@ def test_seeds_derived_from_addresses_never_change():
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
     """The addresses that the package draws from: (seed, purpose, round, client)."""
-    found: set[tuple] = set()
+    result: set[tuple] = set()
 
     def watched(original: Callable) -> Callable:
         def call(seed: int, purpose: str, *, round: int = 0, client: int = 0):
-            found.add((seed, purpose, round, client))
+            result.add((seed, purpose, round, client))
             return original(seed, purpose, round=round, client=client)
 
         return call
@@ -155,7 +155,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
-    return found
+    return result
 
 
 def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
@@ -247,17 +247,17 @@ def test_initial_model_depends_on_the_seed_and_not_on_the_strategy(
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(torch_seed(4, "initial weights"))
     by_hand = fingerprint(SmallMLP().build((1, 8, 8), 3).state_dict())
-    found = []
+    results = []
     for changes in (
         {},
         {"strategy": "loss", "lr": 1.0, "partition": "classes-2", "samples": 1.0},
         {"seed": 5},
     ):
         torch.rand(2)
-        found.append(
+        results.append(
             fingerprint(
                 loading.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()
             )
         )
-    assert found[0] == found[1] == by_hand
-    assert found[2] != by_hand
+    assert results[0] == results[1] == by_hand
+    assert results[2] != by_hand

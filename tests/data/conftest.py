@@ -15,7 +15,7 @@ from cohort.data import fetch
 
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, empty."""
+    """Make an empty folder the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

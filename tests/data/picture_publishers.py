@@ -56,7 +56,7 @@ class Known:
         )
 
     def pixels(self, height: int, width: int) -> np.ndarray:
-        """Height x width x 3."""
+        """Pixels (height, width, 3) of one color, with a white quarter at the upper right."""
         image = np.full((height, width, 3), self.color, dtype=np.uint8)
         image[: height // 2, width // 2 :] = 255
         return image
@@ -104,7 +104,7 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
     """CINIC-10: names as in CIFAR and ImageNet, and one gray picture."""
     yield "README.md", b"# CINIC-10"
     yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
-    for part, place in (("train", "train"), ("test", "test"), ("train", "valid")):
+    for part, folder in (("train", "train"), ("test", "test"), ("train", "valid")):
         for item in known("cinic10", part):
             name = (
                 f"cifar10-{part}-{item.number}.png"
@@ -112,7 +112,7 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
                 else f"n0269{item.label}156_{item.number}.png"
             )
             yield (
-                f"{place}/{CINIC[item.label]}/{name}",
+                f"{folder}/{CINIC[item.label]}/{name}",
                 picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item)),
             )
 
@@ -132,20 +132,20 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
             picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item)),
         )
     lines = []
-    for place, item in enumerate(known("tiny-imagenet", "test")):
-        lines.append(f"val_{place}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
-        yield f"{root}/val/images/val_{place}.JPEG", picture_file(item.pixels(64, 64), "JPEG")
+    for index, item in enumerate(known("tiny-imagenet", "test")):
+        lines.append(f"val_{index}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
+        yield f"{root}/val/images/val_{index}.JPEG", picture_file(item.pixels(64, 64), "JPEG")
     yield f"{root}/val/val_annotations.txt", "".join(lines).encode()
 
 
 def tumor_members() -> Iterator[tuple[str, bytes]]:
     """Brain tumors: pictures of many shapes."""
-    for part, place in (("train", "Training"), ("test", "Testing")):
+    for part, folder in (("train", "Training"), ("test", "Testing")):
         for item in known("brain-tumor-mri", part):
             word = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
             yield (
-                f"{place}/{word}/{place[:2]}-{word[:2]}_{item.number:04}.jpg",
+                f"{folder}/{word}/{folder[:2]}-{word[:2]}_{item.number:04}.jpg",
                 picture_file(pixels, "JPEG"),
             )
 
@@ -154,15 +154,15 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
     """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken
     picture among them."""
     lists: dict[str, list[str]] = {}
-    for part, place in (("train", "train"), ("test", "crossval")):
+    for part, split in (("train", "train"), ("test", "crossval")):
         for item in known("pacs", part):
             domain, word = STYLES[item.group], ANIMALS[item.label]
             kind = "PNG" if domain == "sketch" else "JPEG"
             name = f"{domain}/{word}/pic_{part}_{item.number}.{'png' if kind == 'PNG' else 'jpg'}"
             yield f"pacs/images/{name}", picture_file(item.pixels(227, 227), kind)
-            wrong = (domain, word, place) == ("art_painting", "dog", "crossval")
-            for each in (place, "test"):
-                lists.setdefault(f"{domain}_{each}", []).append(
+            wrong = (domain, word, split) == ("art_painting", "dog", "crossval")
+            for folder in (split, "test"):
+                lists.setdefault(f"{domain}_{folder}", []).append(
                     f"{name} {0 if wrong else item.label + 1}\n"
                 )
     lists["sketch_train"].insert(1, "sketch/dog/n02103406_4068-1.png 1\n")
@@ -174,10 +174,10 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
 def digits_members() -> Iterator[tuple[str, bytes]]:
     """Digits-DG, with the hidden files that macOS adds to a zip."""
     yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
-    for part, place in (("train", "train"), ("test", "val")):
+    for part, folder in (("train", "train"), ("test", "val")):
         for item in known("digits-dg", part):
             yield (
-                f"digits_dg/{SOURCES[item.group]}/{place}/{item.label}/{item.number:05}.jpg",
+                f"digits_dg/{SOURCES[item.group]}/{folder}/{item.label}/{item.number:05}.jpg",
                 picture_file(item.pixels(32, 32), "JPEG"),
             )
 
@@ -187,14 +187,14 @@ def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
     validation pictures are those of training, backwards."""
     _, side = MEDICAL[dataset]
     arrays, train = {}, list(known(dataset, "train"))
-    for place, items in (
+    for prefix, items in (
         ("train", train),
         ("val", train[::-1]),
         ("test", list(known(dataset, "test"))),
     ):
         images = np.stack([item.pixels(side, side) for item in items])
-        arrays[f"{place}_images"] = images[..., 0] if dataset.startswith("tissue") else images
-        arrays[f"{place}_labels"] = np.array([[item.label] for item in items], dtype=np.uint8)
+        arrays[f"{prefix}_images"] = images[..., 0] if dataset.startswith("tissue") else images
+        arrays[f"{prefix}_labels"] = np.array([[item.label] for item in items], dtype=np.uint8)
     return arrays
 
 

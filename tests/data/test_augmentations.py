@@ -99,8 +99,8 @@ def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_everything_stays_on_the_images_device(name: str):
     """The meta device raises an error if tensors of another device are mixed in."""
-    found = AUGMENTATIONS[name]().apply(pictures().to("meta"), numbers_for(name).to("meta"))
-    assert found.device.type == "meta" and found.shape == (COUNT, *SHAPE)
+    images = AUGMENTATIONS[name]().apply(pictures().to("meta"), numbers_for(name).to("meta"))
+    assert images.device.type == "meta" and images.shape == (COUNT, *SHAPE)
 
 
 @pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])

@@ -54,8 +54,8 @@ def test_both_splits_together_are_scikit_learns_samples(splits: dict[str, Split]
 
 
 def test_a_fifth_of_each_class_is_for_testing(splits: dict[str, Split]):
-    found = np.bincount(splits["test"].labels)
-    assert (np.abs(found - np.bincount(THEIRS.target) * 360 / 1797) < 1).all()
+    counts = np.bincount(splits["test"].labels)
+    assert (np.abs(counts - np.bincount(THEIRS.target) * 360 / 1797) < 1).all()
 
 
 def test_classes_add_up_to_scikit_learns_counts(splits: dict[str, Split]):

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def files(folder: Path) -> list[Path]:
-    """Every file but the locks."""
+    """List all files below a folder but locks."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
 
 
@@ -208,10 +208,10 @@ def test_a_web_page_in_place_of_the_file(packed: bytes | None, server: Server):
 def test_a_truncated_gz_is_not_opened(server: Server):
     packed = gz(CONTENT)
     url = server.offer("values.gz", packed[:-9])
-    found, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
+    actual, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
     assert (
         refusal(declared(url, packed=packed))
-        == f"{url}: MD5 is {found}, config/datasets.yaml expects {expected}"
+        == f"{url}: MD5 is {actual}, config/datasets.yaml expects {expected}"
     )
 
 

@@ -218,7 +218,8 @@ def test_an_idx_file_that_is_refused(case: str, tmp_path: Path, monkeypatch: pyt
 
 
 def refused(dataset: str, sentence: str) -> None:
-    """By preparing, in one sentence that names the file, and without a store."""
+    """Assert that preparing the data set fails with this sentence, which names the file, and leaves
+    no store."""
     Path("resources/raw").mkdir(parents=True)
     Path("resources/raw", dataset).symlink_to(Path.cwd())
     freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {}))

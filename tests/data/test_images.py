@@ -53,12 +53,12 @@ def one_by_one(change: Callable[..., Tensor], images: Tensor, *parameters: list)
 def test_windows(border: str, dtype: torch.dtype):
     images = pictures(dtype)
     top, left = torch.arange(40) % 9, torch.arange(40) % 7
-    found = cropped(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
+    actual = cropped(pad(images, [3, 3, 4, 4], mode=border), top, left, 7, 6)
     padded = functional.pad(images, [3, 4, 3, 4], padding_mode=border)
     expected = one_by_one(
         lambda image, y, x: functional.crop(image, y, x, 7, 6), padded, top.tolist(), left.tolist()
     )
-    assert found.dtype == dtype and torch.equal(found, expected)
+    assert actual.dtype == dtype and torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,10 +74,10 @@ def test_mirrored(dtype: torch.dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gray(dtype: torch.dtype):
-    found = gray(pictures(dtype))
-    assert found.shape == (40, 1, 7, 6)
+    images = gray(pictures(dtype))
+    assert images.shape == (40, 1, 7, 6)
     torch.testing.assert_close(
-        found,
+        images,
         functional.rgb_to_grayscale(pictures(dtype)),
         rtol=0,
         atol=1e-6 if dtype == torch.float32 else 1e-14,
@@ -87,7 +87,7 @@ def test_gray(dtype: torch.dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blends_of_three_kinds_in_one_batch(dtype: torch.dtype):
     images, kinds = pictures(dtype), torch.arange(40) % 3
-    found = blended(images, kinds, FACTORS)
+    actual = blended(images, kinds, FACTORS)
     expected = one_by_one(
         lambda image, kind, factor: ADJUST[kind](image, factor),
         images,
@@ -95,7 +95,7 @@ def test_blends_of_three_kinds_in_one_batch(dtype: torch.dtype):
         FACTORS.tolist(),
     )
     torch.testing.assert_close(
-        found, expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-14
+        actual, expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-14
     )
 
 
@@ -108,9 +108,9 @@ def test_a_blend_of_factor_one_changes_no_bit(dtype: torch.dtype):
 
 def test_hue_matches_torchvision():
     shifts = torch.linspace(-0.5, 0.5, 40, dtype=torch.float64)
-    found = hue_shifted(pictures(torch.float32), shifts)
+    actual = hue_shifted(pictures(torch.float32), shifts)
     expected = one_by_one(functional.adjust_hue, pictures(torch.float32), shifts.tolist())
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_hue_in_float64_matches_colorsys():

@@ -27,11 +27,11 @@ def table(path: Path, text: str) -> Path:
 def test_a_table_with_a_split(tmp_path: Path):
     """Whole numbers stay; 0, 0.5 and 1 are the ends and the middle of 16 bits."""
     text = "age,kind,share,split\n30,b,0,train\n40,a,0.5,train\n50,b,1,test\n"
-    found = taken(table(tmp_path / "people.csv", text), label="kind")
-    assert (found.kind, found.classes) == ("table", ["a", "b"])
-    assert found.parts["x_train"].tolist() == [[30, -32768], [40, 0]]
-    assert found.parts["x_test"].tolist() == [[50, 32767]]
-    assert found.parts["y_train"].tolist() == [1, 0] and found.parts["y_test"].tolist() == [1]
+    dataset = taken(table(tmp_path / "people.csv", text), label="kind")
+    assert (dataset.kind, dataset.classes) == ("table", ["a", "b"])
+    assert dataset.parts["x_train"].tolist() == [[30, -32768], [40, 0]]
+    assert dataset.parts["x_test"].tolist() == [[50, 32767]]
+    assert dataset.parts["y_train"].tolist() == [1, 0] and dataset.parts["y_test"].tolist() == [1]
 
 
 def test_a_share_is_held_out_by_seed(tmp_path: Path):
@@ -80,11 +80,16 @@ def test_images_in_an_npz(tmp_path: Path):
     images[0, 1, 0, 2] = 1
     labels = np.array([7, 5, 7, 5])
     np.savez(tmp_path / "x.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    found = taken(tmp_path / "x.npz")
-    assert (found.kind, found.scale, found.classes) == ("images", 255, ["5", "7"])
-    assert found.parts["x_train"].shape == (4, 3, 2, 2)
-    assert np.argwhere(found.parts["x_train"]).tolist() == [[0, 2, 1, 0]]
-    assert found.parts["x_train"].max() == 255 and found.parts["y_train"].tolist() == [1, 0, 1, 0]
+    dataset = taken(tmp_path / "x.npz")
+    assert (dataset.kind, dataset.scale, dataset.classes) == ("images", 255, ["5", "7"])
+    assert dataset.parts["x_train"].shape == (4, 3, 2, 2)
+    assert np.argwhere(dataset.parts["x_train"]).tolist() == [[0, 2, 1, 0]]
+    assert dataset.parts["x_train"].max() == 255 and dataset.parts["y_train"].tolist() == [
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 BROKEN = {
@@ -133,10 +138,10 @@ def pictures(folder: Path, *names: str, side: int = 4) -> None:
 
 def test_a_folder_of_pictures(tmp_path: Path):
     pictures(tmp_path, "train/cat/a.png", "train/dog/b.png", "test/dog/c.png")
-    found = taken(tmp_path)
-    assert found.classes == ["cat", "dog"]
-    assert found.parts["x_train"][:, :, 0, 0].tolist() == [[0, 0, 200], [1, 0, 200]]
-    assert found.parts["x_test"][:, :, 0, 0].tolist() == [[2, 0, 200]]
+    dataset = taken(tmp_path)
+    assert dataset.classes == ["cat", "dog"]
+    assert dataset.parts["x_train"][:, :, 0, 0].tolist() == [[0, 0, 200], [1, 0, 200]]
+    assert dataset.parts["x_test"][:, :, 0, 0].tolist() == [[2, 0, 200]]
     assert taken(tmp_path, side=2).parts["x_test"].shape == (1, 3, 2, 2)
 
 

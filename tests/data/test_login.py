@@ -128,10 +128,10 @@ def test_an_md5_alone_is_that_of_the_file_itself(server: Server):
 
 def test_a_wrong_md5_alone(server: Server):
     url = server.offer("pacs.zip", ZIP[:-1])
-    found = hashlib.md5(ZIP[:-1]).hexdigest()
+    checksum = hashlib.md5(ZIP[:-1]).hexdigest()
     assert (
         refusal(ARCHIVE | {"source": url})
-        == f"{url}: MD5 is {found}, config/datasets.yaml expects {ARCHIVE['md5']}"
+        == f"{url}: MD5 is {checksum}, config/datasets.yaml expects {ARCHIVE['md5']}"
     )
 
 

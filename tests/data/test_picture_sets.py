@@ -120,8 +120,8 @@ def test_resizing_takes_the_mean_of_what_a_pixel_covers():
 
     stripes = np.zeros((1, 224, 224, 3), dtype=np.uint8)
     stripes[:, :, ::2] = 200
-    found = resized(stripes, 32)
-    assert found.shape == (1, 32, 32, 3) and found.min() > 90 and found.max() < 110
+    images = resized(stripes, 32)
+    assert images.shape == (1, 32, 32, 3) and images.min() > 90 and images.max() < 110
 
 
 def changed(dataset: str, member: str, content: bytes | None) -> dict[str, bytes]:
@@ -211,7 +211,7 @@ def test_a_wrong_archive_is_reported_and_leaves_no_store(case: str):
 
 @pytest.mark.parametrize("dataset", ["pacs", "digits-dg", "tiny-imagenet"])
 def test_a_zip_with_and_without_a_folder_of_its_own(dataset: str):
-    """As it is when a user packs the folder's content."""
+    """Users may pack a folder's content instead of the folder."""
     import io
     import zipfile
 

@@ -78,9 +78,9 @@ def test_the_scaling_is_that_of_the_training_images(prepared: tuple[str, Path, d
 
 def test_torchvision_reads_the_same(prepared: tuple[str, Path, dict[str, Split]]):
     dataset, folder, splits = prepared
-    place = (IDX_FOLDERS | CIFAR_FOLDERS)[dataset]
-    (folder / place).parent.mkdir(parents=True, exist_ok=True)
-    (folder / place).symlink_to(folder / "resources/raw" / dataset)
+    path = (IDX_FOLDERS | CIFAR_FOLDERS)[dataset]
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).symlink_to(folder / "resources/raw" / dataset)
     for part, split in splits.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(

@@ -45,10 +45,10 @@ def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, s
     chosen = stratified(labels, count, "test")
     assert len(chosen) == count
     assert (np.diff(chosen) > 0).all()
-    found = np.bincount(labels[chosen], minlength=len(sizes)).tolist()
+    result = np.bincount(labels[chosen], minlength=len(sizes)).tolist()
     assert all(
         abs(taken - Fraction(size * count, len(labels))) < 1
-        for taken, size in zip(found, sizes, strict=True)
+        for taken, size in zip(result, sizes, strict=True)
     )
 
 

@@ -15,7 +15,7 @@ from cohort.cell.planned import Planned, freeze, plan_file
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS, gutenberg
-from cohort.data.parsers.gutenberg import PLAYS, role_of, said, user_of
+from cohort.data.parsers.gutenberg import PLAYS, role_of, text_by_role, user_of
 from cohort.data.parsers.text import CHARACTERS
 from cohort.data.prepare import prepare
 from cohort.data.split import Blocks, Split
@@ -50,7 +50,7 @@ ERRORS = [
     "ACT II. SCENE 1",
     "Lost, too",
 ]
-SAID = {
+TEXT_BY_ROLE = {
     "THE_TEMPEST_PROSPERO": "Now does my project gather to a head; My charms crack not, my spirits obey Enter ARIEL And time ",
     "THE_TEMPEST_ARIEL": "On the sixth hour at which time, my lord, You said our work should cease. ",
     "THE_COMEDY_OF_ERRORS_DUKE": "Merchant of Syracuse, plead no more. I am not partial to infringe our laws; ",
@@ -84,7 +84,7 @@ def test_who_says_what_by_hand():
             "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK": alone,
         }
     )
-    assert said(written("raw_data.txt", text)) == SAID
+    assert text_by_role(written("raw_data.txt", text)) == TEXT_BY_ROLE
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
     text = texts.HEAD + "\n".join(lines)
     last = len(text.splitlines()) - 2  # from 0, and without the file's first line
     monkeypatch.setattr(gutenberg, "LAST_LINE", last - cut)
-    assert said(written("raw_data.txt", text)) == expected
+    assert text_by_role(written("raw_data.txt", text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_users_have_leafs_names(user: str, title: str, role: str):
 
 def decoded(*splits: Split) -> list[tuple[int, str, str]]:
     """Group, 80 characters and the next one."""
-    found = []
+    results = []
     for split in splits:
         assert isinstance(split.values, Blocks) and split.groups is not None
         windows = np.concatenate(list(split.values.read()))
@@ -146,11 +146,11 @@ def decoded(*splits: Split) -> list[tuple[int, str, str]]:
             and split.labels.min() >= 1
         )
         texts_ = ["".join(CHARACTERS[number - 1] for number in window) for window in windows]
-        found += [
+        results += [
             (group, text, CHARACTERS[label - 1])
             for group, text, label in zip(split.groups, texts_, split.labels, strict=True)
         ]
-    return found
+    return results
 
 
 def from_csv(rows: list[tuple[str, str, str]]) -> tuple[Split, Split]:
@@ -188,7 +188,7 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
         for text in ("What is this,", "a tempest, or what else is it that I see? " * 3, "No.")
     ]
     path = written("raw_data.txt", texts.gutenberg({"THE TEMPEST": lines, "CYMBELINE": lines}))
-    rows = texts.samples(said(path))
+    rows = texts.samples(text_by_role(path))
     written("shakespeare.csv", texts.table(rows))
     test = round(len(rows) / 20)
     facts = {
@@ -199,19 +199,19 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
         "train": len(rows) - test,
         "test": test,
     }
-    found = []
+    results = []
     for dataset in ("shakespeare", "shakespeare-csv"):
         freeze(Planned("data.h5", "k0123456789ab", facts | {"dataset": dataset}, {}, {}))
         prepare(plan_file("k0123456789ab"), "data.h5")
-        found.append([store.read("data.h5", part)[0] for part in ("train", "test")])
-    for one, other in zip(*found, strict=True):
+        results.append([store.read("data.h5", part)[0] for part in ("train", "test")])
+    for one, other in zip(*results, strict=True):
         assert one.values.dtype == np.uint8 and len(one.values) == len(one.labels) == len(
             one.groups
         )
         np.testing.assert_array_equal(one.values, other.values)
         np.testing.assert_array_equal(one.labels, other.labels)
         np.testing.assert_array_equal(one.groups, other.groups)
-    assert sum(len(split.labels) for split in found[0]) == len(rows) == 4 * (4 + 14 + 42 * 3 - 80)
+    assert sum(len(split.labels) for split in results[0]) == len(rows) == 4 * (4 + 14 + 42 * 3 - 80)
 
 
 GOOD = ("CYMBELINE_SON", 'a, "b' * 16, '"')
@@ -305,19 +305,19 @@ def test_another_text_is_refused(case: str):
 
 
 def real() -> Path:
-    found = sorted(
+    result = sorted(
         Path(os.environ.get("COHORT_DATA_MIRROR") or "/nonexistent").rglob("raw_data.txt")
     )
-    if not found:
+    if not result:
         pytest.skip("COHORT_DATA_MIRROR names no folder with raw_data.txt")
-    return found[0]
+    return result[0]
 
 
 def test_the_real_text_has_the_published_numbers():
-    """Of LEAF's page: users, samples, their mean and deviation; of Flower Labs' repository: the
-    size of the table."""
+    """LEAF's page gives users, samples, their mean and deviation; Flower Labs' repository the
+    table's size."""
     facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
-    users = {user: text for user, text in said(real()).items() if len(text) > 80}
+    users = {user: text for user, text in text_by_role(real()).items() if len(text) > 80}
     sizes = np.array([len(text) - 80 for text in users.values()])
     assert (len(users), sizes.sum()) == (1129, 4_226_158)
     assert (round(sizes.mean(), 2), round(sizes.std(), 2)) == (3743.28, 6212.26)
@@ -361,8 +361,8 @@ def test_sizes_of_rows():
 @pytest.mark.parametrize("dataset", ["shakespeare", "shakespeare-csv"])
 def test_what_is_generated_is_read(dataset: str):
     ((name, content),) = texts.row_contents(dataset).items()
-    found = PARSERS[dataset]().parse(written(name, content).parent)
+    parsed = PARSERS[dataset]().parse(written(name, content).parent)
     assert {
-        part: len(split.labels) for part, split in zip(("train", "test"), found, strict=True)
+        part: len(split.labels) for part, split in zip(("train", "test"), parsed, strict=True)
     } == texts.row_counts(dataset)
-    assert sum(len(split.labels) for split in found) == 3 * 57 - 80 + 14 * 10 - 80
+    assert sum(len(split.labels) for split in parsed) == 3 * 57 - 80 + 14 * 10 - 80

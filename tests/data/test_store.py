@@ -63,11 +63,11 @@ def test_what_was_parsed_is_read_back():
     path = prepared()
     assert Noise.folders == [Path("resources/raw/noise")]
     for name, split in (("train", TRAIN), ("test", TEST)):
-        found, facts = store.read(path, name)
-        assert found.values.dtype == np.uint8
-        assert found.labels.dtype == np.int64
-        np.testing.assert_array_equal(found.values, split.values)
-        np.testing.assert_array_equal(found.labels, split.labels)
+        record, facts = store.read(path, name)
+        assert record.values.dtype == np.uint8
+        assert record.labels.dtype == np.int64
+        np.testing.assert_array_equal(record.values, split.values)
+        np.testing.assert_array_equal(record.labels, split.labels)
         assert (facts["dataset"], facts["classes"], facts["scale"]) == ("noise", 4, 255)
         assert (list(facts["mean"]), list(facts["std"])) == ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
     labels, groups, classes = store.read_labels(path)
@@ -101,9 +101,9 @@ def test_undeclared_groups_are_reported(
 
 
 def test_values_are_memory_mapped():
-    found = store.read(prepared(), "train")[0].values
-    assert isinstance(found, np.memmap)
-    found[0] = 0  # a copy of the page: the file stays as it is
+    result = store.read(prepared(), "train")[0].values
+    assert isinstance(result, np.memmap)
+    result[0] = 0  # a copy of the page: the file stays as it is
     np.testing.assert_array_equal(store.read("data.h5", "train")[0].values, TRAIN.values)
 
 
@@ -183,13 +183,13 @@ def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
     assert prepared().read_bytes() == first
 
 
-@pytest.mark.parametrize(("split", "expected", "found"), [("train", 31, 30), ("test", 6, 7)])
-def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, found: int):
+@pytest.mark.parametrize(("split", "expected", "stored"), [("train", 31, 30), ("test", 6, 7)])
+def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, stored: int):
     with pytest.raises(UserError) as caught:
         prepared(**{split: expected})
     assert (
         str(caught.value)
-        == f"noise: {split} has {found} samples, config/datasets.yaml expects {expected}"
+        == f"noise: {split} has {stored} samples, config/datasets.yaml expects {expected}"
     )
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
 

@@ -115,8 +115,8 @@ def test_a_gz_that_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.Mon
 def refused(
     packed: bytes, sentence: str, member: str, folder: Path, patch: pytest.MonkeyPatch
 ) -> None:
-    """By unpacking itself, and, with the right MD5, by the download stage, which leaves nothing but
-    what was there."""
+    """Assert that unpacking fails with this sentence, directly and in the download stage with the
+    right MD5, and leaves nothing new behind."""
     patch.chdir(folder)
     source = Path("mirror/set.tar.gz")
     source.parent.mkdir()

@@ -40,7 +40,7 @@ def lying(size: int) -> bytes:
 
 
 def encrypted() -> bytes:
-    """The same with the bit that says so in both heads."""
+    """A zip whose two headers claim that its member is encrypted."""
     begin = ZIP.index(b"PK\1\2")
     return ZIP[:6] + b"\1" + ZIP[7 : begin + 8] + b"\1" + ZIP[begin + 9 :]
 
@@ -221,8 +221,8 @@ def test_a_picture_that_is_refused(case: str):
 
 
 def test_a_picture_is_red_then_green_then_blue_row_by_row():
-    found = picture(PNG, 32, "here")
-    np.testing.assert_array_equal(found, PIXELS.transpose(2, 0, 1))
+    result = picture(PNG, 32, "here")
+    np.testing.assert_array_equal(result, PIXELS.transpose(2, 0, 1))
     gray = picture(picture_file(PIXELS, "PNG", gray=True), 32, "here")
     np.testing.assert_array_equal(gray, np.stack([PIXELS[..., 0]] * 3))
 

@@ -264,7 +264,7 @@ class SquaredError(Objective):
 
 @dataclass(frozen=True, kw_only=True)
 class PlainMean(ServerRule):
-    """Every client counts the same."""
+    """A server rule that averages updates without weighting clients by their sizes."""
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         return Merged(
@@ -414,11 +414,12 @@ def _take_bundled(dataset: str, folder: Path) -> None:
 
 
 def _sums(weights: Weights) -> list[Number]:
-    """How many numbers there are, and for each tensor their sum and the sum of their sizes."""
-    found: list[Number] = [sum(tensor.numel() for tensor in weights.values())]
+    """The total number of elements, then for each tensor the sum of its values and of their
+    sizes."""
+    results: list[Number] = [sum(tensor.numel() for tensor in weights.values())]
     for name in sorted(weights):
-        found += [weights[name].sum().item(), weights[name].abs().sum().item()]
-    return found
+        results += [weights[name].sum().item(), weights[name].abs().sum().item()]
+    return results
 
 
 def _hash(*arrays: np.ndarray) -> str:

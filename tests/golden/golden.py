@@ -19,15 +19,15 @@ Golden = Mapping[str, Mapping[str, Any]]
 
 
 def read() -> dict[str, dict[str, Any]]:
-    """What is recorded."""
-    found: dict[str, dict[str, Any]] = (
+    """Read the recorded golden runs, by component."""
+    result: dict[str, dict[str, Any]] = (
         json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     )
-    return found
+    return result
 
 
 def complaint(key: str, golden: Golden) -> str | None:
-    """What is wrong between a component and its golden run, or None."""
+    """Say how a component's run differs from its golden run; None if it does not."""
     science = component(key).science
     if key not in golden:
         return f"{key} has no golden run; record it with {COMMAND}"
@@ -40,15 +40,15 @@ def complaint(key: str, golden: Golden) -> str | None:
     return None
 
 
-def same(found: list[Number], recorded: list[Number]) -> bool:
+def same(actual: list[Number], recorded: list[Number]) -> bool:
     """Whole numbers and texts agree exactly, others to nine digits."""
-    return len(found) == len(recorded) and all(map(_same_number, found, recorded))
+    return len(actual) == len(recorded) and all(map(_same_number, actual, recorded))
 
 
-def _same_number(found: Number, recorded: Number) -> bool:
-    if isinstance(found, float) and isinstance(recorded, float):
-        return math.isclose(found, recorded, rel_tol=TOLERANCE, abs_tol=0) or found == recorded
-    return type(found) is type(recorded) and found == recorded
+def _same_number(actual: Number, recorded: Number) -> bool:
+    if isinstance(actual, float) and isinstance(recorded, float):
+        return math.isclose(actual, recorded, rel_tol=TOLERANCE, abs_tol=0) or actual == recorded
+    return type(actual) is type(recorded) and actual == recorded
 
 
 def record() -> None:

@@ -53,15 +53,15 @@ def test_numbers_are_those_of_the_golden_run(key: str):
 
 def test_every_catalog_of_the_package_is_asked():
     """A catalog is a mapping to components in a package of cohort."""
-    found = []
+    results = []
     for info in pkgutil.walk_packages(cohort.__path__, "cohort."):
         if info.ispkg and not info.name.startswith(tuple(WITHOUT_GOLDEN_RUNS)):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Mapping) and value and all(map(_is_component, value.values())):
-                    found.append(value)
+                    results.append(value)
     asked = [components for components, _ in CATALOGS.values()]
-    assert [list(components) for components in found if components not in asked] == []
-    assert [list(components) for components in asked if components not in found] == []
+    assert [list(components) for components in results if components not in asked] == []
+    assert [list(components) for components in asked if components not in results] == []
 
 
 def _is_component(value: Any) -> bool:
@@ -195,21 +195,21 @@ def test_numbers_are_the_same_twice(key: str):
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_new_science_version_asks_for_a_new_golden_run(key: str, monkeypatch: pytest.MonkeyPatch):
-    found = read()
-    was, now = found[key]["science"], found[key]["science"] + 1
+    actual = read()
+    was, now = actual[key]["science"], actual[key]["science"] + 1
     monkeypatch.setattr(component(key), "science", now)
     expected = (
         f"{key} is at science {now} but its golden run is of science {was}; "
         "record it with `pytest tests/golden --record`"
     )
-    assert complaint(key, found) == expected
+    assert complaint(key, actual) == expected
 
 
 def test_a_component_without_a_golden_run_says_how_to_record_it():
-    found = read()
-    del found["selector:entropy"]
+    actual = read()
+    del actual["selector:entropy"]
     assert (
-        complaint("selector:entropy", found)
+        complaint("selector:entropy", actual)
         == "selector:entropy has no golden run; record it with `pytest tests/golden --record`"
     )
 

@@ -63,7 +63,7 @@ def samples_on(samples: Samples, device: torch.device) -> Samples:
 
 
 def image_task(name: str, device: torch.device, precision: str) -> Task:
-    """Three clients with color images."""
+    """Make a task of three clients with color images for this network."""
     rng, dtype = np.random.default_rng(8), getattr(torch, precision)
     images = torch.from_numpy(rng.random((sum(IMAGES), 3, 32, 32))).to(dtype)
     labels = torch.from_numpy(rng.integers(0, 3, sum(IMAGES)))
@@ -83,25 +83,25 @@ def image_task(name: str, device: torch.device, precision: str) -> Task:
     )
 
 
-def difference(found: Updates, expected: Updates) -> float:
+def difference(actual: Updates, expected: Updates) -> float:
     """The largest relative difference of a client's weight tensor; NaN counts as infinite."""
-    assert found.clients == expected.clients
-    assert torch.equal(found.steps.cpu(), expected.steps.cpu())
+    assert actual.clients == expected.clients
+    assert torch.equal(actual.steps.cpu(), expected.steps.cpu())
     ratios = [
         float((tensor.cpu() - other.cpu()).norm() / other.cpu().norm())
-        for row in range(len(found.clients))
+        for row in range(len(actual.clients))
         for tensor, other in zip(
-            found.of_client(row).values(), expected.of_client(row).values(), strict=True
+            actual.of_client(row).values(), expected.of_client(row).values(), strict=True
         )
     ]
     return float(np.nan_to_num(max(ratios, key=lambda ratio: (ratio != ratio, ratio)), nan=np.inf))
 
 
-def at_most(bound: float, found: dict[str, float]) -> str:
+def at_most(bound: float, errors: dict[str, float]) -> str:
     """Say what the largest of these differences is; fail if it is larger than the bound."""
-    worst = max(found, key=lambda name: found[name])
-    assert found[worst] < bound, f"{worst} differs by {found[worst]:.2g}, allowed is {bound:g}"
-    return f"largest relative difference {found[worst]:.1e} ({worst}) of {len(found)} compared"
+    worst = max(errors, key=lambda name: errors[name])
+    assert errors[worst] < bound, f"{worst} differs by {errors[worst]:.2g}, allowed is {bound:g}"
+    return f"largest relative difference {errors[worst]:.1e} ({worst}) of {len(errors)} compared"
 
 
 def a_round(task: Task, kind: type[Trainer], cohort: list[int]) -> Updates:
@@ -112,7 +112,7 @@ def a_round(task: Task, kind: type[Trainer], cohort: list[int]) -> Updates:
 def batched_equals_serial(device: torch.device, folder: Path) -> str:
     """Every objective on clients of unequal size in float64: both trainers, and the CPU's too."""
     set_up("float64", device)
-    found, cohort = {}, [10, 2, 7, 0, 4, 5]
+    results, cohort = {}, [10, 2, 7, 0, 4, 5]
     for name, objective in OBJECTIVES.items():
         settings: dict[str, Any] = {
             "sizes": SIZES,
@@ -125,14 +125,14 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
         expected = a_round(of_cpu, SerialTrainer, cohort)
         for kind in (SerialTrainer, BatchedTrainer):
             task = on(small_task(objective=objective(), **settings), device)
-            found[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
-    return at_most(EXACT, found)
+            results[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
+    return at_most(EXACT, results)
 
 
 def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
-    """Every augmentation, in float64."""
+    """Compare the two trainers under every augmentation, in float64."""
     set_up("float64", device)
-    rng, found = np.random.default_rng(8), {}
+    rng, errors = np.random.default_rng(8), {}
     images = torch.from_numpy(rng.random((sum(SIZES), 3, 8, 8)))
     samples = plain_samples(images, torch.from_numpy(rng.integers(0, 3, sum(SIZES))))
     for name in AUGMENTATIONS:
@@ -144,14 +144,14 @@ def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
             task = on(small_task(model=model, train=samples, **settings), device)
             updates.append(a_round(task, kind, [10, 3, 1, 8]))
         serial, batched = updates
-        found[name] = difference(batched, serial)
-    return at_most(EXACT, found)
+        errors[name] = difference(batched, serial)
+    return at_most(EXACT, errors)
 
 
 def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str:
     """LeNet-5, AML's LeNet and VGG-11 in float64; on a CPU only the first. A repeated round gives
     the same bits."""
-    found, rounds = {}, ((1, [0, 1, 2]), (2, [2, 1]), (1, [0, 1, 2]))
+    results, rounds = {}, ((1, [0, 1, 2]), (2, [2, 1]), (1, [0, 1, 2]))
     set_up("float64", device)
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
         of_kind = []
@@ -162,15 +162,15 @@ def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str
             first, _, again = of_kind[-1]
             assert fingerprint(first.weights) == fingerprint(again.weights), f"{name}, {kind.name}"
         for round, (serial, batched) in enumerate(zip(*of_kind, strict=True), start=1):
-            found[f"{name}, round {round}"] = difference(batched, serial)
-    return at_most(EXACT, found)
+            results[f"{name}, round {round}"] = difference(batched, serial)
+    return at_most(EXACT, results)
 
 
 def a_step_in_float32(device: torch.device, folder: Path) -> str:
-    """One step of each network in float32, over all weights together. More steps would compare
-    rounding errors that a ReLU or a maximum decides by."""
+    """Compare one float32 step of each network by the two trainers, over all weights together.
+    After more steps, rounding errors decide ReLUs and maxima."""
     set_up("float32", device)
-    found = {}
+    results = {}
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
         moved = []
         for kind in (SerialTrainer, BatchedTrainer):
@@ -180,14 +180,14 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
             rows = [(updates.weights[key] - start[key]).flatten() for key in start]
             moved.append(torch.cat(rows))
         serial, batched = moved
-        found[name] = float((batched - serial).norm() / serial.norm())
-    return at_most(ROUNDED, found)
+        results[name] = float((batched - serial).norm() / serial.norm())
+    return at_most(ROUNDED, results)
 
 
 def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
     """Four rounds with selection, dropout of clients and evaluation, in float64."""
     set_up("float64", device)
-    found = {}
+    results = {}
     for server in (Average(), Scaffold()):
         settings: dict[str, Any] = {
             "cohort": 5,
@@ -202,10 +202,10 @@ def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
         serial, batched = states
         for name, tensor in serial.weights.items():
             gap = (batched.weights[name] - tensor).norm() / tensor.norm()
-            found[f"{server.name}, {name}"] = float(gap)
+            results[f"{server.name}, {name}"] = float(gap)
         one, other = (dict(state.history.metrics["test_loss"]) for state in states)
         assert np.allclose(list(one.values()), list(other.values()), rtol=1e-9, atol=0)
-    return at_most(1e-9, found)
+    return at_most(1e-9, results)
 
 
 def captured_steps_equal_calls(device: torch.device, folder: Path) -> str:
@@ -222,7 +222,9 @@ def captured_steps_equal_calls(device: torch.device, folder: Path) -> str:
         expected += values.sum(dim=0)
         assert torch.equal(captured(values.to(device)).cpu(), 2 * expected)
         assert torch.equal(total.cpu(), expected)
-    return f"5 calls, {sum(each is not None for each in captured.captures.values())} CUDA graphs"
+    return (
+        f"5 calls, {sum(capture is not None for capture in captured.captures.values())} CUDA graphs"
+    )
 
 
 def every_height_is_captured(device: torch.device, folder: Path) -> str:
@@ -234,7 +236,9 @@ def every_height_is_captured(device: torch.device, folder: Path) -> str:
     )
     train(trainer, task.initial_weights(), [0, 1, 2], 1)
     captures = trainer.stack.step.captures
-    assert captures and all(each is not None for each in captures.values()), "a capture failed"
+    assert captures and all(capture is not None for capture in captures.values()), (
+        "a capture failed"
+    )
     return f"{len(captures)} CUDA graphs"
 
 
@@ -253,7 +257,7 @@ def memory_does_not_grow(device: torch.device, folder: Path) -> str:
 
 def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
     """Products and convolutions have a mantissa of 23 bits at `float32`, of 10 bits at `tf32`."""
-    found = {}
+    results = {}
     for precision in ("tf32", "float32"):
         set_up(precision, device)
         torch.manual_seed(1)
@@ -265,8 +269,8 @@ def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
             one.double() @ other.double(),
             torch.nn.functional.conv2d(images.double(), kernels.double()),
         )
-        found[precision] = max(
+        results[precision] = max(
             float((a - b).norm() / b.norm()) for a, b in zip(rough, exact, strict=True)
         )
-    assert found["float32"] < 5e-6, found
-    return f"relative error {found['float32']:.1e} at float32, {found['tf32']:.1e} at tf32"
+    assert results["float32"] < 5e-6, results
+    return f"relative error {results['float32']:.1e} at float32, {results['tf32']:.1e} at tf32"

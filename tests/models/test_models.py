@@ -155,13 +155,13 @@ def test_pooling_before_relu_is_the_same_to_the_bit():
     torch.manual_seed(4)
     ours = MODELS["aml-lenet"]().build(RGB, 10)
     order = [ours[place] for place in (0, 2, 1, 3, 5, 4, *range(6, len(ours)))]
-    inputs, found = torch.randn(9, *RGB), []
+    inputs, pairs = torch.randn(9, *RGB), []
     for network in (ours, nn.Sequential(*order)):
         network.zero_grad()
         outputs = network(inputs)
         outputs.square().sum().backward()
-        found.append([outputs, *(parameter.grad.clone() for parameter in ours.parameters())])
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        pairs.append([outputs, *(parameter.grad.clone() for parameter in ours.parameters())])
+    assert all(torch.equal(one, other) for one, other in zip(*pairs, strict=True))
 
 
 def test_an_lstm_by_hand():
@@ -201,13 +201,13 @@ def test_dropout_is_between_two_layers(name: str, dropped: bool):
 def test_channels_last_gives_the_same_scores_in_both_precisions(
     name: str, dtype: torch.dtype, tolerance: float
 ):
-    """As a task is loaded, the network answers as it does in plain float64, relative to its largest
-    score."""
+    """A network that is stored channels-last for a task scores as it does in plain float64,
+    relative to its largest score."""
     torch.manual_seed(2)
     network = MODELS[name]().build(RGB, 7).eval()
     images = torch.randn(1, *RGB)
     loaded = copy.deepcopy(network).to(dtype=dtype, memory_format=torch.channels_last)
     with torch.inference_mode():
-        found, expected = loaded(images.to(dtype)), network.double()(images.double())
-    assert found.dtype == dtype
-    assert (found - expected).abs().max() < tolerance * expected.abs().max()
+        results, expected = loaded(images.to(dtype)), network.double()(images.double())
+    assert results.dtype == dtype
+    assert (results - expected).abs().max() < tolerance * expected.abs().max()

@@ -42,21 +42,21 @@ class Layers:
         return functional.conv2d(images, layer.weight, layer.bias, stride, padding=1)
 
     def normalized(self, images: Tensor) -> Tensor:
-        """By the mean and variance of each channel of the batch."""
+        """Normalize by the mean and variance of each channel over the batch."""
         layer = self.take(nn.BatchNorm2d)
         mean = images.mean(dim=(0, 2, 3), keepdim=True)
         variance = images.var(dim=(0, 2, 3), keepdim=True, correction=0)
-        scale, shift = (each[:, None, None] for each in (layer.weight, layer.bias))
+        scale, shift = (parameter[:, None, None] for parameter in (layer.weight, layer.bias))
         return (images - mean) / (variance + 1e-5).sqrt() * scale + shift
 
     def grouped(self, images: Tensor) -> Tensor:
-        """By the mean and variance of 32 groups of channels of each image."""
+        """Normalize by the mean and variance of 32 groups of channels of each image."""
         layer = self.take(nn.GroupNorm)
         groups = images.reshape(len(images), 32, -1)
         mean = groups.mean(dim=2, keepdim=True)
         variance = groups.var(dim=2, keepdim=True, correction=0)
-        found = ((groups - mean) / (variance + 1e-5).sqrt()).reshape(images.shape)
-        return found * layer.weight[:, None, None] + layer.bias[:, None, None]
+        result = ((groups - mean) / (variance + 1e-5).sqrt()).reshape(images.shape)
+        return result * layer.weight[:, None, None] + layer.bias[:, None, None]
 
     def linear(self, features: Tensor) -> Tensor:
         layer = self.take(nn.Linear)
@@ -71,36 +71,36 @@ def test_resnet9_layer_by_layer(name: str):
     normalize = {"resnet9": layers.normalized, "resnet9-gn": layers.grouped}.get(name)
 
     def block(images: Tensor, pools: bool = False) -> Tensor:
-        found = layers.convolution(images)
-        found = (normalize(found) if normalize else found).relu()
-        return functional.max_pool2d(found, 2) if pools else found
+        result = layers.convolution(images)
+        result = (normalize(result) if normalize else result).relu()
+        return functional.max_pool2d(result, 2) if pools else result
 
-    found = block(block(images), pools=True)
-    found = found + block(block(found))
-    found = block(block(found, pools=True), pools=True)
-    found = found + block(block(found))
-    scores = layers.linear(found.amax(dim=(2, 3)))
+    result = block(block(images), pools=True)
+    result = result + block(block(result))
+    result = block(block(result, pools=True), pools=True)
+    result = result + block(block(result))
+    scores = layers.linear(result.amax(dim=(2, 3)))
     assert not layers.left
-    assert found.shape == (3, 512, 4, 4)
+    assert result.shape == (3, 512, 4, 4)
     torch.testing.assert_close(network(images), scores, rtol=1e-9, atol=1e-9)
 
 
 def test_resnet20_layer_by_layer():
     network, images = built("resnet20"), torch.randn(4, *RGB, dtype=torch.float64)
     layers = Layers(network)
-    found = layers.normalized(layers.convolution(images)).relu()
+    result = layers.normalized(layers.convolution(images)).relu()
     for channels in (16, 32, 64):
         for _ in range(3):
-            halves = found.shape[1] < channels
-            inner = layers.normalized(layers.convolution(found, 2 if halves else 1)).relu()
+            halves = result.shape[1] < channels
+            inner = layers.normalized(layers.convolution(result, 2 if halves else 1)).relu()
             inner = layers.normalized(layers.convolution(inner))
             if halves:
                 zeros = torch.zeros(4, channels // 4, *inner.shape[2:], dtype=torch.float64)
-                found = torch.cat([zeros, found[:, :, ::2, ::2], zeros], dim=1)
-            found = (inner + found).relu()
-    scores = layers.linear(found.mean(dim=(2, 3)))
+                result = torch.cat([zeros, result[:, :, ::2, ::2], zeros], dim=1)
+            result = (inner + result).relu()
+    scores = layers.linear(result.mean(dim=(2, 3)))
     assert not layers.left
-    assert found.shape == (4, 64, 8, 8)
+    assert result.shape == (4, 64, 8, 8)
     torch.testing.assert_close(network(images), scores, rtol=1e-9, atol=1e-9)
 
 
@@ -114,11 +114,12 @@ def test_resnet20_starts_with_hes_weights():
 
 
 def test_a_shortcut_adds_channels_of_zeros_around_its_own():
-    """Of one image with the pixels 1 to 4, every second one: the inner layer puts out zeros."""
+    """An image with the pixels 1 to 4 and a stride of 2 leaves every second pixel; the inner layer
+    puts out zeros."""
     inner = nn.Conv2d(1, 3, 1, stride=2, bias=False)
     nn.init.zeros_(inner.weight)
-    found = residual(inner, stride=2, new_channels=2)(torch.arange(1.0, 5).view(1, 1, 2, 2))
-    assert found.tolist() == [[[[0.0]], [[1.0]], [[0.0]]]]
+    result = residual(inner, stride=2, new_channels=2)(torch.arange(1.0, 5).view(1, 1, 2, 2))
+    assert result.tolist() == [[[[0.0]], [[1.0]], [[0.0]]]]
 
 
 @pytest.mark.parametrize("shape", [RGB, MNIST, DIGITS, (3, 64, 64)])

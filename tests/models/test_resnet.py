@@ -33,8 +33,8 @@ def test_the_rest_is_torchvisions_to_the_bit():
     images = torch.randn(4, *RGB)
     for network in (ours, theirs):
         network(images).square().sum().backward()
-    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.equal(one.grad, other.grad)
+    for parameter, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(parameter.grad, other.grad)
 
 
 def test_the_first_layer_keeps_the_size_and_starts_like_the_others():

@@ -29,16 +29,16 @@ def test_features_are_torchvisions_to_the_bit(name: str, theirs: str):
     ours = MODELS[name]().build(RGB, 10)[:-1]
     features = from_torchvision("models").get_model(theirs, weights=None).features
     for kind in (nn.Conv2d, nn.BatchNorm2d):
-        for one, other in zip(of_kind(features, kind), of_kind(ours, kind), strict=True):
-            one.load_state_dict(other.state_dict())
+        for parameter, other in zip(of_kind(features, kind), of_kind(ours, kind), strict=True):
+            parameter.load_state_dict(other.state_dict())
     images = torch.randn(4, *RGB)
     for network in (features, ours):
         network(images).square().sum().backward()
     assert torch.equal(features(images).flatten(1), ours(images))
-    for one, other in zip(features.parameters(), ours.parameters(), strict=True):
-        assert torch.equal(one.grad, other.grad)
-    for one, other in zip(features.buffers(), ours.buffers(), strict=True):
-        assert torch.equal(one, other)
+    for parameter, other in zip(features.parameters(), ours.parameters(), strict=True):
+        assert torch.equal(parameter.grad, other.grad)
+    for parameter, other in zip(features.buffers(), ours.buffers(), strict=True):
+        assert torch.equal(parameter, other)
 
 
 def test_initial_weights_are_those_of_niid_bench():

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What was compiled."""
+    """Record each compilation: the list grows by one entry per call of LLVM."""
     done: list[str] = []
     original = compiler._compile
 
@@ -45,9 +45,9 @@ def call(number: int = 7) -> int:
     arguments = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"
     with emit.function("write", *arguments, exported=True):
         emit.emit(f"store i64 {number}, ptr %arrays")
-    place = ctypes.c_int64(0)
-    compiled(emit.text(), emit.text, "write", TARGET)(ctypes.addressof(place), 0, 0, 0)
-    return place.value
+    stored = ctypes.c_int64(0)
+    compiled(emit.text(), emit.text, "write", TARGET)(ctypes.addressof(stored), 0, 0, 0)
+    return stored.value
 
 
 def test_code_is_compiled_once(times: list[str], folder: Path):
@@ -83,7 +83,7 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_many_processes_at_once(folder: Path):
-    """They share one entry."""
+    """Processes that compile at the same time share one cache entry."""
     code = "from tests.native.test_compiler import call; assert call() == 7"
     jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [job.wait() for job in jobs] == [0] * 4

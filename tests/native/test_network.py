@@ -28,7 +28,7 @@ def network(name: str = "small-cnn", side: int = 16) -> nn.Module:
 
 
 def photos(side: int = 16) -> Samples:
-    """Bytes, standardized by channel."""
+    """Random images of bytes, standardized by channel."""
     rng = np.random.default_rng(8)
     values = torch.from_numpy(rng.integers(0, 256, (COUNT, 3, side, side), dtype=np.uint8))
     mean, std = (torch.from_numpy(rng.uniform(0.2, 1.2, (3, 1, 1))) for _ in range(2))
@@ -83,7 +83,7 @@ def test_flat_weights_are_named_by_views():
     "name", ["lenet5", "aml-lenet", "small-cnn", "small-mlp", "stratify-cnn", "vgg11"]
 )
 def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
-    """They are the network's but for rounding, without a call of its own forward pass."""
+    """Native outputs equal the network's but for rounding, without calling its forward pass."""
     samples = photos(32)
     for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
         model = network(name, 32).to(dtype).eval()

@@ -45,8 +45,8 @@ def test_any_network(
     """In float64, to 1e-12 of the largest weight."""
     case = Case(*network, batch, TARGETS[kind]("double"), options, steps=3, seed=seed)
     assert_same_steps(case, 1e-12)
-    expected, found = case.outputs()
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    expected, actual = case.outputs()
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def lenet(channels: tuple[int, int], padding: int = 0) -> nn.Sequential:

@@ -113,7 +113,7 @@ def test_metrics_of_components_are_collected(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_components_may_share_a_metric(monkeypatch: pytest.MonkeyPatch):
-    """As a component and one that inherits from it do."""
+    """A component and one that inherits from it record the same metric."""
     assert "pool_loss" in declared_with(monkeypatch, POOL_LOSS, POOL_LOSS)
 
 

@@ -72,7 +72,7 @@ def test_candidate_loss_is_nan_outside_the_pool():
 def test_candidate_loss_is_that_of_the_current_model():
     """After round 1 the bias is client 2's: a step from zero with its label shares."""
     played(task_by_hand(selector := CandidateSpy(), cohort=1, rounds=2))
-    first, second = (selector.views[place].reports["candidate_loss"] for place in (1, 3))
+    first, second = (selector.views[index].reports["candidate_loss"] for index in (1, 3))
     np.testing.assert_allclose(first[[2, 0]], [math.log(3)] * 2, rtol=1e-12)
     bias = trained_bias((1 / 3, 0, 2 / 3))
     logs = bias - math.log(np.exp(bias).sum())
@@ -105,7 +105,7 @@ def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
     """The client without samples answers too, with the global model: loss ln 3."""
     state = played(task_by_hand(selector := ReservedSpy()))
     shares = [(1 / 2, 1 / 4, 1 / 4), (0, 1, 0), (1 / 3, 0, 2 / 3)]
-    expected = [*(loss_on_reserved(trained_bias(one)) for one in shares), math.log(3)]
+    expected = [*(loss_on_reserved(trained_bias(share)) for share in shares), math.log(3)]
     (reports,) = selector.reports
     np.testing.assert_allclose(reports["reserved_loss"], expected, rtol=1e-12)
     assert reports["reserved_loss"][1] == pytest.approx(
@@ -119,8 +119,8 @@ def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
 def test_who_does_not_answer_reports_nan():
     played(task_by_hand(selector := ReservedSpy(), rounds=6, participation="dropout-0.5"))
     missing = [np.isnan(reports["reserved_loss"]) for reports in selector.reports]
-    assert [one.sum() for one in missing] == [2] * 6
-    assert len({tuple(one) for one in missing}) > 1
+    assert [client.sum() for client in missing] == [2] * 6
+    assert len({tuple(client) for client in missing}) > 1
 
 
 def test_needs_are_gathered_when_they_say_and_nothing_else_is():

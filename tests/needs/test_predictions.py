@@ -55,8 +55,8 @@ def test_predictions_by_hand():
     (reports,) = selector.reports
     assert reports["reserved_predictions"].dtype == np.float64
     assert reports["reserved_predictions"].shape == (4, len(RESERVED), 3)
-    for found, expected in zip(reports["reserved_predictions"], TRAINED, strict=True):
-        np.testing.assert_allclose(found, [expected] * len(RESERVED), rtol=1e-12)
+    for report, expected in zip(reports["reserved_predictions"], TRAINED, strict=True):
+        np.testing.assert_allclose(report, [expected] * len(RESERVED), rtol=1e-12)
     named = [0, 1, 2, 0]
     expected = [[float(label == name) for label in RESERVED] for name in named]
     assert reports["reserved_correct"].tolist() == expected

@@ -19,7 +19,7 @@ class SoftSpy(Spy):
 
 def softmax(*bias: float) -> list[float]:
     total = sum(map(math.exp, bias))
-    return [math.exp(one) / total for one in bias]
+    return [math.exp(bia) / total for bia in bias]
 
 
 def test_soft_labels_by_hand():

@@ -124,12 +124,12 @@ def slow_cuts(
 @pytest.mark.parametrize("seed", range(20))
 def test_cuts_follow_the_plain_implementation(cls: type[Dirichlet], seed: int):
     per_class = np.array([700, 300, 1000, 500, 41])
-    found = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
+    cuts = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
     expected = slow_cuts(np.random.default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
     assert (
-        np.abs(found - np.array(expected)).max() <= 1
+        np.abs(cuts - np.array(expected)).max() <= 1
     )  # a running sum may round across a whole number
-    assert (found != np.array(expected)).mean() < 0.01
+    assert (cuts != np.array(expected)).mean() < 0.01
 
 
 def niid_bench_sizes(
@@ -173,14 +173,14 @@ def test_a_tiny_alpha_divides_by_nothing(alpha: float):
 def gains_of_full_clients(cuts: np.ndarray, mean_size: float) -> list[tuple[int, int]]:
     """(client, samples) wherever a client that held the mean size or more was given samples of a
     further class."""
-    held, found = np.zeros(cuts.shape[1] - 1), []
+    held, gains_of_full = np.zeros(cuts.shape[1] - 1), []
     for gains in np.diff(cuts, axis=1):
-        found += [
+        gains_of_full += [
             (int(client), int(gains[client]))
             for client in np.flatnonzero((held >= mean_size) & (gains > 0))
         ]
         held += gains
-    return found
+    return gains_of_full
 
 
 @pytest.mark.parametrize("seed", range(40))

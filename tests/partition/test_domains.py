@@ -103,11 +103,11 @@ def test_an_impossible_domain_is_refused(groups: list[int], words: str):
 @pytest.mark.parametrize("seed", range(5))
 def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int):
     assert PACS.groups is not None
-    found = parse_name("dirdomains-0.5").deal(PACS, 10, np.random.default_rng(seed))
+    shards = parse_name("dirdomains-0.5").deal(PACS, 10, np.random.default_rng(seed))
     expected = Dirichlet(alpha=0.5, minimum=10).deal(
         Pool(PACS.groups), 10, np.random.default_rng(seed)
     )
-    for part, other in zip(found, expected, strict=True):
+    for part, other in zip(shards, expected, strict=True):
         np.testing.assert_array_equal(part, other)
 
 

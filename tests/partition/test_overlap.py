@@ -40,18 +40,18 @@ def test_figure_1_of_peco():
     """An overlapping client with 3 samples of its own shares 3 more, one with each of three
     clients: a ratio of 50 %."""
     _, own, borrowed = dealt("iid-overlap0.5x1", 0, np.zeros(12, dtype=np.int64), 4)
-    (client,) = (place for place, extra in enumerate(borrowed) if len(extra))
+    (client,) = (index for index, extra in enumerate(borrowed) if len(extra))
     assert [len(part) for part in own] == [3, 3, 3, 3]
     assert len(borrowed[client]) == 3
     shared = [len(np.intersect1d(part, borrowed[client])) for part in own]
-    assert shared == [0 if place == client else 1 for place in range(4)]
+    assert shared == [0 if index == client else 1 for index in range(4)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
 def test_an_overlapping_client_borrows_its_ratio(name: str, seed: int):
     scheme, own, borrowed = dealt(name, seed)
-    overlapping = [place for place, extra in enumerate(borrowed) if len(extra)]
+    overlapping = [index for index, extra in enumerate(borrowed) if len(extra)]
     assert len(overlapping) == len(scheme.ratios)
     unmatched = list(scheme.ratios)
     for client in overlapping:
@@ -106,7 +106,7 @@ def test_share_evenly(available: list[int], data: st.DataObject):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_dealt_is_what_the_scheme_deals_without_overlap(name: str):
-    """So that studies over ratios compare the same federation with more and less overlap."""
+    """Studies over overlap ratios thereby compare one federation with more and less overlap."""
     _, own, _ = dealt(name, 3)
     without = name.partition("-overlap")[0]
     for part, other in zip(own, dealt(without, 3)[1], strict=True):
@@ -117,7 +117,7 @@ def test_the_first_overlapping_clients_are_the_same_for_more_of_them():
     chosen = []
     for count in range(1, 11):
         _, _, borrowed = dealt(f"iid-overlap0.2x{count}", 4)
-        chosen.append({place for place, extra in enumerate(borrowed) if len(extra)})
+        chosen.append({index for index, extra in enumerate(borrowed) if len(extra)})
     assert all(fewer < more for fewer, more in pairwise(chosen))
 
 
@@ -252,7 +252,7 @@ def test_who_overlaps_is_who_borrows(name: str):
     parts = scheme.deal(Pool(LABELS), 12, rng)
     chosen = scheme.overlapping(12, copy.deepcopy(rng))
     borrowed = scheme.borrow(parts, rng)[1]
-    assert sorted(chosen) == [place for place, extra in enumerate(borrowed) if len(extra)]
+    assert sorted(chosen) == [index for index, extra in enumerate(borrowed) if len(extra)]
 
 
 def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():

@@ -35,12 +35,12 @@ def literal(roles: list[int], clients: int, k: int) -> list[set[int]]:
     """As the authors deal: in turn from the list, around and around; a role dealt twice to a client
     does not count."""
     held: list[set[int]] = [set() for _ in range(clients)]
-    place = 0
+    position = 0
     while min(map(len, held)) < k:
         for client in range(clients):
             if len(held[client]) < k:
-                held[client].add(roles[place % len(roles)])
-                place += 1
+                held[client].add(roles[position % len(roles)])
+                position += 1
     return held
 
 

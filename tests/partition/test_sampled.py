@@ -84,8 +84,8 @@ def slow_counts(
         size = total // clients + (1 if client < total % clients else 0)
         available = rng.permutation([label for label, count in enumerate(left) if count])
         chosen = available[: rng.integers(low, high + 1)]
-        for place, label in enumerate(chosen):
-            wanted = size // len(chosen) + (1 if place < size % len(chosen) else 0)
+        for index, label in enumerate(chosen):
+            wanted = size // len(chosen) + (1 if index < size % len(chosen) else 0)
             table[client][label] = min(wanted, left[label])
         for label in chosen:
             left[label] -= table[client][label]
@@ -101,10 +101,10 @@ def slow_counts(
 @pytest.mark.parametrize("seed", range(20))
 def test_counts_follow_the_plain_implementation(seed: int):
     per_class, order = [70, 30, 101, 55, 41], np.random.default_rng(seed).permutation(9)
-    found = Sampled(low=1, high=4).draw_counts(
+    counts = Sampled(low=1, high=4).draw_counts(
         np.array(per_class), order, np.random.default_rng(seed)
     )
-    assert found.tolist() == slow_counts(per_class, order, 1, 4, np.random.default_rng(seed))
+    assert counts.tolist() == slow_counts(per_class, order, 1, 4, np.random.default_rng(seed))
 
 
 def test_a_client_may_have_fewer_samples_than_classes():

@@ -80,12 +80,12 @@ def test_a_share_deals_the_samples_of_that_share(name: str):
     """Half of each class, the same half for every seed, dealt by their indices in the whole data
     set."""
     shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
-    for found in shards:
+    for shard in shards:
         np.testing.assert_array_equal(
-            np.sort(np.concatenate(found.indices)), share_of(LABELS, 0.5, "train share")
+            np.sort(np.concatenate(shard.indices)), share_of(LABELS, 0.5, "train share")
         )
-        assert found.label_counts.sum(axis=0).tolist() == [60, 40, 50, 30, 70, 0]
-        for indices, counts in zip(found.indices, found.label_counts, strict=True):
+        assert shard.label_counts.sum(axis=0).tolist() == [60, 40, 50, 30, 70, 0]
+        for indices, counts in zip(shard.indices, shard.label_counts, strict=True):
             np.testing.assert_array_equal(np.bincount(LABELS[indices], minlength=6), counts)
 
 
@@ -185,7 +185,7 @@ def test_no_held_out_sample_is_trained_on_by_another_client(name: str, seed: int
 
 
 def test_at_a_ratio_of_zero_holding_out_before_borrowing_changes_nothing():
-    """So that the digests of such shards stay."""
+    """The digests of such shards therefore stay."""
     plain, shards = (dealt(partition=name, holdout=0.2) for name in ("iid", "iid-overlap0x2"))
     for ours, theirs in zip(shards.indices, plain.indices, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -282,7 +282,7 @@ def test_with_replace_borrowed_samples_replace_own_ones():
 
 
 def print_grouped(**changes: Any) -> None:
-    """What `cohort shards` prints."""
+    """Print what `cohort shards` says of grouped data."""
     planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
 
     class Plan:

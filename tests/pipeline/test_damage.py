@@ -60,8 +60,8 @@ def plan(project: Path) -> Plan:
     study = STUDY | ITEMS
     Path("config/studies/six.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     plan = load({"studies": ["six"]})
-    for place, planned in enumerate(plan.cells.values()):
-        finish(planned, accuracy=0.1 * place)
+    for index, planned in enumerate(plan.cells.values()):
+        finish(planned, accuracy=0.1 * index)
     freeze_plan(plan)
     collect_metrics(plan)
     return plan

@@ -37,11 +37,11 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
     assert lines is not None, (rule, part)
     told = r"^ +(?:caption|category|subcategory|labels)=.*\n"
     paths = re.sub(told, "", lines[1], flags=re.MULTILINE)
-    found = []
+    results = []
     for expression in re.findall(r'(?:multiext|report)\([^)]*\)|"[^"]*"', paths):
         first, *suffixes = re.findall(r'"([^"]*)"', expression)
-        found += [first + suffix for suffix in suffixes or [""]]
-    return [re.compile(re.sub(r"\\{(\w+)\\}", "(.+)", re.escape(text))) for text in found]
+        results += [first + suffix for suffix in suffixes or [""]]
+    return [re.compile(re.sub(r"\\{(\w+)\\}", "(.+)", re.escape(text))) for text in results]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
     ],
 )
 def test_rules_and_layout_agree(rule: str, part: str, paths: list[str]):
-    found = patterns(rule, part)
-    assert len(found) == len(paths)
-    for pattern, path in zip(found, paths, strict=True):
+    result = patterns(rule, part)
+    assert len(result) == len(paths)
+    for pattern, path in zip(result, paths, strict=True):
         assert pattern.fullmatch(path), (pattern, path)
 
 

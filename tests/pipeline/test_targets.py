@@ -38,12 +38,12 @@ def test_what_a_workflow_with_other_names_asked_for():
 
 def previews(layout: Layout, *studies: str) -> dict[str, list[Path]]:
     """A page, a figure, a table and metrics of each study."""
-    found = {}
+    results = {}
     for study in studies:
         files = [*layout.page(study), layout.metrics(study, "main")]
         files += [*layout.figure(study, "fig1"), *layout.table(study, "tab1")]
-        found[study] = [Path(file) for file in files]
-        for file in found[study]:
+        results[study] = [Path(file) for file in files]
+        for file in results[study]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
         card = {"name": study, "title": study, "source": {}, "scale": "full", "runs": {}}
@@ -51,7 +51,7 @@ def previews(layout: Layout, *studies: str) -> dict[str, list[Path]]:
         card |= {"commits": [], "generated": False, "command": f"snakemake {study}"}
         card["runs"] = dict.fromkeys(("planned", "done", "diverged", "unfinished", "missing"), 1)
         Path(layout.page(study)[1]).write_text(json.dumps(card))
-    return found
+    return results
 
 
 def test_previews_of_what_is_finished_go_and_others_stay(

@@ -93,7 +93,7 @@ def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan
         {"main": "results/full/metrics/study/main.parquet"},
     )
     comparisons = spec["claims"]["one"]["comparisons"]
-    assert [one["name"] for one in comparisons] == [
+    assert [comparison["name"] for comparison in comparisons] == [
         {"J": j, "strategy": strategy} for j in ("J4", "J8") for strategy in ("fedavg", "fedentopt")
     ]
     assert [point["labels"]["partition"] for point in comparisons[0]["points"]] == [

@@ -235,7 +235,7 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
 
 
 def test_a_job_knows_the_longest_time_from_its_driver(plan_of: PlanOf):
-    """It would request 120 minutes."""
+    """Without the driver's limit the job would request 120 minutes."""
     plan = plan_of({"axes": {"J": ["J400000"]}}, config={"max_runtime": 45})
     freeze_plan(plan)
     (digest,) = plan.cells
@@ -267,9 +267,9 @@ def test_samples_that_are_evaluated_by_hand():
     takes no evaluation."""
     peco = DEMO | {"reserve": 100, "holdout": 0.1, "selector": {"name": "peco"}}
     more = {"evaluate_holdout": 10, "evaluate_next": 2, "evaluate_local": 5}
-    found = _evaluated(cell_with(peco | more), DIGITS)
+    result = _evaluated(cell_with(peco | more), DIGITS)
     drawn = 5 * 143.7 * 4 / 20
-    assert found == pytest.approx(260 + 2 * 143.7 + drawn + 2 * 4 * 260 + 10 * 4 * 100)
+    assert result == pytest.approx(260 + 2 * 143.7 + drawn + 2 * 4 * 260 + 10 * 4 * 100)
     assert _evaluated(cell_with(DEMO | {"selector": {"name": "training-loss"}}), DIGITS) == 360
     ucb = DEMO | {"holdout": 0.1, "selector": {"name": "ucb"}, "evaluate_own": 2}
     assert _evaluated(cell_with(ucb), DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)

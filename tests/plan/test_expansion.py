@@ -45,17 +45,17 @@ def test_exclude_and_include(plan_of: PlanOf):
         "exclude": [{"partition": "iid", "J": ["J8"]}],
         "include": [{"partition": "dir-0.5", "J": "J16"}],
     }
-    found = labels(plan_of(block), "partition", "J", "seed")
+    planned = labels(plan_of(block), "partition", "J", "seed")
     assert (
-        ("iid", "J8", 0) not in found
-        and ("iid", "J4", 0) in found
-        and ("classes-2", "J8", 1) in found
+        ("iid", "J8", 0) not in planned
+        and ("iid", "J4", 0) in planned
+        and ("classes-2", "J8", 1) in planned
     )
-    assert [row for row in found if row[0] == "dir-0.5"] == [
+    assert [row for row in planned if row[0] == "dir-0.5"] == [
         ("dir-0.5", "J16", 0),
         ("dir-0.5", "J16", 1),
     ]
-    assert len(found) == 6 + 2
+    assert len(planned) == 6 + 2
 
 
 @pytest.mark.parametrize(
@@ -237,14 +237,14 @@ def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
     plan = plan_of(
         block, config={"scale": "reduced"}, scales={"reduced": {"samples": 0.7, "except": [slow]}}
     )
-    found = {
+    results = {
         cell.plain_settings()["model"]: (
             cell.plain_settings()["rounds"],
             cell.plain_settings()["samples"],
         )
         for cell in plan.cells.values()
     }
-    assert found == {"small-mlp": (40, 0.7), "small-cnn": (2, 0.3)}
+    assert results == {"small-mlp": (40, 0.7), "small-cnn": (2, 0.3)}
 
 
 def test_full_scale_changes_nothing():
@@ -260,12 +260,12 @@ def test_full_scale_changes_nothing():
     )
 )
 def test_expansion_is_the_product_without_duplicates(axes: dict[str, list[int]]):
-    found = [tuple(cell.items()) for cell in combinations({"axes": axes})]
+    results = [tuple(cell.items()) for cell in combinations({"axes": axes})]
     size = 1
     for values in axes.values():
         size *= len(values)
-    assert len(found) == len(set(found)) == size
-    assert found == [tuple(cell.items()) for cell in combinations({"axes": axes})]
+    assert len(results) == len(set(results)) == size
+    assert results == [tuple(cell.items()) for cell in combinations({"axes": axes})]
 
 
 def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanOf):

@@ -31,8 +31,8 @@ def mine(project: Path) -> None:
 
 
 def rows(study: str, experiment: str, scale: str) -> dict[str, tuple[dict, float]]:
-    found = load({"studies": study, "scale": scale}).study(study).experiments[experiment].rows
-    return {row.digest: (row.labels, row.share) for row in found}
+    result = load({"studies": study, "scale": scale}).study(study).experiments[experiment].rows
+    return {row.digest: (row.labels, row.share) for row in result}
 
 
 @pytest.mark.parametrize("scale", ["full", "reduced", "smoke"])
@@ -91,8 +91,8 @@ def test_an_own_figure_stands_in_place_of_the_extended_one(mine: None):
     study["figures"] = {"fig1": {"experiment": "main", "kind": "curves", "metric": "test_loss"}}
     study["figures"]["fig1"] |= {"columns": "partition", "rows": "J"}
     write("studies/beside.yaml", study)
-    found = load({"studies": "beside"}).study("beside")
-    assert found.figures["fig1"]["metric"] == "test_loss" and "tab1" in found.tables
+    result = load({"studies": "beside"}).study("beside")
+    assert result.figures["fig1"]["metric"] == "test_loss" and "tab1" in result.tables
 
 
 def test_where_fedavg_is_missing_the_first_strategy_sets_the_protocol():

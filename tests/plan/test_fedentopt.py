@@ -62,7 +62,7 @@ def test_the_cells_of_each_part_of_the_paper(study: Study):
 
 
 def test_no_two_cells_differ_by_accident(plan: Plan):
-    """What the paper tells cells apart by gives one digest each."""
+    """Each combination that the paper distinguishes has exactly one digest."""
     keys = [
         "dataset",
         "model",

@@ -32,8 +32,8 @@ def test_operations_of_networks_that_answer_together():
     settings = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     batch = 143.7 / 9
     samples = 3 * 16 * 3 * 2 * batch + 4 * 3 * 3 * 3 * batch + 20 * 360 * 3
-    found = operations(cell_with(settings | {"procedure": "concat-3"}), DIGITS)
-    assert found == pytest.approx(2 * SMALL * samples)
+    answered = operations(cell_with(settings | {"procedure": "concat-3"}), DIGITS)
+    assert answered == pytest.approx(2 * SMALL * samples)
 
 
 def test_clients_step_together_where_the_batched_trainer_takes_them():

@@ -20,8 +20,8 @@ COMMITTED = Path(__file__).parent / "digests.csv"
 
 
 def digest(plan_of: PlanOf, **settings: Any) -> str:
-    (found,) = plan_of({"settings": settings}).cells
-    return found
+    (result,) = plan_of({"settings": settings}).cells
+    return result
 
 
 def test_committed_digests_still_match(plan_of: PlanOf):
@@ -99,11 +99,11 @@ def test_a_procedures_science_may_depend_on_its_parameters_and_the_model(
 ):
     settings = {"dataset": "cifar10", "model": model, "clients": 10, "cohort": 10, "batch": 1}
     plan = plan_of({"settings": settings | {"procedure": procedure}, "axes": {"J": ["J1e"]}})
-    ((found, *_),) = (
+    ((result, *_),) = (
         [version for key, version in cell.science.items() if key.startswith("procedure:")]
         for cell in plan.cells.values()
     )
-    assert found == science
+    assert result == science
 
 
 def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf, project: Path):

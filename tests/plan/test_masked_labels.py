@@ -60,9 +60,9 @@ def test_estimates_of_the_largest_cell_of_the_paper():
 
 
 def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
+    result = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "tenseal" else found(name)
+        importlib.util, "find_spec", lambda name: None if name == "tenseal" else result(name)
     )
 
 

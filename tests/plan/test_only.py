@@ -39,8 +39,8 @@ def cells(plan: Plan, target: str) -> list[tuple[str, int]]:
     """The strategy and seed of each record that a target asks for, which are all its files."""
     files = dict(targets(plan))[target](None)
     by_path = {planned.path: planned.plain_settings() for planned in plan.cells.values()}
-    found = [by_path[path] for path in files]
-    return [(settings["strategy"], settings["seed"]) for settings in found]
+    results = [by_path[path] for path in files]
+    return [(settings["strategy"], settings["seed"]) for settings in results]
 
 
 def test_a_named_study_is_held_against_its_own_cells(plan_of: PlanOf):

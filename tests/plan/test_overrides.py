@@ -22,7 +22,7 @@ AXES = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "fedentopt"]}
 def buffers(plan: Plan) -> dict[tuple[str, str], Any]:
     """The buffer of each cell, None where its selector has none."""
     cells = (cell.plain_settings() for cell in plan.cells.values())
-    return {(one["partition"], one["strategy"]): one["selector"].get("buffer") for one in cells}
+    return {(cell["partition"], cell["strategy"]): cell["selector"].get("buffer") for cell in cells}
 
 
 def test_a_parameter_of_a_strategy_on_some_partitions(plan_of: PlanOf):
@@ -36,7 +36,7 @@ def test_a_parameter_of_a_strategy_on_some_partitions(plan_of: PlanOf):
 
 
 def test_a_cell_is_the_one_that_an_axis_makes(plan_of: PlanOf):
-    """It is no axis, so that figures need not keep it apart, but the same digest."""
+    """An override is no axis, so figures need not keep it apart, but the digest is the same."""
     overridden = plan_of(
         {"axes": {"partition": ["classes-2"], "strategy": ["fedentopt"]}}, overrides=[BUFFER]
     )

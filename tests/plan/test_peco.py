@@ -55,7 +55,7 @@ def test_every_printed_value_of_table_1_is_planned(plan: Plan, study: Study):
         "fraction_fit_default": {workload["cohort"] / workload["clients"]},
         "fraction_fit_other": {cell["cohort"] / cell["clients"] for cell in cells} - {0.2},
         "overlap_ratio_default": set(overlap.ratios),
-        "overlap_ratio_other": {ratio for found in ratios for ratio in found} - {0.2, 0},
+        "overlap_ratio_other": {ratio for results in ratios for ratio in results} - {0.2, 0},
         "n_overlapping_default": {len(overlap.ratios)},
         "n_overlapping_other": set(map(len, ratios)) - {2},
         "rounds": {workload["rounds"]},

@@ -50,8 +50,8 @@ def test_cells_with_a_series_are_the_cells_without(mixed: Callable[..., Plan]):
     }
     plan = mixed(experiments=plain | {"main": MIXED})
     rows = {
-        name: [row.digest for row in found.rows]
-        for name, found in plan.study("study").experiments.items()
+        name: [row.digest for row in results.rows]
+        for name, results in plan.study("study").experiments.items()
     }
     assert rows["main"] == rows["iid"] + rows["buffers"]
     assert len(plan.cells) == len(set(rows["main"])) == 3
@@ -198,7 +198,7 @@ def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan
     Path("resources/paper_values/study_curves.csv").write_text(head + "\n".join(lines) + "\n")
     plan = mixed(figures={"fig1": FIGURE | {"paper": "Fig3"}})
     cells = [row.labels for row in plan.study("study").experiments["main"].rows]
-    found = match_paper(
+    curves = match_paper(
         "resources/paper_values/study_curves.csv",
         "Fig3",
         "test_accuracy",
@@ -206,7 +206,9 @@ def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan
         ["series"],
         list(cells[0]),
     )
-    assert {one.labels["series"]: [value.value for value in one.values] for one in found} == {
+    assert {
+        curve.labels["series"]: [value.value for value in curve.values] for curve in curves
+    } == {
         "IID": [0.25],
         "buffer 0.25": [],
         "buffer 0.5": [0.5],
@@ -292,8 +294,8 @@ def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
         "strategy": {"fedavg": "Chance"},
     }
     plan = mixed(figures={"fig1": FIGURE}, titles=titles)
-    found = spec_of(plan, "study", "fig1")["look"]["titles"]
-    assert found == titles | {
+    result = spec_of(plan, "study", "fig1")["look"]["titles"]
+    assert result == titles | {
         "strategy": {"fedavg": "Chance", "fedentopt": plan.strategies["fedentopt"]["title"]}
     }
     shown = page_spec(plan, "study")
@@ -354,7 +356,7 @@ MIXING = ("fig13", "fig14", "as_printed")
 
 def digests_of_aml(scale: str) -> dict[str, set[str]]:
     experiments = load({"studies": "aml", "scale": scale}).study("aml").experiments
-    return {name: {row.digest for row in found.rows} for name, found in experiments.items()}
+    return {name: {row.digest for row in result.rows} for name, result in experiments.items()}
 
 
 @pytest.mark.parametrize("scale", ["full", "reduced"])

@@ -56,7 +56,7 @@ def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan
     + 64 * 10 + 10."""
     for scale in ("full", "smoke"):
         sizes = spec_of(planned(scale=scale), "study", "tab5")["sizes"]
-        assert [tuple(one.values()) for one in sizes] == [
+        assert [tuple(size.values()) for size in sizes] == [
             ("cifar10", "lenet5", 10, 100, 62_006),
             ("cifar10", "aml-lenet", 10, 100, 1_773_796 - 90 * 193),
             ("digits", "small-mlp", 10, 20, 4_810),

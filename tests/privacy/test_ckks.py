@@ -33,8 +33,8 @@ def test_a_number_comes_back(number: int, holder: KeyHolder):
 
 def test_differences_and_sums(holder: KeyHolder, calculator: Calculator):
     others = [calculator.fresh(holder.encrypt(number)) for number in (0, 7, 99)]
-    found = calculator.differences(holder.encrypt(7), others)
-    assert [holder.decrypt(one) for one in found] == [7, 0, -92]
+    result = calculator.differences(holder.encrypt(7), others)
+    assert [holder.decrypt(one) for one in result] == [7, 0, -92]
     assert holder.decrypt(calculator.sum(map(holder.encrypt, (1, 20, 300)))) == 321
     assert holder.decrypt(calculator.sum([holder.encrypt(5)])) == 5
 

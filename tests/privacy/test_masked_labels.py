@@ -42,18 +42,20 @@ def played(exchange: Exchange) -> Exchange:
 
 def recovered(exchange: Exchange) -> dict[int, set[int]]:
     """The decrypted counts that clients find for each label: one, if they agree."""
-    found: dict[int, set[int]] = {}
+    results: dict[int, set[int]] = {}
     for client in exchange.clients:
         for label, placeholder in client.placeholders.items():
-            found.setdefault(label, set()).add(exchange.counts[placeholder])
-    return found
+            results.setdefault(label, set()).add(exchange.counts[placeholder])
+    return results
 
 
-def covering(classes: int, clients: int, each: int) -> np.ndarray:
+def covering(classes: int, clients: int, labels_of_each: int) -> np.ndarray:
     """Random counts of clients that hold so many classes each, and all of them together."""
     rng = np.random.default_rng(0)
     counts = np.zeros((clients, classes), dtype=np.int64)
-    for label, held in enumerate(holders(classes, clients, each, -(-classes // clients), rng)):
+    for label, held in enumerate(
+        holders(classes, clients, labels_of_each, -(-classes // clients), rng)
+    ):
         counts[held, label] = rng.integers(1, 5000, len(held))
     return counts
 
@@ -61,12 +63,12 @@ def covering(classes: int, clients: int, each: int) -> np.ndarray:
 def comparisons(counts: np.ndarray) -> int:
     """Every label of a client with every label listed before it, until all are listed; then every
     label with all of the list."""
-    held, listed, found = [set(np.flatnonzero(row)) for row in counts], set(), 0
+    held, listed, count = [set(np.flatnonzero(row)) for row in counts], set(), 0
     for labels in held:
         if len(listed) < counts.shape[1]:
-            found += len(labels) * len(listed)
+            count += len(labels) * len(listed)
             listed |= labels
-    return found + sum(map(len, held)) * len(listed)
+    return count + sum(map(len, held)) * len(listed)
 
 
 def test_by_hand():
@@ -90,8 +92,8 @@ def test_by_hand():
     }
     assert post.bytes["placeholders", "clients"] == 8 * 4
     assert post.bytes["answers", "server"] == 6 * 1 + 8 * 4
-    each = post.bytes["labels", "server"] / 8
-    assert post.bytes["differences", "clients"] / 42 == pytest.approx(each, rel=0.01)
+    ciphertexts = post.bytes["labels", "server"] / 8
+    assert post.bytes["differences", "clients"] / 42 == pytest.approx(ciphertexts, rel=0.01)
 
 
 def test_ten_classes_and_five_clients():
@@ -140,10 +142,10 @@ def test_the_order_of_labels_and_the_placeholders_are_random():
 
 
 def test_a_client_with_another_key_is_noticed():
-    for place in (0, 2):
+    for index in (0, 2):
         exchange = begun(FOUR)
         clients = list(exchange.clients)
-        clients[place] = Client(new_key(), FOUR[place])
+        clients[index] = Client(new_key(), FOUR[index])
         exchange.clients = clients
         with pytest.raises(ProtocolError, match="encrypted with another key"):
             played(exchange)
@@ -162,10 +164,10 @@ class Inventing(Client):
     held, sent = 1, 77.0
 
     def pairs(self) -> list[Pair]:
-        found = super().pairs()
-        place = self._labels.index(self.held)
-        found[place] = replace(found[place], label=self._key.encrypt(self.sent))
-        return found
+        result = super().pairs()
+        position = self._labels.index(self.held)
+        result[position] = replace(result[position], label=self._key.encrypt(self.sent))
+        return result
 
 
 class InventingAnother(Inventing):
@@ -179,15 +181,15 @@ class Between(Inventing):
 class Lazy(Client):
     """Gives the same place for all its labels."""
 
-    def place(self, differences: Sequence[bytes]) -> int:
+    def position(self, differences: Sequence[bytes]) -> int:
         return 0
 
 
 class Outside(Client):
     """Gives places that the list does not have."""
 
-    def place(self, differences: Sequence[bytes]) -> int:
-        return super().place(differences) + 100
+    def position(self, differences: Sequence[bytes]) -> int:
+        return super().position(differences) + 100
 
 
 @pytest.mark.parametrize(
@@ -221,8 +223,8 @@ def test_lies_that_nobody_notices():
             return [replace(pair, count=self._key.encrypt(1000)) for pair in super().pairs()]
 
     class Swapping(Client):
-        def place(self, differences: Sequence[bytes]) -> int:
-            return 1 - super().place(differences)
+        def position(self, differences: Sequence[bytes]) -> int:
+            return 1 - super().position(differences)
 
     key, counts = new_key(), [[10, 20], [1, 2]]
     totals = {}

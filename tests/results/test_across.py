@@ -49,8 +49,8 @@ def test_only_seeds_and_settings_that_all_strategies_have() -> None:
     for setting, seeds in (("x", ["0", "1"]), ("y", ["0", "2"])):
         mine = frame[(frame["strategy"] == "b") & (frame["setting"] == setting)]
         expected = mine[mine["seed"].isin(seeds)].sort_values("seed")["value"]
-        place = scores.settings.index(setting)
-        np.testing.assert_allclose(row[scores.positions == place], expected)
+        index = scores.settings.index(setting)
+        np.testing.assert_allclose(row[scores.positions == index], expected)
 
 
 def test_two_runs_of_one_seed_are_an_error() -> None:
@@ -62,16 +62,16 @@ def test_two_runs_of_one_seed_are_an_error() -> None:
 def test_the_interquartile_mean_is_scipys() -> None:
     """Four settings of three seeds: a quarter of twelve runs is three whole ones."""
     values = np.random.default_rng(0).normal(size=(2, 4, 3))
-    found = interquartile_means(scores_of(values))
-    for estimate, runs in zip(found, values, strict=True):
+    result = interquartile_means(scores_of(values))
+    for estimate, runs in zip(result, values, strict=True):
         assert estimate.value == pytest.approx(stats.trim_mean(runs.ravel(), 0.25))
 
 
 def test_settings_count_alike_whatever_their_seeds() -> None:
     """With every run of three settings repeated until each has 60, scipy trims whole runs."""
     frame = table({"x": 3, "y": 5, "z": 4})
-    found = interquartile_means(Scores.of(frame))
-    for strategy, estimate in zip(STRATEGIES, found, strict=True):
+    result = interquartile_means(Scores.of(frame))
+    for strategy, estimate in zip(STRATEGIES, result, strict=True):
         mine = frame[frame["strategy"] == strategy]
         repeated = [
             np.repeat(group["value"], 60 // len(group)) for _, group in mine.groupby("setting")
@@ -93,7 +93,7 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
     assert stats.chisquare(list(counts.values())).pvalue > 0.001
     means = []
     for choice in choices:
-        runs = np.array([values[0, place, seed] for place, seed in enumerate(choice)])
+        runs = np.array([values[0, index, seed] for index, seed in enumerate(choice)])
         means.append(stats.trim_mean(np.repeat(runs, 4), 0.25))
     low, high = interquartile_means(scores)[0].interval or (np.nan, np.nan)
     assert (low, high) == pytest.approx((min(means), max(means)))
@@ -112,8 +112,8 @@ def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cohort.results.across.RESAMPLES", 1000)
     rng, covered = np.random.default_rng(0), 0
     for _ in range(300):
-        (found,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3))))
-        low, high = found.interval or (np.inf, np.inf)
+        (result,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3))))
+        low, high = result.interval or (np.inf, np.inf)
         covered += low <= 0 <= high
     assert 0.92 <= covered / 300 <= 0.98
 

@@ -83,8 +83,8 @@ def test_words_by_hand(value: float, margin: float, word: str) -> None:
 
 
 def test_one_run_has_a_difference_only() -> None:
-    found = agreement([0.5], Printed(0.25, 0.01, 3), MARGIN)
-    assert (found.difference, found.interval, found.word) == (0.25, None, None)
+    result = agreement([0.5], Printed(0.25, 0.01, 3), MARGIN)
+    assert (result.difference, result.interval, result.word) == (0.25, None, None)
     assert agreement([0.5, 0.5], Printed(math.inf), MARGIN).word is None
 
 
@@ -100,16 +100,16 @@ def test_one_run_has_a_difference_only() -> None:
 )
 def test_no_spread_on_either_side(runs: int, paper: Printed, word: str) -> None:
     """A strategy that is stuck at chance level in all runs is so without any error."""
-    found = agreement([0.10] * runs, paper, MARGIN)
-    assert found.interval == (found.difference, found.difference)
-    assert found.word == word
+    result = agreement([0.10] * runs, paper, MARGIN)
+    assert result.interval == (result.difference, result.difference)
+    assert result.word == word
 
 
 def test_spread_on_their_side_only() -> None:
     """The error is theirs, as are the degrees of freedom."""
-    found = agreement([0.10] * 5, Printed(0.12, 0.03, 4), MARGIN)
+    result = agreement([0.10] * 5, Printed(0.12, 0.03, 4), MARGIN)
     half = float(stats.t.ppf(0.975, 3)) * 0.015
-    assert found.interval == pytest.approx((-0.02 - half, -0.02 + half))
+    assert result.interval == pytest.approx((-0.02 - half, -0.02 + half))
 
 
 STUDIES = 20_000
@@ -141,10 +141,8 @@ def test_how_often_a_word_is_wrong(n: int, runs: int, ratio: float, printed: flo
     error = MARGIN / 20 * math.sqrt(1 / n + ratio**2 / runs)
     values = error * stats.norm.ppf((np.arange(STUDIES) + 0.5) / STUDIES)
     words = [
-        agreement(
-            mine, Printed(value, None if printed is None else printed * sd, runs), MARGIN
-        ).word
-        for mine, value, sd in zip(ours, values, sds, strict=True)
+        agreement(our, Printed(value, None if printed is None else printed * sd, runs), MARGIN).word
+        for our, value, sd in zip(ours, values, sds, strict=True)
     ]
     assert words.count("agrees") / STUDIES <= 0.052
     assert words.count("differs") / STUDIES <= 0.028

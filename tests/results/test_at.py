@@ -20,8 +20,8 @@ EACH = {round: round / 100 for round in range(1, 41)}
 
 def value(accuracy: dict[int, float], at: int | str, share: float = 1.0) -> float:
     metrics = frame(("a", "done", LABELS, accuracy)).assign(share=share)
-    (found,) = value_per_cell(metrics, "test_accuracy", at)["value"]
-    return float(found)
+    (result,) = value_per_cell(metrics, "test_accuracy", at)["value"]
+    return float(result)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_further_measures_may_be_ranges():
     table = Table(
         metric="test_accuracy", rows=["J"], at="21-30", also=["test_loss 31-40", "test_loss"]
     )
-    assert [one.at for one in table.measures()] == ["21-30", "31-40", "21-30"]
+    assert [measure.at for measure in table.measures()] == ["21-30", "31-40", "21-30"]
     table.check()
     with pytest.raises(UserError, match="also names 'meen', which is no at"):
         Table(metric="test_accuracy", rows=["J"], also=["test_loss meen"]).check()

@@ -63,8 +63,8 @@ def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
     rows = read_metric(
         collected(tmp_path, np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])), "label_count"
     )
-    found = [(row.client, row.label, row.value) for row in rows.itertuples()]
-    assert sorted(found) == [(0, 0, 3), (0, 2, 7), (2, 1, 1), (2, 3, 0)]
+    results = [(row.client, row.label, row.value) for row in rows.itertuples()]
+    assert sorted(results) == [(0, 0, 3), (0, 2, 7), (2, 1, 1), (2, 3, 0)]
     assert rows["round"].isna().all()
 
 

@@ -12,15 +12,15 @@ from cohort.results.intervals import Sample, paired
 
 def test_the_interval_of_three_values():
     """t of 0.975 with two degrees of freedom is 4.3027; the deviation of 1, 2, 3 is 1."""
-    found = Sample.of([1.0, 2.0, 3.0])
-    low, high = found.interval()
-    assert (found.mean, found.n) == (2, 3)
+    result = Sample.of([1.0, 2.0, 3.0])
+    low, high = result.interval()
+    assert (result.mean, result.n) == (2, 3)
     assert high - 2 == 2 - low == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
 
 
 def test_only_seeds_that_both_have_are_compared():
-    found = paired({"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0})
-    assert (found.mean, found.n) == (2, 2)
+    result = paired({"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0})
+    assert (result.mean, result.n) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def cell(strategy: str, **labels: object) -> dict[str, object]:
 def values(
     file: Path, item: str, cells: list[dict[str, object]], at: str = "last"
 ) -> dict[str, list[float]]:
-    found = match_paper(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
-    return {one.labels["strategy"]: [value.value for value in one.values] for one in found}
+    curves = match_paper(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
+    return {curve.labels["strategy"]: [value.value for value in curve.values] for curve in curves}
 
 
 def test_a_group_is_matched_by_all_that_its_cells_share(file: Path):

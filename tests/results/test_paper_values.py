@@ -94,15 +94,15 @@ def test_every_file_is_known():
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_the_format_of_a_file(name: str):
-    found = rows(name)
-    assert len(found) == COUNTS[name]
-    columns = [column for column in found[0] if column != "runs"]
+    table_rows = rows(name)
+    assert len(table_rows) == COUNTS[name]
+    columns = [column for column in table_rows[0] if column != "runs"]
     assert columns[: len(BEFORE)] == BEFORE and columns[-len(AFTER) :] == AFTER
     further = columns[len(BEFORE) : -len(AFTER)]
     assert all(
         "." in label or label in HINTS for label in further
     )  # a parameter of a strategy, or a setting
-    for row in found:
+    for row in table_rows:
         assert None not in row and row["item"] and row["metric"] and row["source"] in SOURCES, row
         assert float(row["value"]) < 1e6 and (not row["sd"] or float(row["sd"]) >= 0), row
         assert row["metric"] != "test_accuracy" or 0 <= float(row["value"]) <= 1, row
@@ -136,12 +136,14 @@ def test_spot_checks(spot: str):
     source = wanted.pop("source", "")
     metric = "own_samples_accuracy" if study == "ucb" else "test_accuracy"
     values = read_paper(FOLDER / f"{study}.csv", item, metric)
-    found = [
-        one
-        for one in values
-        if one.at == at and source in ("", one.source) and wanted.items() <= one.labels.items()
+    results = [
+        value
+        for value in values
+        if value.at == at
+        and source in ("", value.source)
+        and wanted.items() <= value.labels.items()
     ]
-    assert [(one.value, one.sd) for one in found] == [
+    assert [(result.value, result.sd) for result in results] == [
         (pytest.approx(float(value)), float(deviation) if deviation else None)
     ]
 
@@ -172,9 +174,9 @@ def test_curves_end_at_the_tabulated_ends():
 
 def test_the_files_use_only_these_metrics():
     for name in COUNTS:
-        found = {row["metric"] for row in rows(name)} & set(METRICS)
+        result = {row["metric"] for row in rows(name)} & set(METRICS)
         further = FURTHER.get(name, set())
-        assert found <= {"test_accuracy", "test_loss", "own_samples_accuracy"} | further
+        assert result <= {"test_accuracy", "test_loss", "own_samples_accuracy"} | further
 
 
 def test_the_best_epochs_of_stratify_are_those_of_its_accuracies():

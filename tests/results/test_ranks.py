@@ -39,13 +39,13 @@ def demsar() -> np.ndarray:
 def test_demsars_example() -> None:
     """His ranks are 3.143, 2.000, 2.893 and 1.964; the critical difference at 0.05 is 1.25, so that
     the test does not tell 3.143 from 1.964."""
-    found = ranking(scores_of(demsar()))
-    assert found is not None
-    np.testing.assert_allclose(found.ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
-    assert found.difference == pytest.approx(2.569 * math.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
-    assert found.p_value == pytest.approx(stats.friedmanchisquare(*demsar()[:, :, 0]).pvalue)
-    assert found.p_value < 0.05
-    assert found.groups == [("strategy 3", "strategy 1", "strategy 2", "strategy 0")]
+    result = ranking(scores_of(demsar()))
+    assert result is not None
+    np.testing.assert_allclose(result.ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    assert result.difference == pytest.approx(2.569 * math.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
+    assert result.p_value == pytest.approx(stats.friedmanchisquare(*demsar()[:, :, 0]).pvalue)
+    assert result.p_value < 0.05
+    assert result.groups == [("strategy 3", "strategy 1", "strategy 2", "strategy 0")]
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def graded(settings: int = 30) -> np.ndarray:
 
 def test_groups_of_what_does_not_differ() -> None:
     """The critical difference of 30 settings is 0.856; the middle two have rank 2.5 each."""
-    found = ranking(scores_of(graded()))
-    assert found is not None
-    assert found.ranks.tolist() == [1, 2.5, 2.5, 4]
-    assert found.groups == [("strategy 1", "strategy 2")]
+    result = ranking(scores_of(graded()))
+    assert result is not None
+    assert result.ranks.tolist() == [1, 2.5, 2.5, 4]
+    assert result.groups == [("strategy 1", "strategy 2")]
 
 
 def test_groups_may_overlap() -> None:
     """Of 8 settings it is 1.66: 1 and 2.5, and 2.5 and 4, lie within it, 1 and 4 do not."""
-    found = ranking(scores_of(graded(8)))
-    assert found is not None
-    assert found.groups == [
+    result = ranking(scores_of(graded(8)))
+    assert result is not None
+    assert result.groups == [
         ("strategy 0", "strategy 1", "strategy 2"),
         ("strategy 1", "strategy 2", "strategy 3"),
     ]
@@ -84,16 +84,16 @@ def test_groups_may_overlap() -> None:
 def test_low_is_better_and_seeds_are_averaged() -> None:
     """Ranks are those of means over seeds, of which settings have different numbers of wins."""
     values = np.array([[[1.0, 8.0], [2.0, 2.0]], [[5.0, 5.0], [1.0, 1.0]], [[9, 9], [9, 9]]])
-    found = ranking(scores_of(values, "low"))
-    assert found is not None
-    assert found.ranks.tolist() == [1.5, 1.5, 3]
+    result = ranking(scores_of(values, "low"))
+    assert result is not None
+    assert result.ranks.tolist() == [1.5, 1.5, 3]
 
 
 def test_without_friedmans_word_all_are_one_group() -> None:
     values = np.random.default_rng(0).normal(size=(3, 5, 2))
-    found = ranking(scores_of(values))
-    assert found is not None and found.p_value > 0.05
-    assert len(found.groups) == 1 and len(found.groups[0]) == 3
+    result = ranking(scores_of(values))
+    assert result is not None and result.p_value > 0.05
+    assert len(result.groups) == 1 and len(result.groups[0]) == 3
     tied = ranking(scores_of(np.ones((3, 5, 2))))
     assert tied is not None and tied.p_value == 1 and tied.ranks.tolist() == [2, 2, 2]
 

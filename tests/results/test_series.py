@@ -97,7 +97,7 @@ def test_what_a_diverged_run_sent_is_what_it_sent() -> None:
 )
 def test_runs_behind(statuses: list[str], phrase: str) -> None:
     metrics = frame(
-        *((str(place), status, LABELS, EVERY_FOUR) for place, status in enumerate(statuses))
+        *((str(index), status, LABELS, EVERY_FOUR) for index, status in enumerate(statuses))
     )
     assert runs_behind(metrics).phrase == phrase
 

@@ -39,26 +39,26 @@ ALLOWED = {
 
 def dangers(source: str) -> set[str]:
     """The calls, and classes derived from, that run or unpack what a file says."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef):
-            found |= {ast.unparse(base) for base in node.bases} & CALLS
+            result |= {ast.unparse(base) for base in node.bases} & CALLS
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
         if called in NAMES | CALLS or ("." in called and called.rpartition(".")[2] in METHODS):
-            found.add(called)
+            result.add(called)
         if (
             keywords.get("shell", "False") != "False"
             or keywords.get("allow_pickle", "False") != "False"
         ):
-            found.add(called)
+            result.add(called)
         if called == "yaml.load" and [ast.unparse(part) for part in node.args[1:]] != [
             "StrictLoader"
         ]:
-            found.add(called)
-    return found
+            result.add(called)
+    return result
 
 
 BAD = (
@@ -87,12 +87,12 @@ def test_the_watchman_sees_what_he_is_to_see(line: str):
 def test_no_module_runs_what_a_file_says():
     files = sorted((ROOT / "workflow").rglob("*.py"))
     assert len(files) > 100
-    found = {
+    result = {
         (str(file.relative_to(ROOT)), danger)
         for file in files
         for danger in dangers(file.read_text())
     }
-    assert found == ALLOWED
+    assert result == ALLOWED
 
 
 def test_no_rule_has_a_shell():

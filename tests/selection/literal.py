@@ -9,9 +9,9 @@ import numpy as np
 Matrix = list[list[float]]
 
 
-def cosine(one: list[float], other: list[float]) -> float:
-    product = sum(a * b for a, b in zip(one, other, strict=True))
-    lengths = math.sqrt(sum(a * a for a in one)) * math.sqrt(sum(b * b for b in other))
+def cosine(left: list[float], other: list[float]) -> float:
+    product = sum(a * b for a, b in zip(left, other, strict=True))
+    lengths = math.sqrt(sum(a * a for a in left)) * math.sqrt(sum(b * b for b in other))
     return product / lengths
 
 
@@ -44,34 +44,36 @@ class Algorithm1:
         self.history.append([power / sum(powers) for power in powers])
 
     def total(self, client: int) -> float:
-        """Equation 4."""
+        """Equation 4: the total score of a client."""
         return sum(self.similarity(client, other) for other in self.outputs if other != client)
 
-    def similarity(self, one: int, other: int) -> float:
-        """Equation 3."""
-        found = 0.0
+    def similarity(self, client: int, other: int) -> float:
+        """Equation 3: the similarity of two clients' predictions."""
+        result = 0.0
         for sample, (row, column) in enumerate(
-            zip(self.outputs[one], self.outputs[other], strict=True)
+            zip(self.outputs[client], self.outputs[other], strict=True)
         ):
-            factors = self.factors[one][sample] * self.factors[other][sample]
-            found += cosine(row, column) * factors
-        return found
+            factors = self.factors[client][sample] * self.factors[other][sample]
+            result += cosine(row, column) * factors
+        return result
 
     def smoothed(self) -> list[float]:
         """Equation 6 over the rounds that there are."""
         recent = self.history[-self.window :]
         if not recent:
             return [1 / self.clients] * self.clients
-        return [sum(one[client] for one in recent) / len(recent) for client in range(self.clients)]
+        return [
+            sum(other[client] for other in recent) / len(recent) for client in range(self.clients)
+        ]
 
     def select(self, rng: np.random.Generator) -> list[int]:
-        """Lines 18 to 25."""
+        """Lines 18 to 25 of the algorithm: draw the cohort."""
         chances, pool = self.smoothed(), list(range(self.clients))
         chosen: list[int] = []
         for _ in range(self.size):
             total = sum(chances[client] for client in pool)
-            place = rng.choice(len(pool), p=[chances[client] / total for client in pool])
-            chosen.append(pool.pop(int(place)))
+            position = rng.choice(len(pool), p=[chances[client] / total for client in pool])
+            chosen.append(pool.pop(int(position)))
         return chosen
 
 

@@ -48,8 +48,8 @@ def as_written(counts: np.ndarray, mix: float, alpha: float) -> np.ndarray:
 @pytest.mark.parametrize("mix", [0.0, 0.5, 0.9])
 def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float):
     for measure, expected in (("distance", as_run), ("divergence", as_written)):
-        found = Diversity(alpha=alpha, mix=mix, measure=measure).scores(counts)
-        np.testing.assert_allclose(found, expected(counts, mix, alpha), rtol=1e-9)
+        actual = Diversity(alpha=alpha, mix=mix, measure=measure).scores(counts)
+        np.testing.assert_allclose(actual, expected(counts, mix, alpha), rtol=1e-9)
 
 
 def test_scores_by_hand():
@@ -77,7 +77,8 @@ def test_probabilities_by_hand():
 
 
 def test_clients_that_are_all_alike_have_no_distance():
-    """As run this is 0/0; 3 of 4 classes, evenly: 0.5 * 3/4 + 0.5 * ln 3 / ln 4."""
+    """The authors' code would divide 0 by 0. Evenly holding 3 of 4 classes scores 0.5 * 3/4 + 0.5 *
+    ln 3 / ln 4."""
     counts = np.array([[1, 1, 1, 0], [7, 7, 7, 0], [3, 3, 3, 0]])
     np.testing.assert_allclose(Diversity(alpha=0.0).scores(counts), [0, 0, 0])
     np.testing.assert_allclose(

@@ -50,16 +50,16 @@ def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[lis
             pooled = [
                 sum(rows[client][label] for client in chosen) for label in range(len(rows[0]))
             ]
-            found = {}
+            results = {}
             for client in range(len(rows)):
                 if client not in chosen:
-                    found[client] = exact_entropy(
+                    results[client] = exact_entropy(
                         [a + b for a, b in zip(pooled, rows[client], strict=True)]
                     )
-            best = max(found.values())
+            best = max(results.values())
             equal = [
                 client
-                for client, entropy in found.items()
+                for client, entropy in results.items()
                 if abs(entropy - best) < Decimal("1e-40")
             ]
             tied = tied or len(equal) > 1
@@ -70,7 +70,7 @@ def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[lis
 def pools() -> list[np.ndarray]:
     """Label counts of 3 to 8 clients and 2 to 4 classes, small (ties, zeros, empty clients) and
     large."""
-    found = []
+    results = []
     for seed in range(400):
         rng = np.random.default_rng(seed)
         shape = rng.integers(3, 9), rng.integers(2, 5)
@@ -83,19 +83,19 @@ def pools() -> list[np.ndarray]:
             counts = np.stack(
                 [rng.permutation(counts[0]) for _ in counts]
             )  # one client, its classes renamed
-        found.append(counts * (counts.sum() > 0))
-    return found
+        results.append(counts * (counts.sum() > 0))
+    return results
 
 
 def test_greedy_choice_is_the_exact_one_with_ties_to_the_lowest_index():
     ties, raw_differs = 0, 0
     for seed, counts in enumerate(pools()):
         cohort = min(len(counts), 4)
-        found = select(counts, cohort, seed)
-        expected, tied = exact_greedy(counts, found[0], cohort)
-        assert found == expected, counts
+        actual = select(counts, cohort, seed)
+        expected, tied = exact_greedy(counts, actual[0], cohort)
+        assert actual == expected, counts
         ties += tied
-        raw_differs += raw_greedy(counts, found[0], cohort) != expected
+        raw_differs += raw_greedy(counts, actual[0], cohort) != expected
     assert ties > 100
     assert (
         raw_differs > 3
@@ -214,10 +214,10 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
     selector, keep = Entropy(buffer=share, evict="pick"), round(share * 12)
     state, buffer = selector.begin(labeled(counts, 3), np.random.default_rng(0)), deque()
     for round_ in range(30):
-        found = selector.select(
+        result = selector.select(
             state, np.arange(12), labeled(counts, 3), np.random.default_rng(round_)
         ).tolist()
-        state = selector.observe(state, np.array(found), {}, labeled(counts, 3))
+        state = selector.observe(state, np.array(result), {}, labeled(counts, 3))
         pooled, free, chosen = np.zeros(3), set(range(12)), []
         for pick in range(3):
             allowed = sorted(free - set(buffer))
@@ -227,7 +227,7 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
             }
             highest = max(bits.values()) - Decimal("1e-20")
             best = (
-                found[0]
+                result[0]
                 if pick == 0
                 else min(client for client in allowed if bits[client] >= highest)
             )
@@ -237,7 +237,7 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
                 buffer.popleft()
             pooled, chosen = pooled + counts[best], [*chosen, best]
             free.discard(best)
-        assert chosen == found
+        assert chosen == result
         assert state["buffer"].tolist() == list(buffer)
 
 

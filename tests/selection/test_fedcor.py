@@ -67,8 +67,8 @@ def test_points_are_the_likeliest():
         rng.normal(size=8),
         rng.normal(size=8),
     ):
-        found = minimize(loss, start)
-        assert found.fun >= best - 1e-6
+        result = minimize(loss, start)
+        assert result.fun >= best - 1e-6
     assert minimize(loss, points.ravel() + 0.1 * rng.normal(size=8)).fun == pytest.approx(
         best, abs=1e-4
     )

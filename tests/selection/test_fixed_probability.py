@@ -21,33 +21,33 @@ def view_of(overlapping: tuple[int, ...], cohort: int) -> View:
 
 
 def counts(probability: float, overlapping: tuple[int, ...], cohort: int = 4) -> np.ndarray:
-    """In how many of 6,000 rounds each client takes part."""
+    """Count in how many of 6,000 rounds each client takes part."""
     selector, view = FixedProbability(probability=probability), view_of(overlapping, cohort)
-    rng, found = np.random.default_rng(1), np.zeros(CLIENTS, dtype=int)
+    rng, rounds_of_client = np.random.default_rng(1), np.zeros(CLIENTS, dtype=int)
     for _ in range(ROUNDS):
         chosen = selector.select({}, np.arange(CLIENTS), view, rng)
         assert len(set(chosen)) == len(chosen) == cohort
-        found[chosen] += 1
-    return found
+        rounds_of_client[chosen] += 1
+    return rounds_of_client
 
 
-def p_value(found: np.ndarray, expected: np.ndarray) -> float:
-    """Of a chi-square test of how often clients with equal chances are in a cohort. In a cohort of
-    fixed size they are not independent, which takes one degree of freedom."""
+def p_value(observed: np.ndarray, expected: np.ndarray) -> float:
+    """P-value of a chi-square test that clients are chosen as often as expected, corrected for the
+    fixed size of the cohort, which makes counts dependent."""
     chances = expected / ROUNDS
-    squares = (found - expected) ** 2 / (expected * (1 - chances))
-    return float(stats.chi2.sf(squares.sum() * (1 - 1 / len(found)), len(found) - 1))
+    squares = (observed - expected) ** 2 / (expected * (1 - chances))
+    return float(stats.chi2.sf(squares.sum() * (1 - 1 / len(observed)), len(observed) - 1))
 
 
 @pytest.mark.parametrize("probability", [0.3, 0.8])
 def test_overlapping_clients_join_with_their_probability(probability: float):
-    found = counts(probability, OVERLAPPING)
+    actual = counts(probability, OVERLAPPING)
     expected = np.full(CLIENTS, ROUNDS * (4 - 2 * probability) / 18)
     expected[list(OVERLAPPING)] = ROUNDS * probability
     for client in OVERLAPPING:
-        assert stats.binomtest(found[client], ROUNDS, probability).pvalue > 0.001
-    assert p_value(found, expected) > 0.001
-    assert p_value(found, np.full(CLIENTS, ROUNDS / 5)) < 1e-9  # the test would see a uniform draw
+        assert stats.binomtest(actual[client], ROUNDS, probability).pvalue > 0.001
+    assert p_value(actual, expected) > 0.001
+    assert p_value(actual, np.full(CLIENTS, ROUNDS / 5)) < 1e-9  # the test would see a uniform draw
 
 
 def test_at_the_share_of_the_cohort_it_is_uniform_in_the_mean():
@@ -57,9 +57,9 @@ def test_at_the_share_of_the_cohort_it_is_uniform_in_the_mean():
 
 @pytest.mark.parametrize(("probability", "expected"), [(0.0, 0), (1.0, ROUNDS)])
 def test_the_extremes_are_exact(probability: float, expected: int):
-    found = counts(probability, OVERLAPPING)
-    assert found[list(OVERLAPPING)].tolist() == [expected] * 2
-    regular = np.delete(found, OVERLAPPING)
+    actual = counts(probability, OVERLAPPING)
+    assert actual[list(OVERLAPPING)].tolist() == [expected] * 2
+    regular = np.delete(actual, OVERLAPPING)
     assert p_value(regular, np.full(18, (4 * ROUNDS - 2 * expected) / 18)) > 0.001
 
 
@@ -70,9 +70,9 @@ def test_without_overlapping_clients_it_is_uniform(probability: float):
 
 def test_of_too_many_as_many_join_as_there_are_places():
     overlapping = (0, 1, 2, 3, 4, 5)
-    found = counts(1.0, overlapping)
-    assert found[6:].sum() == 0
-    assert p_value(found[:6], np.full(6, ROUNDS * 4 / 6)) > 0.001
+    result = counts(1.0, overlapping)
+    assert result[6:].sum() == 0
+    assert p_value(result[:6], np.full(6, ROUNDS * 4 / 6)) > 0.001
 
 
 def test_with_too_few_regular_clients_the_cohort_is_smaller():

@@ -29,10 +29,10 @@ def entropy(update: list[float], temperature: float) -> float:
     return -sum(share * math.log(share) for share in shares if share)
 
 
-def distance(one: np.ndarray, other: np.ndarray, selector: HicsFl) -> float:
+def distance(left: np.ndarray, other: np.ndarray, selector: HicsFl) -> float:
     """How far two clients are apart: the angle, and the weighted difference of entropies."""
-    product = float(one @ other) / math.sqrt(float(one @ one) * float(other @ other))
-    entropies = [entropy(list(update), selector.temperature) for update in (one, other)]
+    product = float(left @ other) / math.sqrt(float(left @ left) * float(other @ other))
+    entropies = [entropy(list(update), selector.temperature) for update in (left, other)]
     return math.acos(min(1.0, product)) + selector.weight * abs(entropies[0] - entropies[1])
 
 
@@ -48,7 +48,7 @@ def test_entropies_and_clusters_are_those_of_the_formulas(seed: int):
     entropies = selector.entropies(updates)
     expected = [entropy(list(update), 0.5) for update in updates]
     np.testing.assert_allclose(entropies, expected, rtol=1e-12)
-    rows = [[distance(one, other, selector) for other in updates] for one in updates]
+    rows = [[distance(update, other, selector) for other in updates] for update in updates]
     tree = ward(np.array(rows))  # scipy takes rows as points too
     labels = cut_tree(tree, n_clusters=3).ravel()
     assert partition(selector.clusters(updates, entropies, 3)) == partition(labels)

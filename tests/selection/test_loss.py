@@ -102,7 +102,7 @@ def test_its_needs():
 
 
 def test_on_the_training_loss():
-    """It remembers what clients reported of their own steps, and ranks by that."""
+    """The selector remembers the losses of clients' own steps and ranks by them."""
     selector = HighestTrainingLoss()
     state = selector.begin(alike(4, 2), np.random.default_rng(0))
     reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}

@@ -44,8 +44,8 @@ def test_it_is_algorithm_1(tau: float, gamma: float, window: int, answering: flo
     literal = Algorithm1(CLIENTS, COHORT, tau, window, gamma)
     state, everyone = selector.begin(VIEW, rng), np.arange(CLIENTS)
     for round in range(25):
-        found = selector.probabilities(state, everyone, VIEW)
-        np.testing.assert_allclose(found, literal.smoothed(), rtol=0, atol=1e-12)
+        result = selector.probabilities(state, everyone, VIEW)
+        np.testing.assert_allclose(result, literal.smoothed(), rtol=0, atol=1e-12)
         cohort = selector.select(state, everyone, VIEW, np.random.default_rng([7, round]))
         assert cohort.tolist() == literal.select(np.random.default_rng([7, round]))
         predictions = outputs(rng, COHORT, SAMPLES)
@@ -64,10 +64,10 @@ def test_similarity_by_hand():
     outputs are at 45 degrees, and client 1 is wrong."""
     predictions = np.array([[[1.0, 0], [1, 0]], [[1, 0], [0.5, 0.5]], [[0, 1], [0, 1]]])
     correct = np.array([[True, True], [True, False], [False, False]])
-    found = similarities(predictions, correct, 0.5)
+    actual = similarities(predictions, correct, 0.5)
     root = math.sqrt(0.5)
     expected = [[0, 1 + 0.5 * root, 0], [1 + 0.5 * root, 0, 0.25 * root], [0, 0.25 * root, 0]]
-    np.testing.assert_allclose(found, expected, atol=1e-15)
+    np.testing.assert_allclose(actual, expected, atol=1e-15)
 
 
 def test_probabilities_by_hand():
@@ -82,8 +82,8 @@ def test_probabilities_by_hand():
 
 
 def test_extreme_exponents_stay_probabilities():
-    found = Peco(tau=5000).of_scores(np.array([1.0, 9500, 5000]))
-    assert found.tolist() == [0, 1, 0]
+    result = Peco(tau=5000).of_scores(np.array([1.0, 9500, 5000]))
+    assert result.tolist() == [0, 1, 0]
     assert normalized(np.zeros(3)).tolist() == [1 / 3] * 3
     state = {"recent": np.array([[0.0, 1, 0]])}
     view = View(clients=3, cohort=3, sizes=np.ones(3))

@@ -23,7 +23,8 @@ def view(cohort: int, losses: list[float] | None = None, sizes: np.ndarray = SIZ
 
 
 def probability(drawn: tuple[int, ...], sizes: np.ndarray) -> float:
-    """Of drawing these clients in this order, each in proportion to its size among the rest."""
+    """Probability of drawing these clients in this order, each in proportion to its size among
+    those left."""
     rest, product = float(sizes.sum()), 1.0
     for client in drawn:
         product *= sizes[client] / rest

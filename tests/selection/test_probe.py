@@ -218,14 +218,14 @@ def test_a_cohort_continues_with_the_bits_of_its_probe():
         dataclasses.replace(work, weights=probes.of_client(row), begin=4)
         for row, work in enumerate(trainer.work(start, [0, 1], 1))
     ]
-    found = trainer.train(rest, start)
-    assert (probes.steps.tolist(), found.steps.tolist(), whole.steps.tolist()) == (
+    result = trainer.train(rest, start)
+    assert (probes.steps.tolist(), result.steps.tolist(), whole.steps.tolist()) == (
         [4, 4],
         [8, 8],
         [12, 12],
     )
     for name in start:
-        assert torch.equal(found.weights[name], whole.weights[name])
+        assert torch.equal(result.weights[name], whole.weights[name])
 
 
 @pytest.mark.parametrize(("J", "begins"), [("J3e", [5, 1]), ("J7", [2, 2])])
@@ -307,8 +307,8 @@ def test_what_a_run_records_is_enough_to_replay_it():
     history = History.from_arrays(state.history.arrays())
     assert len(history.pools) == 12 and all(len(set(pool.tolist())) == 4 for pool in history.pools)
     norms = np.zeros((12, 6))
-    for round, (pool, found) in enumerate(zip(history.pools, history.norms, strict=True)):
-        norms[round, pool] = found
+    for round, (pool, result) in enumerate(zip(history.pools, history.norms, strict=True)):
+        norms[round, pool] = result
     cohorts = [cohort.tolist() for cohort in history.cohorts]
     assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)
 

@@ -32,8 +32,8 @@ def test_every_subset_is_equally_likely():
 
 def test_every_place_of_the_cohort_is_uniform():
     drawn = cohorts(np.arange(20), 5, 3000)
-    for place in range(5):
-        assert chisquare(np.bincount(drawn[:, place], minlength=20)).pvalue > 1e-3
+    for index in range(5):
+        assert chisquare(np.bincount(drawn[:, index], minlength=20)).pvalue > 1e-3
 
 
 def test_without_replacement_and_only_candidates():

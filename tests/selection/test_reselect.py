@@ -9,14 +9,16 @@ from cohort.selection.reselect import Reselect
 
 
 def greedy(soft: np.ndarray, sizes: np.ndarray) -> list[int]:
-    """By scipy, one client at a time."""
+    """Leave out clients one by one while the entropy grows, computed by scipy."""
 
     def bits(kept: list[int]) -> float:
         return float(stats.entropy(np.average(soft[kept], axis=0, weights=sizes[kept]), base=2))
 
     kept = list(range(len(sizes)))
     while len(kept) > 1:
-        best, gone = max((bits([other for other in kept if other != one]), -one) for one in kept)
+        best, gone = max(
+            (bits([other for other in kept if other != client]), -client) for client in kept
+        )
         if best <= bits(kept) + 1e-12:
             break
         kept.remove(-gone)

@@ -35,7 +35,7 @@ OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 
 @pytest.fixture(scope="session", autouse=True)
 def slurm() -> Iterator[None]:
-    """Debian's SLURM on this machine."""
+    """Start a real SLURM on this machine for the session, and stop it at its end."""
     if not all(shutil.which(program) for program in ("slurmctld", "slurmd", "sbatch", "munged")):
         pytest.skip(
             "SLURM is not installed here: tests/slurm/cluster/install.sh installs Debian's packages"
@@ -71,7 +71,7 @@ def _users() -> Iterator[set[int]]:
 
 @dataclass(frozen=True)
 class Job:
-    """What SLURM says of a job."""
+    """A job as `squeue` and `scontrol` describe it."""
 
     number: str
     state: str
@@ -113,7 +113,7 @@ class Lab(Project):
         (folder / "profile.yaml").write_text(yaml.safe_dump(profile))
 
     def cells(self, count: int, **settings: Any) -> None:
-        """So many cells, with other settings."""
+        """Write a study of `count` cells (J1, J2, ...) with these settings."""
         study = self.study()
         study["settings"] |= settings
         study["experiments"]["one"]["axes"]["J"] = [f"J{steps}" for steps in range(1, count + 1)]
@@ -124,7 +124,7 @@ class Lab(Project):
         return self.snakemake("--profile", "lab", "--until", "train", fails=fails, timeout=timeout)
 
     def begin(self) -> subprocess.Popen:
-        """Begin to, with the driver in a session of its own."""
+        """Start the driver as a session of its own, training only."""
         return self.start("--profile", "lab", "--until", "train", start_new_session=True)
 
     def jobs(self) -> list[Job]:
@@ -136,11 +136,11 @@ class Lab(Project):
         return [_job(number) for number in sorted(numbers, key=int)]
 
     def running(self) -> list[Job]:
-        """Those that run now."""
+        """The jobs that SLURM runs now."""
         return [job for job in self.jobs() if job.state == "RUNNING"]
 
     def processes(self) -> list[int]:
-        """The processes that train here."""
+        """Process IDs of the training processes of this project."""
         mark = f"{self.root}/.snakemake/scripts/".encode()
         return [
             int(folder.name)
@@ -167,7 +167,7 @@ class Lab(Project):
 
 
 def command(*words: str) -> str:
-    """What a command of SLURM prints."""
+    """Run a command of SLURM and return what it prints."""
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
@@ -175,8 +175,8 @@ def _job(number: str) -> Job:
     text = command("scontrol", "show", "job", number)
 
     def told(key: str) -> str:
-        found = re.search(rf"\b{key}=(\S+)", text)
-        return found[1] if found else ""
+        result = re.search(rf"\b{key}=(\S+)", text)
+        return result[1] if result else ""
 
     return Job(
         number,

@@ -45,7 +45,7 @@ def test_controller_goes_away(lab: Lab, monkeypatch: pytest.MonkeyPatch, returns
 
 
 def test_a_held_job_is_named(lab: Lab):
-    """Once by the driver, and by `cohort status`, until it is released."""
+    """The driver says it once, and `cohort status` repeats it until the job is released."""
     lab.cells(1, **SHORT)
     (cell,) = Project.cells(lab)
     driver = lab.begin()

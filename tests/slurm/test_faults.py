@@ -39,7 +39,7 @@ def compare_with_undisturbed(lab: Lab, folder: Path) -> None:
 
 
 def the_record(lab: Lab) -> Record:
-    """The one that there is."""
+    """The only record of the study."""
     (path,) = lab.records()
     assert not list(lab.root.rglob("*.state"))
     return read(path)
@@ -63,8 +63,8 @@ def kill_often(lab: Lab, cells: int, times: int) -> list[int]:
     assert driver.returncode == 0, output
     assert len(lab.jobs()) == cells * (times + 1)
     sessions = [read(path).header["provenance"]["sessions"] for path in lab.records()]
-    assert all(each[-1]["from_round"] > 0 for each in sessions)
-    return [len(each) for each in sessions]
+    assert all(session[-1]["from_round"] > 0 for session in sessions)
+    return [len(session) for session in sessions]
 
 
 def test_killed_in_the_middle_of_rounds(lab: Lab, tmp_path: Path):

@@ -39,7 +39,7 @@ def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
 
 @pytest.mark.parametrize("packed", [False, True], ids=["one a job", "packed"])
 def test_very_small_cells(lab: Lab, packed: bool):
-    """They all end well, in as many jobs as they should."""
+    """All cells finish, in the expected number of jobs."""
     if packed:
         lab.profile(**PACKED)
     output = lab.run()

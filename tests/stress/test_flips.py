@@ -20,7 +20,7 @@ FLIPS = 2_000
 
 @pytest.fixture(scope="session", autouse=True)
 def slurm() -> None:
-    """In place of the cluster of the other stress tests."""
+    """Replace the cluster fixture of the other stress tests, which this one does not need."""
 
 
 def table_of(plan: Plan) -> Callable[[], str]:  # noqa: F811

@@ -62,8 +62,8 @@ def test_many_cells_on_slurm(lab: Lab, packed: int, tell: Tell):
 
 def _queries() -> int:
     """How often the controller was asked about jobs."""
-    found = re.search(r"REQUEST_JOB_INFO\s.*?count:(\d+)", command("sdiag"))
-    return int(found[1]) if found else 0
+    result = re.search(r"REQUEST_JOB_INFO\s.*?count:(\d+)", command("sdiag"))
+    return int(result[1]) if result else 0
 
 
 def test_kills_at_random_over_a_mixed_matrix(fresh: Project, tmp_path: Path, tell: Tell):

@@ -65,18 +65,18 @@ def test_what_a_paper_says_of_itself_and_how_many_seeds_are_planned(
 
 def test_the_counts_are_those_of_the_entries() -> None:
     head = TEXT.split("\n## ")[0]
-    found = {cells[0]: list(map(int, cells[1:])) for cells in _numbers(head)}
+    results = {cells[0]: list(map(int, cells[1:])) for cells in _numbers(head)}
     for study, part in PARTS.items():
         entries = re.findall(r" \*(Held|Not held|Tie|No value)[^;*]*; (\d+)[^*]*\*\n", f"{part}\n")
         words = [word.lower() for word, _ in entries]
         low = [int(seeds) for _, seeds in entries]
-        assert found[study] == [
+        assert results[study] == [
             len(re.findall("^“", part, re.MULTILINE)),
             len(words),
             *(words.count(word) for word in ("held", "not held", "tie", "no value")),
             sum(seeds >= 5 for seeds in low),
         ]
-    assert found["all"] == [sum(column) for column in zip(*map(found.get, PARTS), strict=True)]
+    assert results["all"] == [sum(column) for column in zip(*map(results.get, PARTS), strict=True)]
 
 
 def _numbers(head: str) -> list[list[str]]:

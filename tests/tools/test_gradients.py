@@ -30,13 +30,13 @@ def bias_and_variance(
 ) -> tuple[float, float]:
     """Squared bias and variance of the mean of a batch."""
     truth = values.mean()[None]
-    found = estimated(
+    result = estimated(
         lambda chosen: values[chosen].mean()[None],
         lambda rng: draw(data, BATCH, rng),
         truth,
         draws,
     )
-    return found.squared_bias * truth.item() ** 2, found.variance * truth.item() ** 2
+    return result.squared_bias * truth.item() ** 2, result.variance * truth.item() ** 2
 
 
 def spread(values: torch.Tensor) -> float:
@@ -57,16 +57,16 @@ UNEQUAL = data_of([np.arange(10), np.arange(10, 40)])
     [(gradients.simple_random, SIMPLE), (gradients.equal_shares, WITHIN)],
 )
 def test_variances_of_the_textbook(draw: gradients.Draw, variance: float):
-    bias, found = bias_and_variance(draw, BY_LABEL, 4000)
-    assert found == pytest.approx(variance, rel=0.1)
+    bias, spread = bias_and_variance(draw, BY_LABEL, 4000)
+    assert spread == pytest.approx(variance, rel=0.1)
     assert abs(bias) < 10 * variance / 4000
 
 
 def test_the_schedule_with_one_holder_of_each_label_is_simple_random_sampling():
     """A shuffled schedule with as many labels as samples, and any sample of a label: every set of
     four samples is as likely."""
-    bias, found = bias_and_variance(gradients.scheduled, BY_LABEL, 1500)
-    assert found == pytest.approx(SIMPLE, rel=0.12)
+    bias, variance = bias_and_variance(gradients.scheduled, BY_LABEL, 1500)
+    assert variance == pytest.approx(SIMPLE, rel=0.12)
     assert abs(bias) < 10 * SIMPLE / 1500
 
 
@@ -84,11 +84,11 @@ def test_batches_of_one_client():
     """Four of ten or four of thirty samples, each client as often: the mean of the clients' means,
     and a variance within clients and between them."""
     first, second = VALUES[:10], VALUES[10:]
-    bias, found = bias_and_variance(gradients.one_client, UNEQUAL, 4000)
+    bias, variance = bias_and_variance(gradients.one_client, UNEQUAL, 4000)
     means = first.mean().item(), second.mean().item()
     assert bias == pytest.approx((np.mean(means) - VALUES.mean().item()) ** 2, rel=0.1)
     within = ((1 - 4 / 10) * spread(first) / 4 + (1 - 4 / 30) * spread(second) / 4) / 2
-    assert found == pytest.approx(within + np.var(means), rel=0.1)
+    assert variance == pytest.approx(within + np.var(means), rel=0.1)
 
 
 def test_gradient_of_a_linear_model_by_hand():
@@ -116,14 +116,14 @@ def test_all_ways_are_measured_before_and_after_training(
     monkeypatch.setattr(gradients, "BATCH", 60)
     model = small_model()
     before = [weight.detach().clone() for weight in model.parameters()]
-    found = measured(Population(model, samples), draws=5, steps=2)
+    measurements = measured(Population(model, samples), draws=5, steps=2)
     after = list(model.parameters())
     assert not any(map(torch.equal, before, after))
-    assert found["steps"].tolist() == [0] * 4 + [2] * 4
-    whole = found[found["batch"] != "one client, #C=1"]
+    assert measurements["steps"].tolist() == [0] * 4 + [2] * 4
+    whole = measurements[measurements["batch"] != "one client, #C=1"]
     assert whole[["squared_bias", "variance"]].abs().to_numpy().max() < 1e-20
-    one = found[found["batch"] == "one client, #C=1"]
-    assert (one["variance"] > 0.1).all()
-    picture(found.assign(variance=1.0, squared_bias=0.1), tmp_path / "found.png")
+    one_client = measurements[measurements["batch"] == "one client, #C=1"]
+    assert (one_client["variance"] > 0.1).all()
+    picture(measurements.assign(variance=1.0, squared_bias=0.1), tmp_path / "found.png")
     assert (tmp_path / "found.png").stat().st_size > 1000
-    assert "| one client, #C=1 " in summary(found)
+    assert "| one client, #C=1 " in summary(measurements)

@@ -21,9 +21,9 @@ def test_naive_transfers_have_the_expected_mean():
     same, and 3/4 if not; they are the same in 99 of 199 cases."""
     counts = np.array([[50, 50, 0], [0, 50, 50]])
     rng = np.random.default_rng(0)
-    found = [handoffs.naive_transfers(counts, rng) for _ in range(400)]
+    results = [handoffs.naive_transfers(counts, rng) for _ in range(400)]
     expected = 199 * (99 / 199 / 2 + 100 / 199 * 3 / 4)
-    assert np.mean(found) == pytest.approx(expected, abs=4 * np.std(found) / 20)
+    assert np.mean(results) == pytest.approx(expected, abs=4 * np.std(results) / 20)
 
 
 def literal_counts(data: handoffs.ClientData, chunk: int, seed: int) -> tuple[int, int]:
@@ -55,13 +55,13 @@ def literal_counts(data: handoffs.ClientData, chunk: int, seed: int) -> tuple[in
 def test_counts_are_those_of_the_algorithms_played_literally(chunk: int):
     """On three partitions of 1,500 samples, up to the luck of the draw."""
     labels = np.repeat(np.arange(10), 150)
-    found = handoffs.measured(labels, [(10, chunk)], 3)
+    measurements = handoffs.measured(labels, [(10, chunk)], 3)
     dealt = [handoffs.dealt("dir-0.5", labels, 10, seed) for seed in range(3)]
     literal = [literal_counts(data, chunk, seed) for seed, data in enumerate(dealt)]
     tasks, transfers = np.mean(literal, axis=0)
-    assert found["tasks"].mean() == pytest.approx(tasks, rel=0.03)
-    assert found["transfers"].mean() == pytest.approx(transfers, rel=0.03)
-    assert (found["tasks_saved"] == 1 - found["tasks"] / 1500).all()
+    assert measurements["tasks"].mean() == pytest.approx(tasks, rel=0.03)
+    assert measurements["transfers"].mean() == pytest.approx(transfers, rel=0.03)
+    assert (measurements["tasks_saved"] == 1 - measurements["tasks"] / 1500).all()
 
 
 def test_the_command_prints_means_and_writes_counts(

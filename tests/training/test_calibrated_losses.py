@@ -44,8 +44,8 @@ def loss_by_hand(logits: list[list[float]]) -> float:
 def test_fedrs_by_hand():
     """Outputs without bias are [1, 2, 0] and [-1, .5, -2.5]. Those of the missing class 2 are
     halved, its bias is not."""
-    found = loss_of(FedRS(alpha=0.5), output_layer())
-    assert found.item() == pytest.approx(
+    losses = loss_of(FedRS(alpha=0.5), output_layer())
+    assert losses.item() == pytest.approx(
         loss_by_hand([[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]), abs=1e-12
     )
 
@@ -61,12 +61,12 @@ def test_fedrs_moves_the_weights_of_a_missing_class_less():
 
 def test_fedlc_by_hand():
     """Margins are 3^-1/4 and 4^-1/4; the logit of the missing class drops by 100."""
-    found = loss_of(FedLC(), output_layer())
+    losses = loss_of(FedLC(), output_layer())
     rows = [
         [1.1 - 3**-0.25, 1.8 - 4**-0.25, 0.3 - 100],
         [-0.9 - 3**-0.25, 0.3 - 4**-0.25, -2.2 - 100],
     ]
-    assert found.item() == pytest.approx(loss_by_hand(rows), abs=1e-12)
+    assert losses.item() == pytest.approx(loss_by_hand(rows), abs=1e-12)
 
 
 @pytest.mark.parametrize("objective", [FedRS(alpha=0.2), FedLC(tau=1.0), FedLC(tau=0.0)])

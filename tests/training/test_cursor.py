@@ -192,8 +192,8 @@ class Process:
         folder.mkdir(exist_ok=True)
         self.task, self.path, self.at, self.places = make(), folder / "checkpoint", at, 0
         begun = self.task.procedure.begin(self.task)
-        found = checkpoint.load(self.path, DIGEST, begun, CPU)
-        self.state, saved = found or (begun, {})
+        loaded = checkpoint.load(self.path, DIGEST, begun, CPU)
+        self.state, saved = loaded or (begun, {})
         self.cursor = Cursor(saved, self.is_due, self.write)
 
     def is_due(self) -> bool:
@@ -223,15 +223,15 @@ def whole_run(make: Callable[[], Task], folder: Path) -> tuple[RunState, int]:
     return process.state, process.places
 
 
-def assert_same(found: RunState, expected: RunState) -> None:
+def assert_same(actual: RunState, expected: RunState) -> None:
     """To the bit, except for seconds."""
-    assert found.round == expected.round
-    assert fingerprint(found.weights) == fingerprint(expected.weights)
-    assert fingerprint(found.server) == fingerprint(expected.server)
+    assert actual.round == expected.round
+    assert fingerprint(actual.weights) == fingerprint(expected.weights)
+    assert fingerprint(actual.server) == fingerprint(expected.server)
     for mine, other in (
-        (found.selector, expected.selector),
-        (found.reports, expected.reports),
-        (found.history.arrays(), expected.history.arrays()),
+        (actual.selector, expected.selector),
+        (actual.reports, expected.reports),
+        (actual.history.arrays(), expected.history.arrays()),
     ):
         assert set(mine) == set(other)
         for name in mine:

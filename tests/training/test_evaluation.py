@@ -115,8 +115,8 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
     for index in indices:
         outputs = np.exp(weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy())
         confidence = outputs.max() / outputs.sum()
-        place = next(number for number in range(15) if confidence <= (number + 1) / 15)
-        bins.setdefault(place, []).append((confidence, outputs.argmax() == LABELS[index]))
+        bin_index = next(number for number in range(15) if confidence <= (number + 1) / 15)
+        bins.setdefault(bin_index, []).append((confidence, outputs.argmax() == LABELS[index]))
     assert len(bins) > 3 or len(indices) < 23
     gaps = [
         len(pairs)
@@ -131,10 +131,10 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
 def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
     for indices in (list(range(23)), [4]):
-        found = evaluate(
+        result = evaluate(
             linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)
         ).calibration_error
-        assert found == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
+        assert result == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
 
 
 def test_accuracy_is_not_trivial():
@@ -154,16 +154,18 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
         "bias": torch.tensor([0.5]),
         "count": torch.tensor(3),
     }
-    found = {fingerprint(base)}
+    results = {fingerprint(base)}
     for name in ("weight", "bias"):
         flipped = {key: tensor.clone() for key, tensor in base.items()}
         flipped[name].view(torch.int32).view(-1)[0] ^= 1
-        found.add(fingerprint(flipped))
-    found.add(fingerprint(base | {"count": torch.tensor(4)}))
-    found.add(fingerprint({"other": base["weight"], "bias": base["bias"], "count": base["count"]}))
-    found.add(fingerprint(base | {"weight": base["weight"].double()}))
-    assert len(found) == 6
-    assert all(len(word) == 64 for word in found)
+        results.add(fingerprint(flipped))
+    results.add(fingerprint(base | {"count": torch.tensor(4)}))
+    results.add(
+        fingerprint({"other": base["weight"], "bias": base["bias"], "count": base["count"]})
+    )
+    results.add(fingerprint(base | {"weight": base["weight"].double()}))
+    assert len(results) == 6
+    assert all(len(word) == 64 for word in results)
 
 
 def test_fingerprints_do_not_depend_on_order_or_layout():
@@ -206,39 +208,39 @@ GLOBAL = CLIENTS[1]  # the weights with which clients begin
 def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     """What is gathered after training, and the ledger of the round."""
     ledger = Ledger()
-    found = Needs(needs, task).after_training(
+    reports = Needs(needs, task).after_training(
         GLOBAL, cohort_of_three(), trainer_of(task, kind), ledger
     )
-    return found, ledger
+    return reports, ledger
 
 
 @pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
 def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples(kind: type[Trainer]):
     reserved = [2, 7, 11, 20]
-    found = gathered(task_of(tuple(reserved)), {"reserved_loss"}, kind)[0]["reserved_loss"]
+    actual = gathered(task_of(tuple(reserved)), {"reserved_loss"}, kind)[0]["reserved_loss"]
     expected = [by_hand(client, reserved)[0] for client in CLIENTS]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert len(set(found.tolist())) == 3
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    assert len(set(actual.tolist())) == 3
 
 
 def test_only_what_is_needed_is_measured_and_charged():
     task = task_of((2, 7, 11, 20))
     for needs in (set(), {"label_counts"}):
-        found, ledger = gathered(task, needs)
-        assert (found, ledger.costs, ledger.traffic) == ({}, {}, {})
-    found, ledger = gathered(task, {"label_counts", "reserved_loss"})
-    assert set(found) == {"reserved_loss"}
+        reports, ledger = gathered(task, needs)
+        assert (reports, ledger.costs, ledger.traffic) == ({}, {}, {})
+    reports, ledger = gathered(task, {"label_counts", "reserved_loss"})
+    assert set(reports) == {"reserved_loss"}
     assert ledger.costs == {"selection_samples": 3 * 4}  # three models, four samples each
     assert ledger.traffic == {}
 
 
 def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
     """The second row is client 2's, the third client 1's. Each sends 4 bytes for each class."""
-    found, ledger = gathered(task_of(), {"soft_labels"})
+    reports, ledger = gathered(task_of(), {"soft_labels"})
     for row, (client, own) in enumerate(zip(CLIENTS, ([3, 5], [8], [1, 2, 9]), strict=True)):
         outputs = torch.func.functional_call(linear(), client, SAMPLES.inputs(torch.tensor(own)))
         expected = outputs.double().softmax(dim=1).mean(dim=0).detach().numpy()
-        np.testing.assert_allclose(found["soft_labels"][row], expected, rtol=1e-12)
+        np.testing.assert_allclose(reports["soft_labels"][row], expected, rtol=1e-12)
     assert ledger.costs == {"selection_samples": 6, "bytes_up": 3 * 4 * 4}
     assert ledger.traffic == {"soft_labels": {"server": 48, "clients": 0, "client": 0}}
 
@@ -246,12 +248,12 @@ def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
 def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samples():
     task, ledger, reserved = task_of((2, 7, 11)), Ledger(), [2, 7, 11]
     context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, local_models=cohort_of_three())
-    found = NEEDS["reserved_predictions"]().measure(context)
-    assert found.shape == (3, 3, 4)
+    actual = NEEDS["reserved_predictions"]().measure(context)
+    assert actual.shape == (3, 3, 4)
     for row, client in enumerate(CLIENTS):
         outputs = IMAGES[reserved] @ client["weight"].numpy().T + client["bias"].numpy()
         expected = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(found[row], expected, rtol=1e-12)
+        np.testing.assert_allclose(actual[row], expected, rtol=1e-12)
     assert ledger.costs == {"selection_samples": 9}
 
 
@@ -259,9 +261,9 @@ def test_candidates_report_the_global_models_loss_on_their_own_samples():
     """Clients 2 and 0 are asked, client 1 is not. Each sends 4 bytes."""
     task, ledger = task_of(), Ledger()
     needs = Needs({"candidate_loss"}, task)
-    found = needs.before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
+    reports = needs.before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
     losses = [by_hand(GLOBAL, [3, 5])[0], np.nan, by_hand(GLOBAL, [8])[0]]
-    np.testing.assert_allclose(found["candidate_loss"], losses, rtol=1e-12)
+    np.testing.assert_allclose(reports["candidate_loss"], losses, rtol=1e-12)
     assert ledger.costs == {"selection_samples": 3, "bytes_up": 8}
     assert needs.after_training(GLOBAL, cohort_of_three(), trainer_of(task), Ledger()) == {}
 
@@ -279,8 +281,8 @@ def test_label_counts_are_charged_once(needs: set[str], size: int | None):
 def test_label_counts_are_gathered_once():
     task = task_of()
     assert Needs({"reserved_loss"}, task).once() == {}
-    found = Needs({"label_counts"}, task).once()["label_counts"]
-    np.testing.assert_array_equal(found, task.shards.label_counts)
+    result = Needs({"label_counts"}, task).once()["label_counts"]
+    np.testing.assert_array_equal(result, task.shards.label_counts)
 
 
 def test_candidates_report_the_loss_on_a_batch_of_their_samples():
@@ -302,11 +304,11 @@ def test_candidates_report_the_loss_on_a_batch_of_their_samples():
 
 
 def test_updates_are_what_training_changed():
-    found, ledger = gathered(task_of(), {"update", "bias_update"})
+    reports, ledger = gathered(task_of(), {"update", "bias_update"})
     for row, client in enumerate(CLIENTS):
         bias = (client["bias"] - GLOBAL["bias"]).numpy()
         weight = (client["weight"] - GLOBAL["weight"]).numpy()
-        np.testing.assert_array_equal(found["bias_update"][row], bias)
+        np.testing.assert_array_equal(reports["bias_update"][row], bias)
         expected = np.concatenate([weight.ravel(), bias])
-        np.testing.assert_array_equal(found["update"][row], expected)
+        np.testing.assert_array_equal(reports["update"][row], expected)
     assert ledger.costs == {}

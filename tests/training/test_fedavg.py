@@ -166,11 +166,11 @@ def test_four_rounds_with_momentum_and_weight_decay(momentum: str, decay: str, l
 
 
 def test_each_optimizer_setting_changes_the_quadratic():
-    found = {
+    result = {
         descend(Fraction(1), CLIENTS[1], 3, Fraction(1, 16), Fraction(momentum), Fraction(decay))
         for momentum, decay in OPTIMIZERS
     }
-    assert len(found) == 4
+    assert len(result) == 4
 
 
 def updates_of(models: list[dict[str, Tensor]], sizes: list[int]) -> Updates:
@@ -211,9 +211,9 @@ def test_mean_is_the_weighted_sum_for_any_shares():
     rng = np.random.default_rng(0)
     rows, shares = rng.normal(size=(5, 2, 3)), rng.normal(size=5)
     models = [{"a": torch.from_numpy(row)} for row in rows]
-    found = updates_of(models, [1] * 5).mean(torch.from_numpy(shares))["a"].numpy()
+    actual = updates_of(models, [1] * 5).mean(torch.from_numpy(shares))["a"].numpy()
     expected = sum(share * row for share, row in zip(shares, rows, strict=True))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(updates_of(models, [1] * 5).of_client(3)["a"].numpy(), rows[3])
 
 
@@ -227,22 +227,22 @@ def test_equal_counters_survive_averaging():
 def test_validation_samples_are_evaluated_in_the_planned_rounds():
     """Training samples 0 to 4, in rounds 1, 2, 4 and the last."""
     task = small_task(rounds=5, validation=(0, 1, 2, 3, 4), evaluate_every="1 until 2, 2")
-    found = {}
+    results = {}
     for state in Federated().rounds(task, Federated().begin(task)):
         outputs = functional_call(
             task.model, state.weights, task.train_samples.inputs(torch.arange(5))
         )
         right = outputs.argmax(dim=1) == task.train_samples.labels[:5]
-        found[state.round] = (
+        results[state.round] = (
             float(cross_entropy(outputs, task.train_samples.labels[:5])),
             float(right.double().mean()),
         )
     history = state.history.metrics
     assert [round for round, _ in history["test_loss"]] == [1, 2, 4, 5]
     assert history["validation_loss"] == [
-        (round, pytest.approx(found[round][0])) for round in (1, 2, 4, 5)
+        (round, pytest.approx(results[round][0])) for round in (1, 2, 4, 5)
     ]
-    assert history["validation_accuracy"] == [(round, found[round][1]) for round in (1, 2, 4, 5)]
+    assert history["validation_accuracy"] == [(round, results[round][1]) for round in (1, 2, 4, 5)]
     assert len({value for _, value in history["validation_loss"]}) == 4
 
 

@@ -153,10 +153,10 @@ def test_scaffold_reach_estimates_the_gradient_despite_momentum():
     for _ in range(steps):
         velocity = momentum * velocity + gradient
         weight = weight - lr * velocity + lr * rule.control_variate(memory, 0)["w"]
-    found = rule.apply(
+    result = rule.apply(
         start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory
     ).memory
-    torch.testing.assert_close(found["w/0"], gradient)
+    torch.testing.assert_close(result["w/0"], gradient)
     wrong = (
         Scaffold()
         .apply(start, updates([weight.tolist()], [1.0], [steps], momentum, lr), memory)
@@ -219,9 +219,9 @@ def test_a_scaffold_run_is_the_papers_algorithm():
             sum(share * model[layer] for share, model in zip(shares, models, strict=True))
             for layer in range(len(weights))
         ]
-    found = state_after(Scaffold(), **settings).weights
+    result = state_after(Scaffold(), **settings).weights
     for (name, _), weight in zip(task.model.named_parameters(), weights, strict=True):
-        torch.testing.assert_close(found[name], weight, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(result[name], weight, rtol=1e-9, atol=1e-12)
 
 
 def _loss(task, local: list[Tensor], indices: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ def local_model(objective: CrossEntropy, **settings) -> tuple[dict, dict, Traine
 def test_two_steps_match_autograd_on_the_papers_loss():
     """Full batches of one client; the loss is written out here and differentiated."""
     mu, lr = 0.7, 0.3
-    start, found, trainer = local_model(FedProx(mu=mu), J="J2", batch=100, lr=lr)
+    start, actual, trainer = local_model(FedProx(mu=mu), J="J2", batch=100, lr=lr)
     weights = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
     indices = torch.from_numpy(trainer.shards[1])
     for _ in range(2):
@@ -41,22 +41,22 @@ def test_two_steps_match_autograd_on_the_papers_loss():
             for (name, tensor), gradient in pairs
         }
     for name, tensor in weights.items():
-        torch.testing.assert_close(found[name], tensor.detach(), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(actual[name], tensor.detach(), rtol=1e-10, atol=1e-12)
 
 
 def test_mu_zero_is_fedavg_bit_for_bit():
     _, plain, _ = local_model(CrossEntropy(), J="J5", lr=0.3)
-    _, found, _ = local_model(FedProx(mu=0.0), J="J5", lr=0.3)
-    assert all(torch.equal(plain[name], found[name]) for name in plain)
+    _, weights, _ = local_model(FedProx(mu=0.0), J="J5", lr=0.3)
+    assert all(torch.equal(plain[name], weights[name]) for name in plain)
 
 
 def test_a_large_mu_keeps_clients_at_the_global_weights():
     """At lr = 1 / mu each step ends within gradient / mu of the start."""
-    start, found, _ = local_model(FedProx(mu=1e6), J="J50", lr=1e-6)
+    start, weights, _ = local_model(FedProx(mu=1e6), J="J50", lr=1e-6)
     _, free, _ = local_model(CrossEntropy(), J="J50", lr=0.1)
     near, far = (
         max(float((model[name] - start[name]).abs().max()) for name in start)
-        for model in (found, free)
+        for model in (weights, free)
     )
     assert near < 1e-5
     assert far > 1e-2
@@ -64,11 +64,11 @@ def test_a_large_mu_keeps_clients_at_the_global_weights():
 
 @pytest.mark.parametrize("mu", [0.1, 1.0])
 def test_clients_stay_closer_than_with_fedavg(mu: float):
-    start, found, _ = local_model(FedProx(mu=mu), J="J30", lr=0.1)
+    start, weights, _ = local_model(FedProx(mu=mu), J="J30", lr=0.1)
     _, free, _ = local_model(CrossEntropy(), J="J30", lr=0.1)
     near, far = (
         sum(float((model[name] - start[name]).square().sum()) for name in start)
-        for model in (found, free)
+        for model in (weights, free)
     )
     assert 0 < near < far
 

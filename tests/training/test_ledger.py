@@ -182,10 +182,10 @@ def test_a_resumed_round_adds_the_seconds_before_the_interruption(clock: Clock):
 
 def test_seconds_of_a_run_add_up():
     history = run(small_task(rounds=3, J="J3")).history
-    for place in range(3):
+    for index in range(3):
         purposes = ("seconds_training", "seconds_selecting", "seconds_evaluating")
-        parts = [history.cost[name][place][1] for name in purposes]
-        assert min(parts) > 0 and sum(parts) <= history.cost["seconds"][place][1]
+        parts = [history.cost[name][index][1] for name in purposes]
+        assert min(parts) > 0 and sum(parts) <= history.cost["seconds"][index][1]
 
 
 def test_scoring_is_selecting_without_the_clients_evaluations(

@@ -89,5 +89,5 @@ def test_momentum_changes_the_second_round_and_not_the_first():
 def test_norms_match_numpy():
     rng = np.random.default_rng(0)
     moves = rng.normal(size=(2, 3))
-    found = updates(*map(tuple, moves)).distances(START)
-    np.testing.assert_allclose(found.numpy(), np.linalg.norm(moves, axis=1), rtol=1e-12)
+    distances = updates(*map(tuple, moves)).distances(START)
+    np.testing.assert_allclose(distances.numpy(), np.linalg.norm(moves, axis=1), rtol=1e-12)

@@ -62,17 +62,17 @@ def test_by_hand():
     """After round 1 clients 1 and 2 come next, then 2 and 3, then 3 and 0. The mean weighs samples,
     as Flower weighs clients by their numbers of examples."""
     task = task_of(Turns(), evaluate_next=1)
-    found = states(task)
-    metrics = found[-1].history.metrics
+    by_round = states(task)
+    metrics = by_round[-1].history.metrics
     accuracies = []
-    for state, held_out in zip(found, ([3, 7, 9], [7, 9], [0, 1, 4]), strict=True):
+    for state, held_out in zip(by_round, ([3, 7, 9], [7, 9], [0, 1, 4]), strict=True):
         indices = torch.tensor(held_out)
         inputs, labels = task.train_samples.inputs(indices), task.train_samples.labels[indices]
         outputs = functional_call(task.model, state.weights, inputs)
         accuracies.append(float((outputs.argmax(dim=1) == labels).double().mean()))
-        place = state.round - 1
-        assert metrics["next_cohort_accuracy"][place] == (state.round, accuracies[-1])
-        loss = metrics["next_cohort_loss"][place][1]
+        index = state.round - 1
+        assert metrics["next_cohort_accuracy"][index] == (state.round, accuracies[-1])
+        loss = metrics["next_cohort_loss"][index][1]
         assert loss == pytest.approx(float(cross_entropy(outputs, labels)), rel=1e-12)
     assert len(set(accuracies)) > 1
 
@@ -86,8 +86,8 @@ def test_the_run_is_the_same_without_it(selector: Selector):
     assert fingerprint(with_it.weights) == fingerprint(without.weights)
     for name, array in without.selector.items():
         np.testing.assert_array_equal(with_it.selector[name], array)
-    for one, other in zip(with_it.history.cohorts, without.history.cohorts, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for cohort, other in zip(with_it.history.cohorts, without.history.cohorts, strict=True):
+        np.testing.assert_array_equal(cohort, other)
     measured = dict(with_it.history.metrics)
     assert [len(measured.pop(f"next_cohort_{name}")) for name in ("accuracy", "loss")] == [5, 5]
     assert measured == without.history.metrics

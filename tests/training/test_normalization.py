@@ -94,8 +94,8 @@ def test_evaluation_uses_statistics_and_does_not_change_them():
     weights[VARIANCE] *= 4
     inputs = (task.test_samples.values[task.test].flatten(1) - 0.5) / np.sqrt(4 + 1e-5)
     scores = inputs @ weights["2.weight"].T + weights["2.bias"]
-    found = evaluate(task.model, weights, task.test_samples, task.test)
-    assert found.loss == pytest.approx(
+    evaluation = evaluate(task.model, weights, task.test_samples, task.test)
+    assert evaluation.loss == pytest.approx(
         cross_entropy(scores, task.test_samples.labels[task.test]).item(), rel=1e-12
     )
     assert fingerprint(task.model.state_dict()) == fingerprint(weights)

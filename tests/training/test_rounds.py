@@ -77,11 +77,11 @@ def test_divergence_ends_the_run(procedure: str):
     sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
     settings = {"lr": 1e300, "J": "J5", "weight_decay": 0.9, "evaluate_every": 1}
     task = small_task(sizes=sizes, rounds=6, procedure=procedure, **settings)
-    found = states(task)
-    assert [state.diverged for state in found] == [False] * (len(found) - 1) + [True]
-    assert found[-1].round == len(found) < 3
-    assert rounds_of(found[-1], "test_accuracy") == list(range(1, len(found)))
-    assert len(found[-1].history.cohorts) == len(found)
+    by_round = states(task)
+    assert [state.diverged for state in by_round] == [False] * (len(by_round) - 1) + [True]
+    assert by_round[-1].round == len(by_round) < 3
+    assert rounds_of(by_round[-1], "test_accuracy") == list(range(1, len(by_round)))
+    assert len(by_round[-1].history.cohorts) == len(by_round)
 
 
 PLANS = {
@@ -162,18 +162,18 @@ def by_hand(task: Task, weights: Weights, samples: Samples, indices: Any) -> tup
 def test_held_out_samples_by_hand():
     """Clients hold out three samples, one and none: the mean weighs samples, not clients."""
     task = evaluated_task(((0, 1, 4), (3,), (), ()), evaluate_holdout=1, lr=0.5)
-    found = states(task)
-    metrics = found[-1].history.metrics
+    by_round = states(task)
+    metrics = by_round[-1].history.metrics
     differs = False
-    for state in found:
-        place = state.round - 1
+    for state in by_round:
+        index = state.round - 1
         first, second = (
             by_hand(task, state.weights, task.train_samples, part) for part in ([0, 1, 4], [3])
         )
         loss, accuracy = ((3 * one + other) / 4 for one, other in zip(first, second, strict=True))
-        assert metrics["holdout_loss"][place][1] == pytest.approx(loss, rel=1e-12)
-        assert metrics["holdout_accuracy"][place][1] == pytest.approx(accuracy, rel=1e-12)
-        worst = metrics["holdout_worst_accuracy"][place][1]
+        assert metrics["holdout_loss"][index][1] == pytest.approx(loss, rel=1e-12)
+        assert metrics["holdout_accuracy"][index][1] == pytest.approx(accuracy, rel=1e-12)
+        worst = metrics["holdout_worst_accuracy"][index][1]
         assert worst == pytest.approx(min(first[1], second[1]), rel=1e-12)
         differs |= abs(accuracy - (first[1] + second[1]) / 2) > 0.01 and worst < accuracy
     assert differs  # there was something to get wrong
@@ -189,21 +189,21 @@ def test_local_models_by_hand():
     settings = {"rounds": 2, "evaluate_local": 1, "J": "J2e", "lr": 0.3}
     task = small_task(participation="dropout-0.25", **settings)
     weights = task.initial_weights()
-    found = states(task)
-    metrics = found[-1].history.metrics
-    for state in found:
+    by_round = states(task)
+    metrics = by_round[-1].history.metrics
+    for state in by_round:
         answered = train(trainer_of(task), weights, range(4), state.round)
-        place, cohort = state.round - 1, state.history.cohorts[state.round - 1]
+        index, cohort = state.round - 1, state.history.cohorts[state.round - 1]
         rows = _answered(task, cohort, state.round)
         assert len(rows) == 3
-        each = [
+        evaluations = [
             by_hand(task, answered.of_client(row), task.test_samples, task.test) for row in rows
         ]
-        losses, accuracies = zip(*each, strict=True)
-        assert metrics["local_loss"][place][1] == pytest.approx(np.mean(losses), rel=1e-12)
-        assert metrics["local_accuracy"][place][1] == pytest.approx(np.mean(accuracies), rel=1e-12)
+        losses, accuracies = zip(*evaluations, strict=True)
+        assert metrics["local_loss"][index][1] == pytest.approx(np.mean(losses), rel=1e-12)
+        assert metrics["local_accuracy"][index][1] == pytest.approx(np.mean(accuracies), rel=1e-12)
         assert len(set(losses)) == 3
-        assert metrics["local_loss"][place][1] != metrics["test_loss"][place][1]
+        assert metrics["local_loss"][index][1] != metrics["test_loss"][index][1]
         weights = state.weights
 
 
@@ -272,9 +272,9 @@ def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str,
     clients["label_counts"] = np.zeros((4, 3))
     write(tmp_path / "record.h5", Record(header, state.history, clients))
     checkpoint.save(tmp_path / "checkpoint", state, "k0")
-    found = checkpoint.load(tmp_path / "checkpoint", "k0", task.procedure.begin(task), CPU)
-    assert found is not None
-    for history in (read(tmp_path / "record.h5").history, found[0].history):
+    loaded = checkpoint.load(tmp_path / "checkpoint", "k0", task.procedure.begin(task), CPU)
+    assert loaded is not None
+    for history in (read(tmp_path / "record.h5").history, loaded[0].history):
         assert [cohort.tolist() for cohort in history.cohorts] == cohorts
         for mine, other in (
             (history.pools, state.history.pools),

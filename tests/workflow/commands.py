@@ -36,7 +36,8 @@ def fails(
     limit: int | None = None,
     makes: str = "nothing",
 ) -> None:
-    """A command ends in one sentence and leaves every file as it was; it makes no other file than those whose paths begin so."""
+    """Assert that a command ends with this one sentence and changes no file; it creates none but
+    those whose paths begin with `makes`."""
     before = files(project)
     done = cohort(project, *arguments, limit=limit)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -52,13 +53,13 @@ def fails(
 
 def files(project: Project) -> dict[str, str]:
     """Every file that a command is to make or to leave alone, and what is in it."""
-    found = (
+    result = (
         path
         for path in project.root.rglob("*")
         if path.is_file() and not set(path.relative_to(project.root).parts) & set(NOT_OURS)
     )
     return {
         str(path.relative_to(project.root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in found
+        for path in result
         if path.suffix != ".lock" and path.name not in ("lease", "driver.lock")
     }

@@ -142,9 +142,9 @@ class Project:
 
 def jobs(output: str) -> dict[str, int]:
     """How many jobs of each rule Snakemake announced, in a dry run or before it ran them."""
-    found = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
-    assert found or "Nothing to be done" in output, output
-    return {rule: int(count) for rule, count in found.items() if rule not in ("total", "all")}
+    result = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
+    assert result or "Nothing to be done" in output, output
+    return {rule: int(count) for rule, count in result.items() if rule not in ("total", "all")}
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120, every: float = 0.01) -> None:

@@ -229,7 +229,7 @@ def assert_one_sentence(output: str, sentence: str, project: Project) -> None:
 
 
 def mistaken(*overrides: str) -> str:
-    """What planning says in the working directory, asked for the default target."""
+    """Plan the default target and return the error's sentence."""
     with pytest.raises((UserError, SystemExit)) as caught:
         dict(targets(load(dict(map(parse_override, overrides)))))["all"](None)
     return str(caught.value)
@@ -251,7 +251,8 @@ def test_mistake_on_the_command_line(fresh: Project, monkeypatch: pytest.MonkeyP
 
 
 def test_snakemake_says_what_planning_says(fresh: Project):
-    """Of a study that cannot be read, of one that cannot be planned, and of the command line."""
+    """Tried with a study that cannot be read, one that cannot be planned, and a bad command
+    line."""
     override, sentence = OVERRIDES["list for a word"]
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
     for name in ("figure of no axis", "broken YAML"):

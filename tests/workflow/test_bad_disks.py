@@ -20,7 +20,8 @@ FULL = "the disk is full; make room and start again"
 
 
 def test_no_room_for_what_a_stage_makes(fresh: Project):
-    """What stages before it made stays; with room again the command goes on from there, and from the checkpoint of before."""
+    """The results of earlier stages stay; with room again the command continues, from the previous
+    checkpoint."""
     cell, record = one_cell(fresh)
     raw, data, shards = (
         "resources/raw/digits/digits.csv.gz",

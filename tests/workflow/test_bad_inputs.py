@@ -179,7 +179,7 @@ MISTAKES = (
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
 def test_a_file_that_is_not_what_it_should_be(offline: Project, mistake: Any):
-    """What was checked before it, and what lies there of another set, stays."""
+    """Files that were checked before, and those of other data sets, stay."""
     dataset, _, sentence = mistake(offline).partition(" ")
     good = offline.root / "resources/raw/digits/digits.csv.gz"
     good.parent.mkdir(parents=True)
@@ -237,7 +237,7 @@ def halve(path: Path) -> None:
 
 
 def of_cell(project: Project, record: Path) -> tuple[Path, Path]:
-    """Its prepared data and its shards."""
+    """The paths of a cell's prepared data and shards."""
     planned = yaml.safe_load(
         (project.root / "results/plan" / f"{record.stem.rpartition('-')[2]}.json").read_text()
     )

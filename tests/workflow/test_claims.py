@@ -45,9 +45,9 @@ def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: P
     assert jobs(output) == {"judge": 1, "report": 1, "tiny": 1}
     assert "tiny: results/full/report/tiny.html" in output
     assert "Tiny" in (finished.root / "results/full/report/index.html").read_text()
-    found = rows(finished)
-    assert {row["measured"] for row in found.values()} == {"not enough runs"}  # of seeds
-    assert [(row["n"], row["planned"], row["paper"]) for row in found.values()] == [
+    table_rows = rows(finished)
+    assert {row["measured"] for row in table_rows.values()} == {"not enough runs"}  # of seeds
+    assert [(row["n"], row["planned"], row["paper"]) for row in table_rows.values()] == [
         ("4", "4", "no value"),
         ("3", "3", "no value"),
     ]

@@ -22,7 +22,8 @@ from tests.workflow.conftest import Project
 
 
 def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
-    """What a command says. Only one that trains is a process of its own: each start takes a second."""
+    """Run a command and return its output: in a process of its own only if it trains, as each start
+    takes a second."""
     if arguments[0] != "run":
         return said(project, *arguments, fails=fails)
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
@@ -113,10 +114,10 @@ def test_cost_before_anything_ran(fresh: Project):
 
 def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):
     shutil.copytree(finished.root / "results", fresh.root / "results")
-    one, two = (path for path in fresh.records() if "/J3/" in str(path))
-    one.unlink()
+    first, two = (path for path in fresh.records() if "/J3/" in str(path))
+    first.unlink()
     two.unlink()
-    cohort(fresh, "run", str(one.relative_to(fresh.root)), "--until", "2")
+    cohort(fresh, "run", str(first.relative_to(fresh.root)), "--until", "2")
     before = {
         path: path.read_bytes()
         for path in (fresh.root / "results/full/figures").rglob("*")

@@ -23,12 +23,12 @@ def mirrored(fresh: Project) -> Project:
     facts = yaml.safe_load(file.read_text())
     facts["cifar10"] |= publishers.counts("cifar10")
     for name, content in publishers.contents("cifar10").items():
-        found = {
+        results = {
             "sha256": hashlib.sha256(content).hexdigest(),
             "md5": hashlib.md5(archive).hexdigest(),
             "bytes": len(content),
         }
-        facts["cifar10"]["files"][name] |= found | {
+        facts["cifar10"]["files"][name] |= results | {
             "source": "http://127.0.0.1:9/cifar-10-python.tar.gz"
         }
     file.write_text(yaml.safe_dump(facts, sort_keys=False))

@@ -38,7 +38,7 @@ TEST = re.compile(r"`(?:tests/)?(?!my/)((?:[a-z_]+/)+test_\w+\.py)(?:::(\w+))?`"
 
 
 def page(name: str) -> str:
-    """The page on adding something."""
+    """Text of the documentation page on adding this kind of thing."""
     return (ROOT / f"docs/adding-a-{name}.md").read_text()
 
 
@@ -209,9 +209,9 @@ def test_tests_that_a_page_names_exist():
 
 def test_links_lead_to_files():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("resources/*/*.md")]
-    for place in pages:
-        for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", place.read_text()):
-            assert (place.parent / link).exists(), f"{place.name}: {link}"
+    for document in pages:
+        for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
 def test_links_lead_to_headings():

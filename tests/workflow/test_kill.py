@@ -73,7 +73,7 @@ def one_cell(project: Project) -> tuple[str, Path]:
 
 
 def made_once(project: Project, cell: str, record: Path) -> Record:
-    """The cell's record, which is taken away again."""
+    """Train the cell, read its record, and delete it."""
     assert run_by_hand(project, cell).wait() == 0
     made = read(record)
     record.unlink()

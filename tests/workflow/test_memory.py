@@ -13,7 +13,7 @@ from cohort.pipeline.driver import MEMORY_SHARE, Driver
 
 
 class Workflow:
-    """What the driver sees of Snakemake's."""
+    """A stand-in for the attributes of Snakemake's workflow that the driver reads."""
 
     def __init__(self, nodes: int | None, **resources: int):
         self.resource_settings, self.global_resources = SimpleNamespace(nodes=nodes), resources

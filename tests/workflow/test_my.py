@@ -202,7 +202,7 @@ def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
 
 
 def test_a_study_that_cannot_be_is_not_written(mine: Project):
-    """It would stop every command that reads all studies."""
+    """A broken study would stop every command that reads all studies."""
     cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
     fails(
         mine,

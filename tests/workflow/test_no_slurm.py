@@ -24,8 +24,8 @@ def programs(tmp_path: Path) -> Path:
     folder = tmp_path / "programs"
     folder.mkdir()
     for name in TOOLS:
-        if found := shutil.which(name):
-            (folder / name).symlink_to(found)
+        if result := shutil.which(name):
+            (folder / name).symlink_to(result)
     return folder
 
 

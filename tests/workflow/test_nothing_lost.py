@@ -26,7 +26,7 @@ LATE = """
 
 
 def with_times(source: Path, target: Path) -> None:
-    """As `rsync --times` does."""
+    """Copy a file with its modification time, as `rsync --times` does."""
     shutil.copy2(source, target)
 
 
@@ -139,7 +139,8 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.long
 def test_records_and_shards_dated_in_the_future(finished: Project):
-    """As a clock leaves them that was ahead: Snakemake would delete what is made from them."""
+    """A clock that was ahead leaves such times, at which Snakemake would delete what is made from
+    the files."""
     missing = next(path for path in finished.records() if "/J3/" in str(path))
     missing.unlink()
     shutil.rmtree(finished.root / "results/full")
@@ -152,7 +153,8 @@ def test_records_and_shards_dated_in_the_future(finished: Project):
 
 @pytest.mark.long
 def test_a_record_that_shows_up_late(finished: Project):
-    """As on a network's file system: the rename is seen seconds after its job has ended. Snakemake waits, and nothing runs twice."""
+    """On a network file system the rename shows seconds after the job ended. Snakemake waits, and
+    nothing runs twice."""
     record = next(path for path in finished.records() if "/J3/" in str(path))
     undisturbed = read(record)
     record.unlink()

@@ -46,7 +46,7 @@ def clone(exported: Project) -> Project:
 
 @pytest.fixture
 def address(exported_once: Project) -> Iterator[str]:
-    """A server of the releases."""
+    """URL of a local web server that offers the releases."""
     handler = functools.partial(
         http.server.SimpleHTTPRequestHandler, directory=exported_once.root / "resources/released"
     )
@@ -145,7 +145,7 @@ def test_status_counts_what_is_released(exported: Project):
 
 
 def test_a_released_run_trained_again(exported: Project):
-    """The same bits here. Where it was trained on another processor, about the same numbers."""
+    """Bit-identical if it was trained on this kind of processor, else nearly the same."""
     text = cohort(exported, "verify", "--released")
     assert text.endswith(
         "the same to the last bit: metrics and cohorts, and the final weights of 4 rounds\n"

@@ -72,9 +72,9 @@ def test_deleted_metrics_are_made_again(finished: Project):
 def test_comments_in_all_code_train_nothing(finished: Project):
     for file in (finished.root / "workflow").rglob("*.py"):
         file.write_text(file.read_text() + "\n# a comment\n")
-    found = finished.planned()
-    assert not {"train", "deal", "prepare", "download"} & set(found), found
-    assert found["draw"] == 2
+    actual = finished.planned()
+    assert not {"train", "deal", "prepare", "download"} & set(actual), actual
+    assert actual["draw"] == 2
 
 
 def test_figure_code_redraws_and_trains_nothing(finished: Project):
@@ -173,8 +173,8 @@ def test_bumped_science_trains_exactly_the_cells_that_use_it(finished: Project):
 
 
 def test_only_fills_part_of_the_matrix(fresh: Project):
-    found = fresh.planned("--config", "only=strategy=fedentopt")
-    assert found == {"download": 1, "prepare": 1, "deal": 2, "train": 2}
+    actual = fresh.planned("--config", "only=strategy=fedentopt")
+    assert actual == {"download": 1, "prepare": 1, "deal": 2, "train": 2}
 
 
 @pytest.mark.parametrize("where", ["here", "cluster"])

@@ -64,24 +64,24 @@ def missing(finished: Project) -> tuple[Path, str]:
 
 def test_a_cell_imports_only_what_it_uses(finished: Project, missing: tuple[Path, str]):
     record, digest = missing
-    found = imported(finished, BY_HAND.format(plan=f"results/plan/{digest}.json"))
+    modules = imported(finished, BY_HAND.format(plan=f"results/plan/{digest}.json"))
     assert (
         record.with_suffix(".state").exists() and not record.exists()
     )  # it has trained, and has not written its record
     alone = imported(finished, "import torch")
-    assert packages(found) - packages(alone) == PACKAGES - packages(alone)
-    assert "cohort.training.trainers.serial" in found
-    assert [name for name in found if name.startswith(FOREIGN)] == []
-    assert [name for name in found - alone if name.startswith("torch.")] == []
+    assert packages(modules) - packages(alone) == PACKAGES - packages(alone)
+    assert "cohort.training.trainers.serial" in modules
+    assert [name for name in modules if name.startswith(FOREIGN)] == []
+    assert [name for name in modules - alone if name.startswith("torch.")] == []
 
 
 def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(
     finished: Project, missing: tuple[Path, str]
 ):
     record, digest = missing
-    found = imported(finished, BY_SNAKEMAKE.format(record=record, digest=digest))
-    assert record.exists() and "jsonschema" in found
-    assert not packages(found) & {
+    modules = imported(finished, BY_SNAKEMAKE.format(record=record, digest=digest))
+    assert record.exists() and "jsonschema" in modules
+    assert not packages(modules) & {
         "yaml",
         "rich",
         "pandas",
@@ -93,7 +93,7 @@ def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(
         "sympy",
         "snakemake",
     }
-    assert [name for name in found if name.startswith((*FOREIGN, "torch._dynamo"))] == []
+    assert [name for name in modules if name.startswith((*FOREIGN, "torch._dynamo"))] == []
 
 
 def test_what_was_imported_is_not_looked_through_for_garbage(

@@ -32,18 +32,18 @@ def test_a_finished_cell_again(finished: Project):
 
 def test_a_record_that_is_not_what_training_gives(finished: Project):
     path = finished.records()[0]
-    found = read(path)
-    rounds, losses = zip(*found.history.metrics["train_loss"], strict=True)
+    record = read(path)
+    rounds, losses = zip(*record.history.metrics["train_loss"], strict=True)
     wrong = [*losses[:2], losses[2] + 0.25, losses[3]]
-    found.history.metrics["train_loss"] = list(zip(rounds, wrong, strict=True))
-    write(path, replace(found, header=found.header | {"weights_sha256": "0" * 64}))
+    record.history.metrics["train_loss"] = list(zip(rounds, wrong, strict=True))
+    write(path, replace(record, header=record.header | {"weights_sha256": "0" * 64}))
     text = cohort(finished, "verify", str(path.relative_to(finished.root)), fails=True)
     assert "train_loss differs in 1 of 4 rounds, first in round 3, by at most 0.25\n" in text
     assert "the final weights differ\n" in text
     assert text.endswith("a second run is not the same, and nothing explains it")
-    made = json.loads(json.dumps(found.header["provenance"]))
+    made = json.loads(json.dumps(record.header["provenance"]))
     made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
-    write(path, replace(found, header=found.header | {"provenance": made}))
+    write(path, replace(record, header=record.header | {"provenance": made}))
     text = cohort(finished, "verify", str(path.relative_to(finished.root)))
     assert "bits may differ: it was trained on another CPU, and now on " in text
     assert "train_loss differs" in text and "the last bit" not in text

@@ -139,8 +139,8 @@ def answers(project: Project, strategy: str = "") -> dict[str, str | None]:
     done = subprocess.run(
         command, cwd=project.root, env=environment, text=True, capture_output=True, check=True
     )
-    found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    printed: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -152,13 +152,13 @@ def project(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Pr
     (package / "needs/rumor.py").write_text(NEED.replace("ROWS", "len(context.clients)"))
     strategies = made.root / "config/strategies.yaml"
     entries = "".join(
-        f"\nwrong{place}:\n  title: Wrong {place}\n"
+        f"\nwrong{index}:\n  title: Wrong {index}\n"
         f'  selector: {{name: wrong, where: {where}, answer: "{answer}"}}\n'
-        for place, (where, answer, _) in enumerate([*EVERY, ("none", "", "")])
+        for index, (where, answer, _) in enumerate([*EVERY, ("none", "", "")])
     )
     strategies.write_text(strategies.read_text() + entries)
     study = made.study()
-    names = [f"wrong{place}" for place in range(len(EVERY) + 1)]
+    names = [f"wrong{index}" for index in range(len(EVERY) + 1)]
     axes = {"partition": ["iid-overlap0.2x2"], "strategy": names, "J": ["J1"], "seed": [0]}
     study["experiments"] = {"one": {"axes": axes}}
     for part in ("figures", "tables", "claims"):
@@ -177,10 +177,10 @@ def test_one_sentence_and_no_record(
     project: Project, said: dict[str, str | None], place: int
 ) -> None:
     sentence, strategy = EVERY[place][2], f"wrong{place}"
-    found = said[strategy]
-    assert found is not None and f"strategy '{strategy}', round " in found
-    assert ("round 3: " if place < len(WRONG) else "") in found
-    assert sentence in found
+    result = said[strategy]
+    assert result is not None and f"strategy '{strategy}', round " in result
+    assert ("round 3: " if place < len(WRONG) else "") in result
+    assert sentence in result
     assert strategy not in [record.parent.name for record in project.records()]
 
 

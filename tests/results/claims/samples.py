@@ -40,7 +40,7 @@ def of_paper(study: str) -> pd.DataFrame:
 
 
 def word(holds: object) -> str:
-    """The verdict on a claim that a paper's values bear out or not."""
+    """The verdict as a word: `held` if `holds`, else `not held`."""
     return "held" if bool(holds) else "not held"
 
 
@@ -53,9 +53,9 @@ def untested(verdicts: Iterable[str], file: str) -> list[str]:
 def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
     """Cells as the metrics of an experiment with a hundred classes."""
     rows = []
-    for place, (labels, status, values) in enumerate(cells):
+    for index, (labels, status, values) in enumerate(cells):
         known = {
-            "digest": f"k{place}",
+            "digest": f"k{index}",
             "study": "s",
             "experiment": "e",
             **labels,
@@ -74,16 +74,16 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
 
 
 def matrix(**experiments: list[Cell]) -> Matrix:
-    """The cells as a study that names them in this order."""
-    found = Matrix()
+    """Make the matrix of a study with these experiments, given as cells by experiment name."""
+    result = Matrix()
     for name, cells in experiments.items():
         labels = [labels for labels, _, _ in cells]
-        found.add(
+        result.add(
             name,
             {label: list(dict.fromkeys(one[label] for one in labels)) for label in labels[0]},
             labels,
         )
-    return found
+    return result
 
 
 def verdict(
@@ -99,7 +99,7 @@ def verdict(
     comparisons: list[Comparison] = made.resolved(matrix(**planned))
     for name, cells in experiments.items():
         write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
-    points = [point for one in comparisons for point in one.points]
+    points = [point for comparison in comparisons for point in comparison.points]
     values = measured(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )

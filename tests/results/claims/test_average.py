@@ -43,23 +43,23 @@ def test_settings_are_what_is_counted(
     tmp_path: Path, differences: Sequence[float], word: str, p_value: str, seeds: int
 ) -> None:
     """One seed or three: the word is that of the settings' means."""
-    found = verdict(AVERAGE, tmp_path, main=cells(differences, seeds))
+    result = verdict(AVERAGE, tmp_path, main=cells(differences, seeds))
     above = sum(difference > 0 for difference in differences)
     mean = sum(differences) / len(differences)
-    assert found.word == word
+    assert result.word == word
     text = (
         f"b minus a {mean:.2f} on average, "
         f"larger in {above} of {len(differences)} settings (p = {p_value})"
     )
-    assert text in found.evidence
-    assert f"above 0 in {above} of {len(differences)} settings]" in found.evidence
-    assert found.seeds is None  # more seeds are no more settings
+    assert text in result.evidence
+    assert f"above 0 in {above} of {len(differences)} settings]" in result.evidence
+    assert result.seeds is None  # more seeds are no more settings
 
 
 def test_the_bounds_are_those_of_the_test(tmp_path: Path) -> None:
     """The lower bound at 5 % is the lowest mean of two differences, as 1 of 32 is all it rejects."""
-    found = verdict(AVERAGE, tmp_path, main=cells((1, 2, 3, 4, 5)))
-    assert "[+3.00, +1.00 to +5.00, above 0 in 5 of 5 settings]" in found.evidence
+    result = verdict(AVERAGE, tmp_path, main=cells((1, 2, 3, 4, 5)))
+    assert "[+3.00, +1.00 to +5.00, above 0 in 5 of 5 settings]" in result.evidence
 
 
 def test_consistently_is_another_claim(tmp_path: Path) -> None:
@@ -73,23 +73,23 @@ def test_consistently_is_another_claim(tmp_path: Path) -> None:
 
 
 def test_a_papers_values_are_tested_too(tmp_path: Path) -> None:
-    found = single(AVERAGE, tmp_path, main=cells((1, -2, 3, -4, 5)))
-    assert found.word == "undecided"
+    result = single(AVERAGE, tmp_path, main=cells((1, -2, 3, -4, 5)))
+    assert result.word == "undecided"
     assert single(AVERAGE, tmp_path, main=cells((-1, -2, -3, -4, -5))).word == "not held"
 
 
 def test_a_margin(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5))
     more = claim("average", along="strategy", pairs=[["b", "a"]], margin=0.5)
-    found = verdict(more, tmp_path, main=main)
-    assert found.word == "held"
-    assert "b minus a 3.00 on average, asked for more than 0.5, larger in 5 of 5" in found.evidence
+    result = verdict(more, tmp_path, main=main)
+    assert result.word == "held"
+    assert "b minus a 3.00 on average, asked for more than 0.5, larger in 5 of 5" in result.evidence
     much = claim("average", along="strategy", pairs=[["b", "a"]], margin=4)
     assert verdict(much, tmp_path, main=main).word == "undecided"
 
 
 def test_every_pair_must_be_ahead(tmp_path: Path) -> None:
-    """Of six settings all are below 0, which is one of 64: enough for Holm's 2.5 %."""
+    """All of six settings lie below 0, one case of 64: enough for Holm's 2.5 %."""
     both = cells((1, 2, 3, 4, 5, 6))
     both += [
         (labels | {"strategy": "c"}, status, {10: values[10] + 0.1})
@@ -97,25 +97,25 @@ def test_every_pair_must_be_ahead(tmp_path: Path) -> None:
         if labels["strategy"] == "b"
     ]
     pairs = claim("average", along="strategy", pairs=[["b", "a"], ["b", "c"]])
-    found = verdict(pairs, tmp_path, main=both)
-    assert found.word == "not held"
-    assert found.evidence.startswith("1 of 2 hold: b minus a 3.50")
+    result = verdict(pairs, tmp_path, main=both)
+    assert result.word == "not held"
+    assert result.evidence.startswith("1 of 2 hold: b minus a 3.50")
 
 
 def test_a_diverged_run_counts_with_the_worst_value(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5))
     labels, _, values = main[-1]
-    found = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "diverged", values)])
-    assert found.word == "undecided"
-    assert "larger in 4 of 5 settings (p = 0.31)" in found.evidence  # 10 of 32: the largest is not
+    result = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "diverged", values)])
+    assert result.word == "undecided"
+    assert "larger in 4 of 5 settings (p = 0.31)" in result.evidence  # 10 of 32: the largest is not
 
 
 def test_a_missing_setting_leaves_it_open(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5, 6))
     labels, _, _ = main[-1]
-    found = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "missing", {})])
-    assert found.word == "not enough runs"
-    assert "lacks runs of classes-6, b" in found.evidence
+    result = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "missing", {})])
+    assert result.word == "not enough runs"
+    assert "lacks runs of classes-6, b" in result.evidence
 
 
 def test_too_few_settings() -> None:

@@ -15,8 +15,8 @@ BEST: dict[str, Any] = {"along": "strategy", "among": ["peco"], "at": "1-4", "bu
 
 def run(strategy: str, *values: float, **labels: Any) -> Cell:
     """A run with these accuracies in rounds 1, 2, 3, ..."""
-    found = {"strategy": strategy, "rounds": len(values), "seed": 0} | labels
-    return found, "done", dict(enumerate(values, start=1))
+    result = {"strategy": strategy, "rounds": len(values), "seed": 0} | labels
+    return result, "done", dict(enumerate(values, start=1))
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_each_bucket_is_judged_on_its_own(
     tmp_path: Path, other: tuple[float, ...], word: str, evidence: str
 ):
     cells = [run("peco", 0.3, 0.5, 0.4, 0.6), run("b", *other)]
-    found = single(claim("best", **BEST), tmp_path, main=cells)
-    assert (found.word, found.evidence) == (word, evidence)
+    result = single(claim("best", **BEST), tmp_path, main=cells)
+    assert (result.word, result.evidence) == (word, evidence)
 
 
 @pytest.mark.parametrize("at", ["last", 4, "1-5", "2-4"])
@@ -68,7 +68,7 @@ def test_a_gap_may_be_larger_in_some_rounds(tmp_path: Path, late: float, word: s
         than={"at": "1-2"},
         at="last",
     )
-    found = single(made, tmp_path, main=cells)
-    assert found.word == word
+    result = single(made, tmp_path, main=cells)
+    assert result.word == word
     lead = f"{50 - 100 * late:.2f} (main, 3-4) {sign} 40.00 - 30.00 = 10.00 (main, 1-2)"
-    assert lead in found.evidence
+    assert lead in result.evidence

@@ -41,10 +41,10 @@ def epochs(text: str) -> set[str]:
 
 def test_the_list_is_what_the_papers_values_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = {claim: text for study in STUDIES for claim, text in not_held(study).items()}
+    results = {claim: text for study in STUDIES for claim, text in not_held(study).items()}
     listed = ENTRY.findall((ROOT / "docs/contradictions.md").read_text())
-    assert [claim for claim, _, _ in listed] == list(found)
+    assert [claim for claim, _, _ in listed] == list(results)
     for claim, sentence, numbers in listed:
         assert sentence.count('"') >= 2, f"{claim} quotes no sentence"
-        assert decimals(numbers) and decimals(numbers) <= decimals(found[claim]), claim
-        assert epochs(numbers) <= set(re.findall(r"\b\d+\b", found[claim])), claim
+        assert decimals(numbers) and decimals(numbers) <= decimals(results[claim]), claim
+        assert epochs(numbers) <= set(re.findall(r"\b\d+\b", results[claim])), claim

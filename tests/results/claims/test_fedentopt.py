@@ -27,29 +27,33 @@ def item(name: str, metric: str = "test_accuracy") -> pd.DataFrame:
     return VALUES[(VALUES["item"] == name) & (VALUES["metric"] == metric)]
 
 
-def by_strategy(name: str, *place: str) -> pd.DataFrame:
+def by_strategy(name: str, *axis: str) -> pd.DataFrame:
     """A column for each strategy, in percent."""
-    return item(name).pivot(index=[*PLACE, *place], columns="strategy", values="value") * 100
+    return item(name).pivot(index=[*PLACE, *axis], columns="strategy", values="value") * 100
 
 
 def test_table_one(verdicts: dict[str, str]) -> None:
-    one = by_strategy("TableI")
-    rivals = one.drop(columns=["fedentopt", "fedentopt-dp"]).max(axis=1)
-    first = one["fedentopt"] > rivals
-    dirichlet = one.index.get_level_values("partition") == "dir-0.1"
+    accuracies = by_strategy("TableI")
+    rivals = accuracies.drop(columns=["fedentopt", "fedentopt-dp"]).max(axis=1)
+    first = accuracies["fedentopt"] > rivals
+    dirichlet = accuracies.index.get_level_values("partition") == "dir-0.1"
     assert list(first[~first].index) == [("vgg11", "cinic10", "classes-2")]
     assert verdicts["first_on_dirichlet"] == word(first[dirichlet].all()) == "held"
     assert verdicts["first_everywhere"] == word(first.all()) == "not held"
-    ahead = (one["fedentopt"] - rivals).loc["lenet5", "cifar10", "dir-0.1"]
+    ahead = (accuracies["fedentopt"] - rivals).loc["lenet5", "cifar10", "dir-0.1"]
     assert ahead > 6 and verdicts["six_points_ahead"] == "held"
-    best = (one["fedentopt"] - rivals).loc["vgg11", "cifar100-coarse", "dir-0.1"]
+    best = (accuracies["fedentopt"] - rivals).loc["vgg11", "cifar100-coarse", "dir-0.1"]
     assert verdicts["three_points_ahead_on_vgg"] == word(best > 2) == "held"
-    assert verdicts["privacy_free"] == word((one["fedentopt-dp"] - one["fedentopt"] > -1).all())
+    assert verdicts["privacy_free"] == word(
+        (accuracies["fedentopt-dp"] - accuracies["fedentopt"] > -1).all()
+    )
 
 
 def test_rivals_of_table_one(verdicts: dict[str, str], table: pd.DataFrame) -> None:
-    one = by_strategy("TableI")
-    behind = one[["fedconcat", "kl", "fednova", "scaffold"]].rsub(one["fedavg"], axis=0)
+    accuracies = by_strategy("TableI")
+    behind = accuracies[["fedconcat", "kl", "fednova", "scaffold"]].rsub(
+        accuracies["fedavg"], axis=0
+    )
     assert verdicts["fedconcat_low"] == word((behind["fedconcat"] > 0).all()) == "held"
     assert verdicts["kl_low"] == word((behind["kl"] > 0).all()) == "held"
     dirichlet = behind.xs("dir-0.1", level="partition")[["fednova", "scaffold"]]

@@ -41,10 +41,10 @@ def test_a_gain_is_larger_than_a_margin(
     tmp_path: Path, margin: float, word: str, asked: str
 ) -> None:
     """56.5 - 49.5 is 7, and neither more nor less than 7."""
-    found = single(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
-    assert found.word == word
+    result = single(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
+    assert result.word == word
     assert (
-        found.evidence
+        result.evidence
         == ("" if word == "held" else "= ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
     )
 
@@ -57,13 +57,13 @@ def test_a_loss_within_the_margin(tmp_path: Path) -> None:
 
 def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
     """b - a is 20; d - c is 10, f - g is 25."""
-    found = single(
+    result = single(
         claim("gain", **PAIRS, over=[["d", "c"], ["f", "g"]]),
         tmp_path,
         main=cells(a=0.1, b=0.3, c=0.4, d=0.5, g=0.25, f=0.5),
     )
-    assert found.word == "not held"
-    assert found.evidence == (
+    assert result.word == "not held"
+    assert result.evidence == (
         "1 of 2 hold: 30.00 - 10.00 = 20.00 (b minus a) > 50.00 - 40.00 = 10.00 (d minus c); "
         "✗ 30.00 - 10.00 = 20.00 (b minus a) < 50.00 - 25.00 = 25.00 (f minus g)"
     )
@@ -71,9 +71,9 @@ def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
 
 def test_in_each_setting(tmp_path: Path) -> None:
     both = [*line("x", 0.1, 0.2), *line("y", 0.3, 0.2)]
-    found = single(claim("gain", **PAIRS), tmp_path, main=both)
+    result = single(claim("gain", **PAIRS), tmp_path, main=both)
     assert (
-        found.evidence
+        result.evidence
         == "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)"
     )
     assert (
@@ -120,13 +120,13 @@ def test_a_setting_without_one_of_a_pair() -> None:
 def test_a_bound_is_strict(
     tmp_path: Path, bounds: dict[str, float], value: float, word: str, evidence: str
 ) -> None:
-    found = single(claim("bound", **bounds), tmp_path, main=[final(value)])
-    assert (found.word, found.evidence) == (word, evidence)
+    result = single(claim("bound", **bounds), tmp_path, main=[final(value)])
+    assert (result.word, result.evidence) == (word, evidence)
 
 
 def test_a_bound_of_every_setting(tmp_path: Path) -> None:
-    found = single(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
-    assert (found.word, found.evidence) == (
+    result = single(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
+    assert (result.word, result.evidence) == (
         "not held",
         "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20",
     )

@@ -31,8 +31,8 @@ def test_each_step_of_a_chain(tmp_path: Path) -> None:
     """The differences are 5, then 10 and 20, then 30: each of the second step is above the first,
     and the third above both."""
     fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.4)
-    found = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
-    assert (found.word, found.evidence) == (
+    result = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
+    assert (result.word, result.evidence) == (
         "held",
         "ours minus FedAvg: 4 of 4 hold: "
         "90.00 - 80.00 = 10.00 (ten) > 90.00 - 85.00 = 5.00 (two); "
@@ -45,10 +45,10 @@ def test_each_step_of_a_chain(tmp_path: Path) -> None:
 def test_one_step_back_breaks_a_chain(tmp_path: Path) -> None:
     """The last difference, 15, is above 10 but below 20."""
     fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.55)
-    found = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
-    assert found.word == "not held"
-    assert found.evidence.count("✗") == 1
-    assert "✗ 70.00 - 55.00 = 15.00 (hundred) < 80.00 - 60.00 = 20.00 (eleven)" in found.evidence
+    result = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
+    assert result.word == "not held"
+    assert result.evidence.count("✗") == 1
+    assert "✗ 70.00 - 55.00 = 15.00 (hundred) < 80.00 - 60.00 = 20.00 (eleven)" in result.evidence
 
 
 def test_several_others_are_subtracted_one_by_one(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_several_others_are_subtracted_one_by_one(tmp_path: Path) -> None:
         "grows": [{"partition": "two"}, {"partition": "hundred"}],
     }
     made = claim("gap", **GROWS | fields)
-    found = single(made, tmp_path, main=cells("ours", two=0.9, hundred=0.7) + fedavg + sfl)
-    assert (found.word, found.evidence) == (
+    result = single(made, tmp_path, main=cells("ours", two=0.9, hundred=0.7) + fedavg + sfl)
+    assert (result.word, result.evidence) == (
         "not held",
         "ours minus FedAvg or sfl: 1 of 2 hold: "
         "FedAvg: 70.00 - 40.00 = 30.00 (hundred) > 90.00 - 85.00 = 5.00 (two); "
@@ -76,8 +76,8 @@ def test_several_chains(tmp_path: Path) -> None:
         [{"partition": "two"}, {"partition": "ten"}],
         [{"partition": "hundred"}, {"partition": "eleven"}],
     ]
-    found = single(claim("gap", **GROWS | {"grows": chains}), tmp_path, main=OURS + fedavg)
-    assert (found.word, found.evidence) == (
+    result = single(claim("gap", **GROWS | {"grows": chains}), tmp_path, main=OURS + fedavg)
+    assert (result.word, result.evidence) == (
         "not held",
         "ours minus FedAvg: 1 of 2 hold: "
         "90.00 - 80.00 = 10.00 (ten) > 90.00 - 85.00 = 5.00 (two); "

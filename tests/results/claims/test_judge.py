@@ -301,8 +301,8 @@ def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
     values = {"a": (0.5, 0.52, 0.54), "b": (0.6, 0.62, 0.66)}
     cells = [
         final(value, partition=partition, seed=str(seed))
-        for partition, found in values.items()
-        for seed, value in enumerate(found)
+        for partition, results in values.items()
+        for seed, value in enumerate(results)
     ]
     judge(spec(cells, one=ORDER), ["claims.json"])
     (claim,) = read_judged("claims.json")

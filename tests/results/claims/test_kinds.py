@@ -35,17 +35,17 @@ FALLS = {"along": "partition", "values": ["a", "b", "c"], "way": "falls"}
 def test_order(
     tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str
 ) -> None:
-    found = single(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
-    assert (found.word, found.evidence) == (word, evidence)
+    result = single(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
+    assert (result.word, result.evidence) == (word, evidence)
 
 
 def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path) -> None:
     """J and rounds move together, so that J alone names them."""
     cells = line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100)
-    found = single(claim("order", **FALLS), tmp_path, main=cells)
-    assert found.word == "not held"
+    result = single(claim("order", **FALLS), tmp_path, main=cells)
+    assert result.word == "not held"
     assert (
-        found.evidence
+        result.evidence
         == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
     )
     assert single(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
@@ -57,19 +57,19 @@ def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> N
         final(0.4, J="J8", rounds=100),
         final(0.3, J="J16", rounds=50),
     ]
-    found = single(
+    result = single(
         claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells
     )
-    assert (found.word, found.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
+    assert (result.word, result.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
 
 
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     cells = [*line(0.5, 0.1), *line(0.5, 0.8, seed=1), *line(0.2, 0.6, seed=2)]  # a: 0.4, b: 0.5
-    found = single(
+    result = single(
         claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells
     )
-    assert (found.word, found.evidence) == ("held", "a, b: 40.00 < 50.00")
-    assert [(value.n, value.planned) for value in found.values] == [(3, 3), (3, 3)]
+    assert (result.word, result.evidence) == ("held", "a, b: 40.00 < 50.00")
+    assert [(value.n, value.planned) for value in result.values] == [(3, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("status", ["missing", "unfinished"])
@@ -77,20 +77,20 @@ def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
     """Also where what is there is clear: an unfinished run is not counted, however good it is."""
     cells = [*line(0.5, 0.1), *line(0.5, 0.1, seed=1), final(0.5, partition="a", seed=2)]
     cells += [final(NAN if status == "missing" else 0.9, status, partition="b", seed=2)]
-    found = verdict(
+    result = verdict(
         claim("order", along="partition", values=["a", "b"], way="falls"), tmp_path, main=cells
     )
-    assert (found.word, found.evidence) == ("not enough runs", "lacks runs of b")
-    assert [(value.n, value.planned) for value in found.values] == [(3, 3), (2, 3)]
+    assert (result.word, result.evidence) == ("not enough runs", "lacks runs of b")
+    assert [(value.n, value.planned) for value in result.values] == [(3, 3), (2, 3)]
 
 
 def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
     cells = line(0.5, 0.1)
     full = [cell for seed in range(5) for cell in line(0.5, 0.1, seed=seed)]
     made = claim("order", along="partition", values=["a", "b"], way="falls")
-    found = verdict(made, tmp_path, full=full, main=cells)
-    assert (found.word, found.evidence) == ("not enough runs", "lacks runs of a / b")
-    assert [(value.n, value.planned) for value in found.values] == [(1, 5), (1, 5)]
+    result = verdict(made, tmp_path, full=full, main=cells)
+    assert (result.word, result.evidence) == ("not enough runs", "lacks runs of a / b")
+    assert [(value.n, value.planned) for value in result.values] == [(1, 5), (1, 5)]
     assert verdict(made, tmp_path, full=full, main=full).word == "held"
 
 
@@ -99,8 +99,8 @@ def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
     cells = [
         (labels, "missing" if not values else status, values) for labels, status, values in cells
     ]
-    found = verdict(claim("order", **FALLS), tmp_path, main=cells)
-    assert (found.word, found.evidence) == (
+    result = verdict(claim("order", **FALLS), tmp_path, main=cells)
+    assert (result.word, result.evidence) == (
         "not enough runs",
         "a, b, c: J4: 50.00 > 40.00 > 30.00; lacks runs of b, J8 / c, J8",
     )
@@ -119,17 +119,17 @@ def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: floa
     ]
     for way, word in (("rises", "not held"), ("falls", "held")):
         made = claim("order", along="partition", values=["a", "b"], way=way)
-        found = verdict(made, tmp_path, main=cells)
-        assert found.word == word
-        assert [(value.n, value.diverged) for value in found.values] == [(5, 0), (5, 5)]
-        assert "50.00 > 1.00" in found.evidence
-        assert "5 of 5 runs diverged (b)" in found.evidence
+        result = verdict(made, tmp_path, main=cells)
+        assert result.word == word
+        assert [(value.n, value.diverged) for value in result.values] == [(5, 0), (5, 5)]
+        assert "50.00 > 1.00" in result.evidence
+        assert "5 of 5 runs diverged (b)" in result.evidence
 
 
 def test_runs_at_chance_level_are_counted(tmp_path: Path) -> None:
     cells = [final(0.5 if seed else 0.01, seed=seed) for seed in range(5)]
-    found = verdict(claim("bound", below=70), tmp_path, main=cells)
-    assert found.word == "held" and "1 of 5 runs at chance level (main)" in found.evidence
+    result = verdict(claim("bound", below=70), tmp_path, main=cells)
+    assert result.word == "held" and "1 of 5 runs at chance level (main)" in result.evidence
 
 
 @pytest.mark.parametrize(
@@ -146,40 +146,40 @@ def test_each_run_counts_where_a_claim_is_about_all(
 ) -> None:
     made = claim("bound", below=1, every="runs", metric="never_selected")
     cells = [final(count, seed=seed) for seed, count in enumerate(counts)]
-    found = verdict(made, tmp_path, main=cells)
-    assert found.word == word
-    assert f"in {counts.count(0)} of {len(counts)} runs" in found.evidence
+    result = verdict(made, tmp_path, main=cells)
+    assert result.word == word
+    assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence
 
 
 @pytest.mark.parametrize(("within", "word"), [(1.5, "held"), (1.499, "not held"), (0, "not held")])
 def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word: str) -> None:
     assert (0.4661 - 0.4511) * 100 > 1.5  # as floating-point numbers go
-    found = single(
+    result = single(
         claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511)
     )
-    assert found.word == word
-    assert found.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
+    assert result.word == word
+    assert result.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
 
 
 @pytest.mark.parametrize(("beyond", "word"), [(1.499, "held"), (1.5, "tie"), (1.501, "not held")])
 def test_values_that_lie_far_apart(tmp_path: Path, beyond: float, word: str) -> None:
     """Two of them do; the third is close to the first."""
-    found = single(
+    result = single(
         claim("spread", along="partition", beyond=beyond), tmp_path, main=line(0.46, 0.4661, 0.4511)
     )
-    assert found.word == word
-    assert found.evidence.removeprefix("✗ ").removeprefix("= ") == (
+    assert result.word == word
+    assert result.evidence.removeprefix("✗ ").removeprefix("= ") == (
         f"1.50 apart, 45.11 (c) to 46.61 (b), asked for more than {beyond:g}"
     )
 
 
 def test_spread_of_a_loss(tmp_path: Path) -> None:
-    found = single(
+    result = single(
         claim("spread", along="partition", within=0.1, metric="test_loss"),
         tmp_path,
         main=line(2.3, 2.375, 2.4),
     )
-    assert (found.word, found.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
+    assert (result.word, result.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
 
 
 @pytest.mark.parametrize(
@@ -268,32 +268,32 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
 )
 def test_compare(tmp_path: Path, fields: dict[str, object], word: str, evidence: str) -> None:
     made = claim("compare", given={"partition": "a"}, **fields)
-    found = single(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
-    assert (found.word, found.evidence) == (word, evidence)
+    result = single(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
+    assert (result.word, result.evidence) == (word, evidence)
 
 
 def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
     made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
-    found = single(
+    result = single(
         made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")]
     )
-    assert (found.word, found.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
+    assert (result.word, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
 
 
 def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     cells: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
     one = {"given": {"partition": "iid"}, "metric": "test_loss"}
     rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
-    found = single(rises, tmp_path, main=cells)
-    assert (found.word, found.evidence) == (
+    result = single(rises, tmp_path, main=cells)
+    assert (result.word, result.evidence) == (
         "held",
         "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart",
     )
     trained = claim(
         "compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one
     )
-    found = single(trained, tmp_path, main=cells)  # which this run did not measure
-    assert (found.evidence, [(value.n, value.planned) for value in found.values]) == (
+    result = single(trained, tmp_path, main=cells)  # which this run did not measure
+    assert (result.evidence, [(value.n, value.planned) for value in result.values]) == (
         "no value for iid",
         [(0, 1)],
     )
@@ -349,8 +349,8 @@ def test_gap(
         larger={"partition": "few"},
         than={"partition": "iid"},
     )
-    found = single(made, tmp_path, main=gap_cells(few, iid))
-    assert (found.word, found.evidence) == (word, f"J4 minus J16: {evidence}")
+    result = single(made, tmp_path, main=gap_cells(few, iid))
+    assert (result.word, result.evidence) == (word, f"J4 minus J16: {evidence}")
 
 
 def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> None:
@@ -370,9 +370,9 @@ def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> 
         larger={"partition": "few"},
         than={"partition": "iid"},
     )
-    found = single(made, tmp_path, main=cells)
-    assert found.word == "not held"
-    assert found.evidence == (
+    result = single(made, tmp_path, main=cells)
+    assert result.word == "not held"
+    assert result.evidence == (
         "J4 minus J16: 1 of 2 hold: a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
         "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)"
     )
@@ -392,8 +392,8 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
     rising = claim(
         "order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2"
     )
-    found = single(rising, tmp_path, main=cells)
-    assert (found.word, found.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
+    result = single(rising, tmp_path, main=cells)
+    assert (result.word, result.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
     fewer = claim("best", along="partition", among=["quick"], at="first 0.2")
     assert single(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
     assert single(fewer, tmp_path, main=cells).word == "held"

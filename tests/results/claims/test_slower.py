@@ -38,9 +38,9 @@ def test_when_others_reach_it(
     tmp_path: Path, values: tuple[float, ...], times: float, word: str, evidence: str
 ) -> None:
     cells = [PECO, run("random", *values)]
-    found = single(claim("slower", **FIELDS, times=times), tmp_path, main=cells)
+    result = single(claim("slower", **FIELDS, times=times), tmp_path, main=cells)
     mark = "" if word == "held" else "✗ "
-    assert (found.word, found.evidence) == (
+    assert (result.word, result.evidence) == (
         word,
         f"{mark}50.00 (peco) by round 4, {evidence}",
     )
@@ -52,10 +52,10 @@ def test_each_other_in_each_setting(tmp_path: Path) -> None:
         *(run("peco", 0, 0.2, 0.3, 0.4, partition="x"), run("random", 0, 0, 0, 0, partition="x")),
     ]
     made = claim("slower", **FIELDS | {"others": ["random", "loss"]}, times=1.5)
-    found = single(made, tmp_path, main=cells)
-    assert found.word == "not held"
-    assert found.evidence.startswith("2 of 3 hold: iid, random: 50.00 (peco) by round 4, reached")
-    assert "✗ iid, loss: 50.00 (peco) by round 4, reached by round 4" in found.evidence
+    result = single(made, tmp_path, main=cells)
+    assert result.word == "not held"
+    assert result.evidence.startswith("2 of 3 hold: iid, random: 50.00 (peco) by round 4, reached")
+    assert "✗ iid, loss: 50.00 (peco) by round 4, reached by round 4" in result.evidence
 
 
 def test_losses_fall_to_it(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_losses_fall_to_it(tmp_path: Path) -> None:
 
 def test_a_run_that_is_missing(tmp_path: Path) -> None:
     missing = (run("random", 0, 0, 0, 0)[0], "missing", {})
-    found = verdict(claim("slower", **FIELDS), tmp_path, main=[PECO, missing])
-    assert found.word == "not enough runs"
+    result = verdict(claim("slower", **FIELDS), tmp_path, main=[PECO, missing])
+    assert result.word == "not enough runs"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_when_others_reach_the_best_value_of_the_leader(
     tmp_path: Path, values: tuple[float, ...], times: float, word: str, evidence: str
 ) -> None:
     cells = [LEADER, run("random", *values)]
-    found = single(claim("slower", **BEST, times=times), tmp_path, main=cells)
+    result = single(claim("slower", **BEST, times=times), tmp_path, main=cells)
     mark = {"held": "", "tie": "= "}.get(word, "✗ ")
-    assert (found.word, found.evidence) == (word, f"{mark}best in round 3, {evidence}")
+    assert (result.word, result.evidence) == (word, f"{mark}best in round 3, {evidence}")
 
 
 def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
@@ -127,18 +127,18 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
         ({"strategy": "random", "seed": seed}, "done", {1: 0.1, round: value, 8: value})
         for seed, (round, value) in enumerate(others)
     ]
-    found = verdict(claim("slower", **BEST), tmp_path, main=cells)
-    assert found.word == "leans towards held"
+    result = verdict(claim("slower", **BEST), tmp_path, main=cells)
+    assert result.word == "leans towards held"
     assert (
         "[+5, +2.1 to +7.9, above 0 in 3 of 3 seeds], 1 of 3 runs do not reach it (random), "
         "means restricted to 9 rounds"
-    ) in found.evidence
+    ) in result.evidence
 
 
 def test_there_is_no_goal_before_the_leader_has_run(tmp_path: Path) -> None:
     missing = (LEADER[0], "missing", {})
-    found = verdict(claim("slower", **BEST), tmp_path, main=[missing, run("random", 0, 0, 0, 0)])
-    assert found.word == "not enough runs" and "never" not in found.evidence
+    result = verdict(claim("slower", **BEST), tmp_path, main=[missing, run("random", 0, 0, 0, 0)])
+    assert result.word == "not enough runs" and "never" not in result.evidence
 
 
 def test_the_goal_is_set_by_runs_that_differ_in_nothing_else() -> None:

@@ -30,8 +30,8 @@ def item(name: str, metric: str = "test_accuracy") -> pd.DataFrame:
 
 def by_strategy(name: str) -> pd.DataFrame:
     """A column for each strategy, in percent."""
-    found = item(name).pivot(index=["dataset", "partition"], columns="strategy", values="value")
-    return found * 100
+    result = item(name).pivot(index=["dataset", "partition"], columns="strategy", values="value")
+    return result * 100
 
 
 TABLES = pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_first_at_its_level(name: str, mode: str, verdicts: dict[str, str]) -> N
         "single": ["single_first_at_its_level"],
         "batch": ["batch_first_at_its_level", "batch_first_at_its_level_on_pacs"],
     }[mode]
-    fedprox_too = [("digits-dg", one) for one in ("fedprox", "scaffold", "fedavg")]
+    fedprox_too = [("digits-dg", strategy) for strategy in ("fedprox", "scaffold", "fedavg")]
     assert exceptions == (fedprox_too if mode == "single" else [])
-    assert [verdicts[one] for one in names] == [word(not exceptions)] * len(names)
+    assert [verdicts[name] for name in names] == [word(not exceptions)] * len(names)
 
 
 @TABLES
@@ -200,9 +200,9 @@ def test_masked_labels(verdicts: dict[str, str]) -> None:
 
 def choices(metric: str) -> pd.DataFrame:
     """Uniform and weighted choice of Table V, by mode and data set."""
-    found = item("TableV", metric)
-    mode = found["procedure"].str.replace("-weighted1", "")
-    return found.assign(mode=mode).pivot(
+    result = item("TableV", metric)
+    mode = result["procedure"].str.replace("-weighted1", "")
+    return result.assign(mode=mode).pivot(
         index=["mode", "dataset"], columns="strategy", values="value"
     )
 

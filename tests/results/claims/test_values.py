@@ -101,7 +101,7 @@ def test_runs_are_cut_off_where_one_that_never_reaches_it_ends(
     short: tuple[float, ...], long: tuple[float, ...], rows: list[list[float]]
 ) -> None:
     values = [
-        Value(0.0, 2, 2, seeds=dict(zip("01", found, strict=True)), rounds=rounds)
-        for found, rounds in ((short, 5), (long, 30))
+        Value(0.0, 2, 2, seeds=dict(zip("01", results, strict=True)), rounds=rounds)
+        for results, rounds in ((short, 5), (long, 30))
     ]
     assert by_seed(values).tolist() == rows

@@ -24,8 +24,8 @@ def runs(along: str = "strategy", **values: Sequence[float]) -> list[Cell]:
     """Cells with these final values, one per seed."""
     return [
         final(value, **{along: name, "seed": seed})
-        for name, found in values.items()
-        for seed, value in enumerate(found)
+        for name, result in values.items()
+        for seed, value in enumerate(result)
     ]
 
 
@@ -39,11 +39,11 @@ def gained(folder: Path, *gains: float) -> Verdict:
 def test_a_mean_that_is_ahead_in_two_of_three_seeds_is_undecided(tmp_path: Path) -> None:
     """2.43, -0.60 and 0.40: mean 0.743, sd 1.544; t of 0.95 with 2 degrees of freedom is 2.920, so
     that the bounds are 0.743 ± 2.920 * 1.544 / 3 ** 0.5 = 0.743 ± 2.603."""
-    found = gained(tmp_path, 2.43, -0.60, 0.40)
-    assert found.word == "undecided"
-    assert "? " in found.evidence
-    assert "[+0.74, -1.86 to +3.35, above 0 in 2 of 3 seeds]" in found.evidence
-    assert found.seeds is not None and "seeds would decide it (10 to 90 %" in found.evidence
+    result = gained(tmp_path, 2.43, -0.60, 0.40)
+    assert result.word == "undecided"
+    assert "? " in result.evidence
+    assert "[+0.74, -1.86 to +3.35, above 0 in 2 of 3 seeds]" in result.evidence
+    assert result.seeds is not None and "seeds would decide it (10 to 90 %" in result.evidence
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_strategy_that_is_stuck_in_one_run_of_five_is_not_decided_by_the_mean(
 ) -> None:
     """In four seeds `turns` is behind by a point; in the fifth `fedavg` is at 1 % of 80."""
     cells = runs(turns=[0.79] * 5, fedavg=[0.80] * 4 + [0.01])
-    found = verdict(GAIN, tmp_path, main=cells)
-    assert found.word == "undecided"
-    assert "1 of 5 runs at chance level (fedavg" in found.evidence.replace("FedAvg", "fedavg")
+    result = verdict(GAIN, tmp_path, main=cells)
+    assert result.word == "undecided"
+    assert "1 of 5 runs at chance level (fedavg" in result.evidence.replace("FedAvg", "fedavg")
 
 
 def test_pairs_by_seed_count_not_the_spread_of_each(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_pairs_by_seed_count_not_the_spread_of_each(tmp_path: Path) -> None:
 def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
     cells = runs(turns=[0.51, 0.52, 0.53], fedavg=[0.41, 0.42, 0.43])
     cells += [final(0.9, strategy="fedavg", seed=9)]
-    found = verdict(GAIN, tmp_path, main=cells)
-    assert "52.00 - 42.00 = 10.00" in found.evidence and "3 of 3 seeds]" in found.evidence
-    assert found.statistics.endswith("FedAvg: 42.00 ± 1.00, 39.52 to 44.48 (n = 3)")
+    result = verdict(GAIN, tmp_path, main=cells)
+    assert "52.00 - 42.00 = 10.00" in result.evidence and "3 of 3 seeds]" in result.evidence
+    assert result.statistics.endswith("FedAvg: 42.00 ± 1.00, 39.52 to 44.48 (n = 3)")
     apart = [
         (labels | {"seed": labels["seed"] + 10 * (labels["strategy"] == "turns")}, status, values)
         for labels, status, values in cells
@@ -135,9 +135,9 @@ def test_a_spread_is_held_against_the_range_that_the_sentence_names(
 ) -> None:
     made = claim("spread", along="strategy", between=[44, 45])
     cells = runs(a=values, b=values)
-    found = verdict(made, tmp_path, main=cells)
-    assert found.word == word
-    assert "asked for 44.00 to 45.00" in found.evidence
+    result = verdict(made, tmp_path, main=cells)
+    assert result.word == word
+    assert "asked for 44.00 to 45.00" in result.evidence
 
 
 @pytest.mark.parametrize(
@@ -158,15 +158,15 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     slow: dict[int, dict[int, float]] = {0: {30: 0.3, 40: 0.3}, 1: {40: 0.1}, 2: {40: 0.1}}
     cells: list[Cell] = [
         ({"partition": name, "seed": seed}, "done", values)
-        for name, found in (("quick", quick), ("slow", slow))
-        for seed, values in found.items()
+        for name, result in (("quick", quick), ("slow", slow))
+        for seed, values in result.items()
     ]
     rises = claim("order", along="partition", values=["quick", "slow"], way="rises", at="first 0.2")
-    found = verdict(rises, tmp_path, main=cells)
-    assert found.word == "leans towards held"  # 20, 29 and 27: mean 25.3, sd 4.73, t = 9.3
-    assert "12 < 37.3" in found.evidence
+    result = verdict(rises, tmp_path, main=cells)
+    assert result.word == "leans towards held"  # 20, 29 and 27: mean 25.3, sd 4.73, t = 9.3
+    assert "12 < 37.3" in result.evidence
     remark = "2 of 3 runs do not reach it (slow), means restricted to 41 rounds"
-    assert remark in found.evidence
+    assert remark in result.evidence
 
 
 def test_holm_by_hand() -> None:

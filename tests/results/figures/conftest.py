@@ -12,7 +12,8 @@ from tests.results.figures.samples import LOOK, Fate, sample
 
 @pytest.fixture
 def metrics(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a sample, perhaps with its rows shuffled, and says where."""
+    """Return a function that writes the sample metrics, perhaps with shuffled rows, and returns the
+    file's path."""
 
     def write(fate: Fate | None = None, shuffle: int | None = None) -> Path:
         frame = sample(fate)

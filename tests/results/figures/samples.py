@@ -34,10 +34,10 @@ Fate = dict[tuple[str, str, str, int], tuple[str, int]]
 def sample(fate: Fate | None = None) -> pd.DataFrame:
     """A small experiment; `fate` sets the status and the last round of some cells."""
     rows: list[dict[str, Any]] = []
-    for place, (partition, J, strategy, seed) in enumerate(
+    for index, (partition, J, strategy, seed) in enumerate(
         itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS)
     ):
-        rng = np.random.default_rng(place)
+        rng = np.random.default_rng(index)
         status, stop = (fate or {}).get((partition, J, strategy, seed), ("done", ROUNDS))
         labels = {
             "dataset": "digits",
@@ -48,7 +48,7 @@ def sample(fate: Fate | None = None) -> pd.DataFrame:
             "seed": seed,
         }
         cell = {
-            "digest": f"k{place:012x}",
+            "digest": f"k{index:012x}",
             "study": "demo",
             "experiment": "main",
             **labels,

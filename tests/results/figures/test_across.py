@@ -63,8 +63,8 @@ def test_intervals(metrics: Metrics) -> None:
     figure = make_figure(spec_of("interval"), metrics())
     (axes,) = figure.axes
     assert names_of(axes) == NAMES
-    found = interquartile_means(expected())
-    for row, estimate in enumerate(found):
+    actual = interquartile_means(expected())
+    for row, estimate in enumerate(actual):
         bar, point = (np.asarray(line.get_xdata()) for line in axes.lines[2 * row : 2 * row + 2])
         assert tuple(bar) == pytest.approx(estimate.interval)
         assert point == pytest.approx([estimate.value])
@@ -78,11 +78,11 @@ def test_a_matrix_of_win_rates(metrics: Metrics) -> None:
     rates = win_rates(expected())
     shown = {tuple(map(round, text.get_position())): text for text in axes.texts}
     assert len(shown) == 6
-    for row, one in enumerate(STRATEGIES):
+    for row, strategy in enumerate(STRATEGIES):
         for column, other in enumerate(STRATEGIES):
-            if one == other:
+            if strategy == other:
                 continue
-            rate, text = rates[one, other], shown[column, row]
+            rate, text = rates[strategy, other], shown[column, row]
             assert text.get_text() == f"{100 * rate.value:.0f}"
             low, high = rate.interval or (0, 1)
             assert (text.get_fontweight() == "bold") == (low > 0.5 or high < 0.5)
@@ -105,13 +105,13 @@ def test_few_runs_are_never_clear(metrics: Metrics) -> None:
 
 def test_ranks(metrics: Metrics) -> None:
     figure = make_figure(spec_of("critical_difference"), metrics())
-    found = ranking(expected())
-    assert found is not None
+    actual = ranking(expected())
+    assert actual is not None
     texts = [text.get_text() for text in figure.axes[0].texts]
-    for name, rank in zip(NAMES, found.ranks, strict=True):
+    for name, rank in zip(NAMES, actual.ranks, strict=True):
         assert {f"{name}  {rank:.2f}", f"{rank:.2f}  {name}"} & set(texts)
     assert "critical difference 1.66" in texts  # 2.3437 sqrt(3 4 / (6 4))
-    assert f"Friedman's test p = {found.p_value:.2g}" in note(figure)
+    assert f"Friedman's test p = {actual.p_value:.2g}" in note(figure)
 
 
 def test_profiles(metrics: Metrics) -> None:
@@ -129,8 +129,8 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     figure = make_figure(spec_of("interval"), metrics(GONE))
     left = expected(("iidJ4", "1"), ("iidJ16", "0"), ("iidJ16", "1"), ("iidJ16", "2"))
     points = [line.get_xdata() for line in figure.axes[0].lines[1::2]]
-    found = interquartile_means(left)
-    assert np.ravel(points) == pytest.approx([estimate.value for estimate in found])
+    actual = interquartile_means(left)
+    assert np.ravel(points) == pytest.approx([estimate.value for estimate in actual])
     assert "; 3 settings (partition and J), 2 to 3 seeds in each; " in note(figure)
     # two of each of four seeds
     assert "; 8 runs left out, since not all strategies have their seed" in note(figure)
@@ -176,9 +176,9 @@ def test_nothing_in_common(metrics: Metrics, kind: str) -> None:
         (partition, J, strategy, seed): ("missing", 0)
         for partition in PARTITIONS
         for J in WORK
-        for place, strategy in enumerate(STRATEGIES)
+        for index, strategy in enumerate(STRATEGIES)
         for seed in SEEDS
-        if seed != place
+        if seed != index
     }
     figure = make_figure(spec_of(kind), metrics(gone))
     reason = "no seed of a setting that all strategies have"

@@ -46,10 +46,10 @@ def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics)
             for line in axes.lines
             if len(line.get_xdata())
         ]
-        found = lines(both, side)
-        assert len(found) == len(expected) > 4
+        actual = lines(both, side)
+        assert len(actual) == len(expected) > 4
         assert all(
-            np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected, strict=True)
+            np.array_equal(a, b, equal_nan=True) for a, b in zip(actual, expected, strict=True)
         )
 
 

@@ -49,8 +49,8 @@ def test_buckets_shrink_with_a_shorter_run():
 
 
 def test_runs_are_kept_apart():
-    found = BUCKETS.measure(runs(("a", 10, 1.0), ("b", 20, 1.0)))
-    assert found["digest"].tolist() == ["a", "b", "b"]
+    result = BUCKETS.measure(runs(("a", 10, 1.0), ("b", 20, 1.0)))
+    assert result["digest"].tolist() == ["a", "b", "b"]
 
 
 def test_without_shares_in_older_metrics():

@@ -43,7 +43,7 @@ def whiskers(axes: Axes) -> list[np.ndarray]:
 
 
 def accuracy(partition: str, J: str, strategy: str) -> np.ndarray:
-    """In percent, a row for each seed and a column for each evaluated round."""
+    """Test accuracies of these cells in percent (seed, evaluated round)."""
     rows = sample().query(
         "metric == 'test_accuracy' and partition == @partition and J == @J and strategy == @strategy"
     )
@@ -133,8 +133,8 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     }
     last = {strategy: accuracy("iid", "J16", strategy)[:, -1] for strategy in STRATEGIES}
     assert heights == {
-        COLORS[place]: pytest.approx(last[strategy].mean())
-        for place, strategy in enumerate(STRATEGIES)
+        COLORS[index]: pytest.approx(last[strategy].mean())
+        for index, strategy in enumerate(STRATEGIES)
     }
     low, high = last["fedentopt"].mean() + np.array([-1, 1]) * last["fedentopt"].std(ddof=1)
     whisker = whiskers(axes)[-1]
@@ -211,9 +211,9 @@ def test_a_strategy_keeps_its_color_and_repeated_colors_get_other_dashes() -> No
 
 
 def test_twelve_strategies_look_different_and_none_has_the_color_of_the_first() -> None:
-    names = [f"strategy {place}" for place in range(12)]
+    names = [f"strategy {index}" for index in range(12)]
     style = Style(
-        orders={}, titles={}, palette_index={name: place for place, name in enumerate(names)}
+        orders={}, titles={}, palette_index={name: index for index, name in enumerate(names)}
     )
     colors = style.colors("strategy", names)
     assert colors[names[0]] not in [colors[name] for name in names[1:]]

@@ -106,7 +106,7 @@ def test_series_have_colors_in_their_order_and_some_are_dashed(file: Path) -> No
 
 
 def test_more_names_than_colors_differ_by_dashes() -> None:
-    names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
+    names = [f"schedule {index}" for index in range(len(COLORS) + 1)]
     style = Style(orders={"schedule": names}, titles={}, palette_index={})
     assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[1]]
     dashes = [style.dash("schedule", name) for name in names]
@@ -160,7 +160,7 @@ def test_the_lowest_panel_of_each_column_has_its_axis_named(spec: Spec, metrics:
     frame = pd.read_parquet(metrics())
     places = (
         frame["digest"].map(
-            {digest: place for place, digest in enumerate(sorted(frame["digest"].unique()))}
+            {digest: index for index, digest in enumerate(sorted(frame["digest"].unique()))}
         )
         % 5
     )

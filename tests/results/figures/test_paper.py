@@ -73,7 +73,7 @@ def test_a_curve_is_in_its_panel_and_in_the_color_of_its_hue(
 ) -> None:
     figure = make_figure(curves, metrics())
     lines = paper_lines(figure)
-    assert {title: len(found) for title, found in lines.items()} == {
+    assert {title: len(result) for title, result in lines.items()} == {
         "dir-0.1, J = 4 local steps": 1,
         "iid, J = 4 local steps": 1,
         "dir-0.1, J = 16 local steps": 0,

@@ -21,7 +21,7 @@ Draw = Callable[..., Figure]
 NINE = [f"s{number}" for number in range(9)]
 LOOK: dict[str, Any] = {
     "orders": {"strategy": NINE, "seed": [0, 1]},
-    "styles": {name: place for place, name in enumerate(NINE)},
+    "styles": {name: index for index, name in enumerate(NINE)},
     "titles": {},
 }
 
@@ -89,28 +89,28 @@ def test_whiskers_of_shares_end_at_100(drawn: Draw) -> None:
 
 def test_nine_curves_differ_in_dashes_too_and_the_legend_follows_their_ends(drawn: Draw) -> None:
     """Strategy 4 ends highest, then 5, 3, 6, 2, 7, 1, 8, 0; all begin in the study's order."""
-    ends = {name: 0.9 - abs(place - 4.4) / 10 for place, name in enumerate(NINE)}
+    ends = {name: 0.9 - abs(index - 4.4) / 10 for index, name in enumerate(NINE)}
     runs = [
-        ({"strategy": name}, {1: 0.5 - place / 100, 2: ends[name]})
-        for place, name in enumerate(NINE)
+        ({"strategy": name}, {1: 0.5 - index / 100, 2: ends[name]})
+        for index, name in enumerate(NINE)
     ]
     (legend,) = drawn(runs).legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        f"s{place}" for place in (4, 5, 3, 6, 2, 7, 1, 8, 0)
+        f"s{index}" for index in (4, 5, 3, 6, 2, 7, 1, 8, 0)
     ]
     looks = [(line.get_color(), str(line._dash_pattern)) for line in legend.legend_handles]
     assert len(set(looks)) == 9
-    repeated = [place for place, (color, _) in enumerate(looks) if color in dict(looks[:place])]
+    repeated = [index for index, (color, _) in enumerate(looks) if color in dict(looks[:index])]
     assert len(repeated) == 2  # seven colors for nine names
     assert len({dash for _, dash in looks}) == 5
 
 
 def test_few_curves_and_curves_of_numbers_keep_the_studys_order(drawn: Draw) -> None:
-    few = [({"strategy": name}, {1: place / 10}) for place, name in enumerate(NINE[:3])]
-    numbers = [({"lr": place / 10}, {1: place / 10}) for place in range(1, 10)]
+    few = [({"strategy": name}, {1: index / 10}) for index, name in enumerate(NINE[:3])]
+    numbers = [({"lr": index / 10}, {1: index / 10}) for index in range(1, 10)]
     for runs, spec, names in (
         (few, {}, ["s0", "s1", "s2"]),
-        (numbers, {"hue": "lr"}, [f"lr = 0.{place}" for place in range(1, 10)]),
+        (numbers, {"hue": "lr"}, [f"lr = 0.{index}" for index in range(1, 10)]),
     ):
         legend = drawn(runs, **spec).legends[0]
         assert [text.get_text() for text in legend.get_texts()] == names
@@ -162,7 +162,7 @@ def sides(axes: Any) -> set[str]:
 
 def test_every_panel_of_a_wrapped_grid_has_its_x_axis_labeled(drawn: Draw) -> None:
     """Five panels: three, and two below."""
-    runs = [({"model": f"m{place}"}, {1: 0.5, 2: 0.6}) for place in range(5)]
+    runs = [({"model": f"m{index}"}, {1: 0.5, 2: 0.6}) for index in range(5)]
     figure = drawn(runs, columns="model")
     assert [sides(axes) for axes in figure.axes] == [
         {"left", "bottom"},
@@ -178,8 +178,8 @@ def test_every_panel_of_a_wrapped_grid_has_its_x_axis_labeled(drawn: Draw) -> No
 def test_axes_have_at_least_three_ticks(drawn: Draw, low: float, span: float) -> None:
     """In narrow panels, too."""
     runs = [
-        ({"model": f"m{place}"}, {round: low + span * round / 7 for round in range(1, 8)})
-        for place in range(4)
+        ({"model": f"m{index}"}, {round: low + span * round / 7 for round in range(1, 8)})
+        for index in range(4)
     ]
     figure = drawn(runs, columns="model")
     figure.draw_without_rendering()

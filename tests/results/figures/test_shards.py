@@ -56,7 +56,7 @@ def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
             "strategy": strategy,
         }
         done = not isinstance(what, str)
-        found = rows_of(np.array(what)) if done else [{"metric": None, "value": np.nan}]
+        result = rows_of(np.array(what)) if done else [{"metric": None, "value": np.nan}]
         rows += [
             cell
             | {
@@ -67,7 +67,7 @@ def figure_of(folder: Path, cells: Cells, **spec: Any) -> Figure:
                 "label": None,
             }
             | row
-            for row in found
+            for row in result
         ]
     frame = pd.DataFrame(rows).astype(
         {

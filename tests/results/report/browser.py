@@ -37,8 +37,8 @@ class Browser:
                 os.dup(commands),
                 os.dup(answers),
             )  # away from 3 and 4, where the browser looks for its pipes
-            for place, end in enumerate(moved, start=3):
-                os.dup2(end, place)
+            for index, end in enumerate(moved, start=3):
+                os.dup2(end, index)
 
         offline = "--host-resolver-rules=MAP * ~NOTFOUND"
         options = (
@@ -60,7 +60,7 @@ class Browser:
         self._buffer, self._last, self._session = b"", 0, ""
         self.requested: list[str] = []
         target = next(
-            one for one in self("Target.getTargets")["targetInfos"] if one["type"] == "page"
+            info for info in self("Target.getTargets")["targetInfos"] if info["type"] == "page"
         )
         self._session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)[
             "sessionId"
@@ -130,9 +130,9 @@ class Browser:
 
     def run(self, code: str) -> Any:
         """The value of a JavaScript expression."""
-        found = self("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def press(self, key: str) -> None:
         """Press a key."""
@@ -164,11 +164,11 @@ class Browser:
             "height": min(height or 16000, size["height"]),
             "scale": 1,
         }
-        found = self("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        file.write_bytes(base64.b64decode(found["data"]))
+        result = self("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        file.write_bytes(base64.b64decode(result["data"]))
 
     def close(self) -> None:
-        """End the browser."""
+        """Quit the browser."""
         self._process.terminate()
         self._process.wait(SECONDS)
         os.close(self._write)

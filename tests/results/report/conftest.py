@@ -26,7 +26,7 @@ PNG = b"\x89PNG not really"
 
 
 def result(values: dict[str, float], diverged: int = 0, **fields: Any) -> Result:
-    """The accuracies of two planned runs."""
+    """Make a comparison's result with these accuracies of two planned runs."""
     labels = {name: fields.pop(name) for name in ("partition", "strategy") if name in fields}
     frame = {"metric": "test_accuracy", "at": "last", "planned": 2, "finished": 2}
     return Result(labels=labels, values=values, diverged=diverged, **frame | fields)
@@ -190,13 +190,13 @@ def item(folder: Path, name: str, experiment: str, endings: tuple[str, ...]) -> 
 
 def metrics(cells: list[dict[str, Any]]) -> pd.DataFrame:
     rows = []
-    for one in cells:
-        labels = one["labels"]
-        value = ACCURACY[labels["strategy"]][labels["seed"]] if one["status"] == "done" else None
+    for cell in cells:
+        labels = cell["labels"]
+        value = ACCURACY[labels["strategy"]][labels["seed"]] if cell["status"] == "done" else None
         known = {
-            "digest": one["digest"],
+            "digest": cell["digest"],
             **labels,
-            "status": one["status"],
+            "status": cell["status"],
             "metric": "test_accuracy" if value else None,
         }
         rows.append(known | {"round": 10, "client": None, "value": value})

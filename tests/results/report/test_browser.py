@@ -48,13 +48,13 @@ def url(spec: Spec, page: Callable[[Spec], str], tmp_path: Path) -> str:
     """A page with a table of 59 rows and nine strategies, of three runs each, and as wide a claim."""
     results = [
         result(
-            {"0": 0.50 + place % 40 / 100, "1": 0.53, "2": 0.56 - place % 7 / 100},
+            {"0": 0.50 + index % 40 / 100, "1": 0.53, "2": 0.56 - index % 7 / 100},
             partition=partition,
             strategy=strategy,
             planned=3,
             finished=3,
         )
-        for place, (partition, strategy) in enumerate(product(PARTITIONS, STRATEGIES))
+        for index, (partition, strategy) in enumerate(product(PARTITIONS, STRATEGIES))
     ]
     write(Path(spec["tables"][0]["files"][-1]), comparison(results))
     points = [replace(COMPARED.points[1], name=name) for name in STRATEGIES]
@@ -113,7 +113,7 @@ def test_nothing_is_asked_of_the_network(url: str, browser: Browser) -> None:
 
 
 def test_the_filter_is_kept_in_the_address(url: str, browser: Browser) -> None:
-    """It hides rows, columns and what has none of the value; the address brings it back."""
+    """The filter hides rows, columns and items without the value; the address restores it."""
     browser.open(url)
     assert (browser.run(SHOWN), browser.run(HEADS)) == (59, 10)
     choose = "document.querySelector('[name={0}]').value = '{1}'; document.getElementById('filter').dispatchEvent(new Event('change'))"
@@ -176,8 +176,8 @@ def test_a_link_to_runs_unfolds_them(url: str, browser: Browser) -> None:
 
 def test_without_scripts_everything_can_be_read(url: str, browser: Browser) -> None:
     browser.open(url, script=False)
-    found = browser("DOM.getDocument")["root"]["nodeId"]
-    text = browser("DOM.getOuterHTML", nodeId=found)["outerHTML"]
+    actual = browser("DOM.getDocument")["root"]["nodeId"]
+    text = browser("DOM.getOuterHTML", nodeId=actual)["outerHTML"]
     assert text.count("<tr") > 70 and "<code>snakemake demo_fig2</code>" in text
     assert '<form id="filter" hidden' in text and ">Copy<" not in text
     browser("Emulation.setScriptExecutionDisabled", value=False)

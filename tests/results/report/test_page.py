@@ -160,11 +160,13 @@ def test_figures_across_settings_have_a_section(spec: Spec, page: Write) -> None
     first, second = spec["figures"]
     first |= {"kind": "interval"}
     second |= {"kind": "win_rates"}
-    found = Tags(page(spec))
-    assert "Across settings 1 figure without any run" not in found.text
-    assert found.text.index("Across settings Title of fig1") < found.text.index("1 figure without")
-    assert "#across" in found.all("a", "href")
-    assert "#figures" not in found.all("a", "href")
+    actual = Tags(page(spec))
+    assert "Across settings 1 figure without any run" not in actual.text
+    assert actual.text.index("Across settings Title of fig1") < actual.text.index(
+        "1 figure without"
+    )
+    assert "#across" in actual.all("a", "href")
+    assert "#figures" not in actual.all("a", "href")
 
 
 def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
@@ -285,7 +287,7 @@ def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
     file = Path(spec["experiments"]["main"]["runs"])
     content = read_experiment(file)
-    content["cells"] = [one | {"generated": True} for one in content["cells"]]
+    content["cells"] = [cell | {"generated": True} for cell in content["cells"]]
     write_sealed(file, content)
     assert "Some runs used generated stand-in data" in page(spec)
 

@@ -24,13 +24,13 @@ CELLS = [  # partition, strategy, seed, status, final accuracy
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
-    """Runs of every status."""
+    """Metrics of runs of every status: done, diverged, unfinished and missing."""
     columns = ["partition", "strategy", "seed", "status", "value"]
     cells = pd.DataFrame(CELLS, columns=columns).assign(
         study="demo", experiment="main", metric="test_accuracy", round=8, client=None, classes=10
     )
     cells = cells.assign(
-        digest=[f"k{place}" for place in range(len(cells))],
+        digest=[f"k{index}" for index in range(len(cells))],
         metric=cells["metric"].where(cells["status"] != "missing"),
     )
     return cells.astype({"metric": "string", "round": "Int64", "client": "Int64"})
@@ -38,14 +38,14 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture
 def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
-    """The runs in a file."""
+    """Write the runs of `frame` to a Parquet file and return its path."""
     write_metrics(tmp_path / "metrics.parquet", frame, {})
     return tmp_path / "metrics.parquet"
 
 
 @pytest.fixture
 def spec() -> dict[str, Any]:
-    """Strategies across, partitions down."""
+    """A table's spec with strategies as columns and partitions as rows."""
     look = {
         "orders": {
             "partition": ["iid", "dir-0.1", "roles-5"],

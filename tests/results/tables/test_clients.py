@@ -60,8 +60,8 @@ def test_each_client_of_the_first_seed(metrics: Path):
 
 
 def test_the_highest_ones_first(metrics: Path):
-    found = lines(metrics, top=2)[1:]
-    assert [line.split(" | ")[0] for line in found] == ["| 1", "| 3"]
+    result = lines(metrics, top=2)[1:]
+    assert [line.split(" | ")[0] for line in result] == ["| 1", "| 3"]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ Spec = dict[str, Any]
 
 @pytest.fixture
 def compared(spec: Spec, tmp_path: Path) -> Spec:
-    """The table with a paper's values."""
+    """A table's spec with the paper's values to compare with."""
     (tmp_path / "paper.csv").write_text(PAPER)
     return spec | {
         "paper": "TableI",

@@ -102,7 +102,7 @@ def test_the_margin_applies_to_the_tables_own_metric():
         paper="Fig3",
         margin=1.5,
     )
-    assert [(one.metric, one.at, one.margin) for one in table.measures()] == [
+    assert [(measure.metric, measure.at, measure.margin) for measure in table.measures()] == [
         ("test_accuracy", "last", 1.5),
         ("test_accuracy", "max", 1.5),
         ("test_loss", "min", None),

@@ -42,7 +42,7 @@ def metrics(tmp_path: Path) -> Path:
     frame = frame.assign(study="s", experiment="main", metric="test_accuracy", round=8, client=None)
     frame["classes"] = 10
     frame = frame.assign(
-        digest=[f"k{place}" for place in range(len(frame))],
+        digest=[f"k{index}" for index in range(len(frame))],
         metric=frame["metric"].where(frame["status"] != "missing"),
     )
     write_metrics(
@@ -143,12 +143,12 @@ def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metr
         "minus": {"strategy": {"with": "without", "more": "without"}},
     }
     bold = r"\*\*\S+ ± .*?\*\*"
-    found = {
+    results = {
         line.split(" | ")[0]: line.split(" | ")[2]
         for line in written(spec | both, metrics, ".md")[2:4]
     }
-    assert re.fullmatch(rf"{bold} / [^*]*\(5\)", found["| with"])
-    assert re.fullmatch(rf"[^*]* / {bold} \(5\)", found["| more"])
+    assert re.fullmatch(rf"{bold} / [^*]*\(5\)", results["| with"])
+    assert re.fullmatch(rf"[^*]* / {bold} \(5\)", results["| more"])
     tex = "\n".join(written(spec | both, metrics, ".tex"))
     assert tex.count(r"\textbf{+") == 2
 

@@ -101,13 +101,13 @@ def contest(frame: pd.DataFrame, tmp_path: Path, **values: list[float]) -> Path:
     """The final values of strategies with a seed each, on one partition."""
     rows = [
         (strategy, seed, value)
-        for strategy, found in values.items()
-        for seed, value in enumerate(found)
+        for strategy, results in values.items()
+        for seed, value in enumerate(results)
     ]
     cells = pd.DataFrame(rows, columns=["strategy", "seed", "value"]).assign(
         partition="iid", status="done", round=8, metric="test_accuracy", client=None
     )
-    cells = cells.assign(digest=[f"k{place}" for place in range(len(cells))])
+    cells = cells.assign(digest=[f"k{index}" for index in range(len(cells))])
     write_metrics(
         tmp_path / "contest.parquet",
         cells.astype(frame.dtypes[["metric", "round", "client"]].to_dict()),

@@ -124,8 +124,8 @@ def _zero(tensor: Tensor) -> None:
 
 @pytest.mark.parametrize("sentence", RULES)
 def test_a_server_rule_keeps_the_form_of_weights_and_memory(sentence: str):
-    found = sentence_of(small_task(server=Rule(change=RULES[sentence]), **ALL))
-    assert found.startswith("strategy 'none', round 1: apply ") and sentence in found
+    actual = sentence_of(small_task(server=Rule(change=RULES[sentence]), **ALL))
+    assert actual.startswith("strategy 'none', round 1: apply ") and sentence in actual
 
 
 def test_a_server_rule_may_measure_what_is_not_finite_in_a_run_that_diverges():
@@ -196,8 +196,8 @@ class Network(nn.Module):
     ],
 )
 def test_a_model_in_evaluation_mode_puts_out_the_same_twice(change: Callable, sentence: str):
-    found = sentence_of(small_task(model=Network(change), **ALL))
-    assert sentence in found and "model 'small-mlp' (workflow/cohort/models/small.py)" in found
+    actual = sentence_of(small_task(model=Network(change), **ALL))
+    assert sentence in actual and "model 'small-mlp' (workflow/cohort/models/small.py)" in actual
 
 
 def test_a_model_is_asked_once_per_run():

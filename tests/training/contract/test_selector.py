@@ -85,10 +85,10 @@ def arrays_in(value: Any, path: str = "") -> dict[str, np.ndarray]:
     if isinstance(value, View):
         value = {name: getattr(value, name) for name in ("sizes", "label_counts", "reports")}
     parts = value.items() if isinstance(value, Mapping) else ()
-    found: dict[str, np.ndarray] = {}
+    results: dict[str, np.ndarray] = {}
     for name, part in parts:
-        found |= arrays_in(part, f"{path}.{name}")
-    return found
+        results |= arrays_in(part, f"{path}.{name}")
+    return results
 
 
 METHODS = {

@@ -44,8 +44,8 @@ def state(rounds: int = 2) -> RunState:
 
 
 def load(path: Path, digest: str = "k1", like: RunState = BEGUN) -> RunState | None:
-    found = checkpoint.load(path, digest, like, CPU)
-    return None if found is None else found[0]
+    loaded = checkpoint.load(path, digest, like, CPU)
+    return None if loaded is None else loaded[0]
 
 
 @pytest.fixture
@@ -63,19 +63,22 @@ def previous(path: Path) -> Path:
 
 
 def test_a_saved_state_is_read_back(path: Path, previous: Path):
-    found = load(path)
+    loaded = load(path)
     assert (
-        found is not None
-        and found.round == 3
-        and not found.diverged
-        and found.sessions == [{"from_round": 0}]
+        loaded is not None
+        and loaded.round == 3
+        and not loaded.diverged
+        and loaded.sessions == [{"from_round": 0}]
     )
-    assert found.weights["w"].numpy().tobytes() == state().weights["w"].numpy().tobytes()
-    assert found.server["w"].tolist() == [1, 1] and found.selector["loss"].tolist() == [np.inf, 1.0]
-    assert dict(found.history.metrics) == {"test_accuracy": [(2, 0.5)]} and dict(
-        found.history.cost
+    assert loaded.weights["w"].numpy().tobytes() == state().weights["w"].numpy().tobytes()
+    assert loaded.server["w"].tolist() == [1, 1] and loaded.selector["loss"].tolist() == [
+        np.inf,
+        1.0,
+    ]
+    assert dict(loaded.history.metrics) == {"test_accuracy": [(2, 0.5)]} and dict(
+        loaded.history.cost
     ) == {"seconds": [(1, 0.25)]}
-    assert np.array_equal(found.history.cohorts, [[2, 0], [2, 1], [2, 0]])
+    assert np.array_equal(loaded.history.cohorts, [[2, 0], [2, 1], [2, 0]])
     assert sorted(path.parent.iterdir()) == [previous, path]
 
 
@@ -84,14 +87,14 @@ def test_every_flipped_bit_is_found(part: str, path: Path, previous: Path):
     good = path.read_bytes()
     end = 8 + int.from_bytes(good[:8], "little")
     begin, end = {"length": (0, 8), "header": (8, end), "tensors": (end, len(good))}[part]
-    for place in range(begin, end):
+    for index in range(begin, end):
         bad = bytearray(good)
-        bad[place] ^= 1 << RNG.integers(8)
+        bad[index] ^= 1 << RNG.integers(8)
         path.write_bytes(bad)
         with pytest.raises(checkpoint.Unusable):
             checkpoint._read(path)
-    found = load(path)
-    assert found is not None and found.round == 2
+    loaded = load(path)
+    assert loaded is not None and loaded.round == 2
 
 
 def test_every_wrong_length_is_found(path: Path):
@@ -107,8 +110,8 @@ def test_the_previous_checkpoint_replaces_a_damaged_one(
 ):
     path.write_bytes(path.read_bytes()[:-9])
     assert len(load_history(path).cohorts) == 2
-    found = load(path)
-    assert found is not None and found.round == 2 and path.exists() and not previous.exists()
+    loaded = load(path)
+    assert loaded is not None and loaded.round == 2 and path.exists() and not previous.exists()
     output = capsys.readouterr().out
     assert output.startswith(f"{path} is not used, because it cannot be read (")
     assert (
@@ -187,11 +190,13 @@ def rewritten(
     path: Path, tensors: dict[str, torch.Tensor] | None = None, **changes: object
 ) -> None:
     """Write a forged checkpoint with a correct checksum."""
-    facts, found = checkpoint._read(path)
+    header, content = checkpoint._read(path)
     flat = {
-        f"{kind}/{name}": tensor for kind, group in found.items() for name, tensor in group.items()
+        f"{kind}/{name}": tensor
+        for kind, group in content.items()
+        for name, tensor in group.items()
     } | (tensors or {})
-    text = json.dumps(facts | changes)
+    text = json.dumps(header | changes)
     save_file(flat, path, {"facts": text, "sha256": checkpoint._sum(text, flat)})
 
 

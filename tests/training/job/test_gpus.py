@@ -69,8 +69,8 @@ def holder(tmp_path: Path) -> Iterator[Holding]:
         return started[-1]
 
     yield start
-    for each in started:
-        each.kill()
+    for process in started:
+        process.kill()
 
 
 def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
@@ -91,8 +91,8 @@ def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
 
 
 def taken(*holders: Holder) -> str:
-    wait_for(lambda: all(each.gpu for each in holders))
-    return "".join(each.gpu or "" for each in holders)
+    wait_for(lambda: all(holder.gpu for holder in holders))
+    return "".join(holder.gpu or "" for holder in holders)
 
 
 def test_the_least_used_gpu_comes_first(holder: Holding):
@@ -125,9 +125,9 @@ def test_a_process_that_wants_a_gpu_alone_waits_until_it_is_free(holder: Holding
     sharing = [holder(3, "A") for _ in range(3)]
     taken(*sharing)
     alone = holder(1, "A")
-    for each in sharing:
+    for process in sharing:
         wait_for(lambda: alone.output_words == ["waiting"])
-        each.release()
+        process.release()
     assert taken(alone) == "A"
 
 

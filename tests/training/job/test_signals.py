@@ -87,9 +87,9 @@ def run_at(path: Path) -> Run:
 
 
 def trained(path: Path) -> Run:
-    found = run_at(path)
-    found.train(3600, 3, lambda state: None)
-    return found
+    actual = run_at(path)
+    actual.train(3600, 3, lambda state: None)
+    return actual
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -108,8 +108,10 @@ def test_a_signal_in_local_training_saves_the_place(
         return original(self, *arguments)
 
     monkeypatch.setattr(SerialTrainer, "_backward", counted)
-    found = rf"stopped inside round 2: round 1/3 .*, by signal {number.name}; start again to resume"
-    with pytest.raises(UserError, match=found):
+    result = (
+        rf"stopped inside round 2: round 1/3 .*, by signal {number.name}; start again to resume"
+    )
+    with pytest.raises(UserError, match=result):
         trained(path)
     assert len(steps) == 30 and signal.alarm(0) == 0
     state, cursor = checkpoint.load(path, DIGEST, run_at(path).state, CPU)
@@ -156,7 +158,7 @@ def test_a_signal_in_a_long_evaluation_gives_up_and_keeps_the_local_work(
 
 def test_checkpoints_inside_rounds_are_written_when_due(tmp_path: Path):
     """With no seconds between checkpoints one is written after each step, and the run continues."""
-    found = run_at(tmp_path / "checkpoint")
+    actual = run_at(tmp_path / "checkpoint")
     saved, save = [], checkpoint.save
 
     def noted(path, state, digest, cursor=None):
@@ -165,10 +167,10 @@ def test_checkpoints_inside_rounds_are_written_when_due(tmp_path: Path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "save", noted)
-        found.train(0, 3, lambda state: None)
-    steps = [int(value) for _, value in found.state.history.cost["client_steps"]]
+        actual.train(0, 3, lambda state: None)
+    steps = [int(value) for _, value in actual.state.history.cost["client_steps"]]
     for round in range(3):
         assert saved.count((round, True)) == steps[round]
         assert saved.count((round + 1, False)) == 1
     whole = run_of(task_of())
-    assert fingerprint(found.state.weights) == fingerprint(whole.weights)
+    assert fingerprint(actual.state.weights) == fingerprint(whole.weights)

@@ -84,7 +84,7 @@ def run(task: Task, until: int | None = None) -> RunState:
 def plain_loop(
     task: Task, make: Callable[[Any], Any], by_batch: bool
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
-    """The same in plain PyTorch: the final weights and the learning rate of every step."""
+    """Train in plain PyTorch: return the final weights and the learning rate of every step."""
     model = copy.deepcopy(task.model)
     optimizer = SGD(model.parameters(), lr=LR, momentum=0.9, weight_decay=1e-3)
     schedule, rates = make(optimizer), []
@@ -140,9 +140,9 @@ def test_a_resumed_run_is_bit_identical(schedule: str, optimizer: str, tmp_path:
     stopped = run(task_of(schedule, **settings), until=5)
     checkpoint.save(tmp_path / "c", stopped, "k0")
     begun, cpu = Centralized().begin(task_of(schedule, **settings)), torch.device("cpu")
-    found = checkpoint.load(tmp_path / "c", "k0", begun, cpu)
-    assert found is not None and found[0].round == 5 and not found[1]
-    *_, state = Centralized().rounds(task_of(schedule, **settings), found[0])
+    loaded = checkpoint.load(tmp_path / "c", "k0", begun, cpu)
+    assert loaded is not None and loaded[0].round == 5 and not loaded[1]
+    *_, state = Centralized().rounds(task_of(schedule, **settings), loaded[0])
     assert all(torch.equal(state.weights[name], whole.weights[name]) for name in whole.weights)
     assert state.history.metrics == whole.history.metrics
     assert len(state.history.metrics["test_loss"]) == EPOCHS

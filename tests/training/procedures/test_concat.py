@@ -47,7 +47,7 @@ TWO = Concat(clusters=2)
 
 
 def samples_of(labels: list[int], seed: int) -> Samples:
-    """Noise with these labels."""
+    """Make random inputs with these labels."""
     images = torch.from_numpy(np.random.default_rng(seed).normal(size=(len(labels), 1, 8, 8)))
     return plain_samples(images, torch.tensor(labels))
 
@@ -128,8 +128,8 @@ def test_a_cluster_without_participants_keeps_its_weights():
     """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
     task = clustered_task(selector=Planned(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
     start = task.initial_weights()
-    found = states(task)
-    (one, _), (two, _), (three, _), (_, state) = found
+    by_round = states(task)
+    (one, _), (two, _), (three, _), (_, state) = by_round
     assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
     assert same(two, one)
     assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
@@ -151,7 +151,7 @@ def plain_classifiers(
     networks = [copy.deepcopy(task.model) for _ in range(2)]
     for cluster, network in enumerate(networks):
         network.load_state_dict(part(weights, prefix_of(cluster)))
-    found = []
+    results = []
     for client in clients:
         indices = task.shards.indices[client]
         with torch.no_grad():
@@ -175,8 +175,8 @@ def plain_classifiers(
                 classifier(seen[these]), task.train_samples.labels[indices[these]]
             ).backward()
             optimizer.step()
-        found.append(classifier)
-    return found
+        results.append(classifier)
+    return results
 
 
 @pytest.mark.parametrize("J", ["J1", "J5e"])
@@ -194,12 +194,12 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
         "lr_decay": 0.5,
     }
     task = clustered_task(selector=Planned(cohorts=cohorts), **settings)
-    found = states(task, Concat(clusters=2, classifier=0.4))
+    by_round = states(task, Concat(clusters=2, classifier=0.4))
     for position, (clients, lr) in {
         3: ([1, 0, 2], 0.2),
         4: ([3, 2], 0.1),
     }.items():  # the learning rate starts again
-        before, after = found[position - 1][0], found[position][0]
+        before, after = by_round[position - 1][0], by_round[position][0]
         models = plain_classifiers(task, before, clients, position + 1, lr)
         for name in ("weight", "bias"):
             tensor = after[f"classifier.{name}"]
@@ -215,7 +215,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
             same(part(after, prefix_of(cluster)), part(before, prefix_of(cluster)))
             for cluster in range(2)
         )
-    assert found[-1][1].history.cost["client_steps"][3:] == [(4, 3 + 3 + 2), (5, 3 + 2)]
+    assert by_round[-1][1].history.cost["client_steps"][3:] == [(4, 3 + 3 + 2), (5, 3 + 2)]
 
 
 def test_the_number_of_batches_is_a_parameter():
@@ -295,8 +295,8 @@ def test_which_network_is_evaluated_in_each_stage():
     """In stage 1 the mean probability of both networks, in stage 2 the classifier."""
     task = clustered_task(rounds=5, cohort=5, validation=(0, 1, 2, 9, 10), evaluate_every=2)
     with torch.enable_grad():
-        found = states(task, Concat(clusters=2, classifier=0.4))
-    metrics = found[-1][1].history.metrics
+        by_round = states(task, Concat(clusters=2, classifier=0.4))
+    metrics = by_round[-1][1].history.metrics
     assert (
         [round for round, _ in metrics["test_loss"]]
         == [2, 4, 5]
@@ -307,8 +307,8 @@ def test_which_network_is_evaluated_in_each_stage():
         task.train_samples.labels[[0, 1, 2, 9, 10]],
     )
     networks = [copy.deepcopy(task.model) for _ in range(2)]
-    for place, round in enumerate((2, 4, 5)):
-        weights = found[round - 1][0]
+    for index, round in enumerate((2, 4, 5)):
+        weights = by_round[round - 1][0]
         for cluster, network in enumerate(networks):
             network.load_state_dict(part(weights, prefix_of(cluster)))
         if round <= 3:
@@ -318,11 +318,11 @@ def test_which_network_is_evaluated_in_each_stage():
         else:
             seen = torch.cat([network[:-1](images) for network in networks], dim=1)
             scores = linear(seen, weights["classifier.weight"], weights["classifier.bias"])
-        assert metrics["validation_loss"][place] == (
+        assert metrics["validation_loss"][index] == (
             round,
             pytest.approx(float(cross_entropy(scores, labels)), rel=1e-12),
         )
-        assert metrics["validation_accuracy"][place] == (
+        assert metrics["validation_accuracy"][index] == (
             round,
             float((scores.argmax(dim=1) == labels).double().mean()),
         )
@@ -375,9 +375,9 @@ def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
         state for state in procedure.rounds(task, procedure.begin(task)) if state.round == until
     )
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    found = checkpoint.load(tmp_path / "c", "k0", procedure.begin(chance_task()), CPU)
-    assert found is not None and found[0].round == until
-    state = found[0]
+    loaded = checkpoint.load(tmp_path / "c", "k0", procedure.begin(chance_task()), CPU)
+    assert loaded is not None and loaded[0].round == until
+    state = loaded[0]
     *_, state = procedure.rounds(chance_task(), state)
     assert fingerprint(state.weights) == fingerprint(weights)
     assert state.history.metrics == whole.history.metrics
@@ -394,10 +394,10 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
     stopped = next(procedure.rounds(task, procedure.begin(task)))
     stopped.server["cluster"] = 1 - stopped.server["cluster"].clamp(min=0)
     checkpoint.save(tmp_path / "c", stopped, "k0")
-    found = checkpoint.load(tmp_path / "c", "k0", procedure.begin(task), CPU)
-    assert found is not None
-    before = found[0].weights
-    after = next(procedure.rounds(task, found[0])).weights
+    loaded = checkpoint.load(tmp_path / "c", "k0", procedure.begin(task), CPU)
+    assert loaded is not None
+    before = loaded[0].weights
+    after = next(procedure.rounds(task, loaded[0])).weights
     changed = [
         cluster
         for cluster in range(2)
@@ -449,7 +449,7 @@ USUAL = {
 
 
 def planned(project: Path, strategy: str = "fedavg", **settings: Any) -> Plan:
-    """A study of one cell."""
+    """Write a study of a single cell and return its plan."""
     axes = {"partition": ["dir-0.5"], "J": ["J2"], "strategy": [strategy], "seed": [0]}
     study = {
         "title": "Joined",

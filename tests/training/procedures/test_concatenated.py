@@ -74,7 +74,7 @@ def test_features_are_taken_after_dropout():
 
 @pytest.fixture
 def three() -> Concatenated:
-    """Three different networks."""
+    """Three concatenated networks with different weights."""
     made = Concatenated(small_model(), 3, seed=5)
     with torch.no_grad():
         for number, network in enumerate(made.networks):

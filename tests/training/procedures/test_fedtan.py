@@ -45,7 +45,8 @@ SIZES = (7, 4, 9)
 
 
 def normalized_network() -> nn.Module:
-    """Convolutional, with batch normalization twice, for 8x8 pixels and three classes."""
+    """A small convolutional network with two batch normalizations, for 8x8 pixels and three
+    classes."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(12)
         return nn.Sequential(
@@ -63,9 +64,9 @@ def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
     return small_task(model=normalized_network(), procedure=procedure, **(usual | changes))
 
 
-def assert_close(found: RunState, expected: RunState) -> None:
+def assert_close(actual: RunState, expected: RunState) -> None:
     for name, tensor in expected.weights.items():
-        torch.testing.assert_close(found.weights[name], tensor, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -75,30 +76,30 @@ def assert_close(found: RunState, expected: RunState) -> None:
 )
 def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
     """All statistics are its own; also with decayed weights, clipped gradients, augmentation."""
-    found, expected = (
+    actual, expected = (
         run(task_of(procedure, sizes=(9,), **changes)) for procedure in ("fedtan", "federated")
     )
-    assert_close(found, expected)
+    assert_close(actual, expected)
     for metric in ("train_loss", "test_accuracy", "test_loss", "update_norm"):
         np.testing.assert_allclose(
-            found.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
+            actual.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
         )
-    assert found.history.cost["client_steps"] == expected.history.cost["client_steps"]
+    assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
 
 
 def test_one_client_trains_as_in_centralized_training():
     """Without momentum an epoch of the only client is the same as a round."""
-    found, expected = (
+    actual, expected = (
         run(task_of(procedure, sizes=(9,), J="J1e", rounds=4))
         for procedure in ("fedtan", "centralized")
     )
-    assert_close(found, expected)
+    assert_close(actual, expected)
 
 
 def identical_clients(procedure: str, clients: int) -> RunState:
     """Clients with the same five samples take one step on all of them."""
-    one = random_samples(5, 4)
-    train = plain_samples(one.values.repeat(clients, 1, 1, 1), one.labels.repeat(clients))
+    samples = random_samples(5, 4)
+    train = plain_samples(samples.values.repeat(clients, 1, 1, 1), samples.labels.repeat(clients))
     task = task_of(procedure, sizes=(5,) * clients, train=train, J="J1", batch=5, rounds=3)
     for client in range(clients):
         task.shards.indices[client] = np.arange(5 * client, 5 * client + 5)
@@ -108,10 +109,10 @@ def identical_clients(procedure: str, clients: int) -> RunState:
 def test_identical_clients_train_as_one_of_them():
     """Averages of equal means and variances are these. In a pool of all rows the variance has
     another correction for its bias."""
-    found, expected = (identical_clients("fedtan", clients) for clients in (3, 1))
+    actual, expected = (identical_clients("fedtan", clients) for clients in (3, 1))
     for name, tensor in expected.weights.items():
         if not name.endswith("running_var"):
-            torch.testing.assert_close(found.weights[name], tensor, rtol=1e-10, atol=1e-10)
+            torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
 
 
 def of_numbers(values: list[float], targets: list[int]) -> Samples:
@@ -174,22 +175,27 @@ def plain_averages(network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
         centered = [own - mean for own in inputs]
         squares = [own.square().mean(dim=dims, keepdim=True) for own in centered]
         deviation = (torch.stack(squares).mean(dim=0) + layer.eps).sqrt()
-        scale, shift = (each.view_as(mean[0, :, ...]) for each in (layer.weight, layer.bias))
+        scale, shift = (
+            parameter.view_as(mean[0, :, ...]) for parameter in (layer.weight, layer.bias)
+        )
         inputs = [own / deviation * scale + shift for own in centered]
     return inputs
 
 
 def first_batches(task: Task) -> list[Tensor]:
     """The places of each client's first batch among all samples."""
-    found = []
+    results = []
     for client, own in enumerate(task.shards.indices):
         rng = generator(task.settings.seed, "batches", round=1, client=client)
-        found.append(torch.from_numpy(own[next(batches(len(own), task.settings, rng.permutation))]))
-    return found
+        results.append(
+            torch.from_numpy(own[next(batches(len(own), task.settings, rng.permutation))])
+        )
+    return results
 
 
 def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
-    """Whose gradient goes through all statistics. Later steps see this through the weights."""
+    """The gradient of that mean loss goes through the shared statistics. Later steps show it in the
+    weights."""
     task = task_of(J="J1", rounds=1, sizes=(5, 3, 1))
     start, samples = task.initial_weights(), task.train_samples
     updates = train(trainer_of(task, FirstStepTogether), start, range(3))
@@ -227,9 +233,9 @@ def test_a_round_of_one_step_is_sgd_on_the_union_of_equal_clients_batches(
     with torch.no_grad():
         for parameter in network.parameters():
             parameter -= 0.05 * parameter.grad
-    found = run(task).weights
+    result = run(task).weights
     distances = {
-        name: (found[name] - tensor).abs().max() for name, tensor in network.state_dict().items()
+        name: (result[name] - tensor).abs().max() for name, tensor in network.state_dict().items()
     }
     assert (max(distances.values()) < 1e-10) == is_exact
     if not is_exact:
@@ -242,7 +248,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
     start = task.initial_weights()
     short = replace(task, settings=replace(task.settings, J="J1"))
     first, whole = (
-        train(trainer_of(each, FirstStepTogether), start, range(2)) for each in (short, task)
+        train(trainer_of(variant, FirstStepTogether), start, range(2)) for variant in (short, task)
     )
     for client, own in enumerate(task.shards.indices):
         network = copy.deepcopy(task.model)
@@ -297,12 +303,12 @@ def test_traffic():
         "batch_statistics": 2 * 8 * 40,
         "gradients_of_statistics": 2 * 8 * 40,
     }
-    each = 3 * sum(up_and_down.values())
-    assert {name: found.tolist() for name, found in state.history.traffic.items()} == {
+    per_client = 3 * sum(up_and_down.values())
+    assert {name: result.tolist() for name, result in state.history.traffic.items()} == {
         name: [3 * size, 3 * size, 0] for name, size in up_and_down.items()
     }
-    assert state.history.cost["bytes_up"] == [(1, each)]
-    assert state.history.cost["bytes_down"] == [(1, each)]
+    assert state.history.cost["bytes_up"] == [(1, per_client)]
+    assert state.history.cost["bytes_down"] == [(1, per_client)]
 
 
 def test_a_client_without_samples_shares_nothing():
@@ -314,10 +320,12 @@ def test_a_client_without_samples_shares_nothing():
 
 
 def test_a_single_sample_has_no_statistics():
-    """As in FedAvg, it is normalized by the running ones."""
-    found, expected = (run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated"))
-    assert_close(found, expected)
-    assert found.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
+    """A batch of one sample is normalized by running statistics, as in FedAvg."""
+    actual, expected = (
+        run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated")
+    )
+    assert_close(actual, expected)
+    assert actual.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_counts_that_are_not_exact_fail_loudly(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_job_without_tenseal_says_so(monkeypatch: pytest.MonkeyPatch):
-    """As on a node of a cluster that differs from the one that planned."""
+    """A cluster's node may lack what the planning machine has."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     task = small_task(**MASKED)
     with pytest.raises(UserError, match="needs the package tenseal, which is not installed"):

@@ -25,8 +25,8 @@ def known_to_the_server(exchange: Exchange) -> np.ndarray:
     """Some counts, a row for each placeholder and a column for each client, that agree with all the
     server knows: who holds a placeholder, and how many samples all holders have together."""
     counts = np.zeros((len(exchange.counts), len(exchange.clients)), np.int64)
-    for place, client in enumerate(exchange.clients):
-        counts[list(client.placeholders.values()), place] = 1
+    for index, client in enumerate(exchange.clients):
+        counts[list(client.placeholders.values()), index] = 1
     for placeholder, total in exchange.counts.items():
         holders = np.flatnonzero(counts[placeholder])
         counts[placeholder, holders[0]] = total - len(holders) + 1
@@ -62,9 +62,9 @@ def test_the_schedule_is_the_one_that_is_made_in_the_clear():
     renamed = replace(data, labels=names[data.labels], counts=data.counts[np.argsort(names)])
     assert not np.array_equal(counts, renamed.counts)  # the server knows less than everything
     masked = replace(renamed, counts=counts)
-    for found, clear in zip(epochs(masked), epochs(renamed), strict=True):
-        assert found.samples.tolist() == clear.samples.tolist()
-        assert found.clients.tolist() == clear.clients.tolist()
-        assert found.tasks.tolist() == clear.tasks.tolist()
-        scheduled = np.bincount(data.labels[found.samples], minlength=4)
+    for epoch, clear in zip(epochs(masked), epochs(renamed), strict=True):
+        assert epoch.samples.tolist() == clear.samples.tolist()
+        assert epoch.clients.tolist() == clear.clients.tolist()
+        assert epoch.tasks.tolist() == clear.tasks.tolist()
+        scheduled = np.bincount(data.labels[epoch.samples], minlength=4)
         assert scheduled.tolist() == frequencies(data.counts).tolist()

@@ -113,8 +113,8 @@ def test_selectors_that_use_losses_cope_with_missing_answers():
 
 
 def test_missing_reports_are_nan():
-    found = scattered(np.array([1.0, 2.0]), np.array([0, 2]), 3)
-    np.testing.assert_array_equal(found, [1.0, np.nan, 2.0])
+    reports = scattered(np.array([1.0, 2.0]), np.array([0, 2]), 3)
+    np.testing.assert_array_equal(reports, [1.0, np.nan, 2.0])
     rows = scattered(np.ones((1, 2)), np.array([1]), 2)
     np.testing.assert_array_equal(rows, [[np.nan, np.nan], [1, 1]])
 

@@ -63,8 +63,8 @@ def projected(outputs: Tensor, seed: int) -> Tensor:
     return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
 
 
-def assert_close(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=BOUND, atol=BOUND)
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=BOUND, atol=BOUND)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -79,16 +79,16 @@ def test_by_sums_it_is_batch_normalization_of_the_union(name: str, counts: tuple
     expected = network(union)
     projected(expected, 7).sum().backward()
 
-    own = [each.clone().requires_grad_() for each in given]
-    found = torch.cat(LockStep(networks, by_sums)(own))
-    projected(found, 7).sum().backward()
-    assert_close(found, expected)
-    assert_close(torch.cat([each.grad for each in own]), union.grad)
-    every = zip(*(each.parameters() for each in networks), strict=True)
+    own = [part.clone().requires_grad_() for part in given]
+    actual = torch.cat(LockStep(networks, by_sums)(own))
+    projected(actual, 7).sum().backward()
+    assert_close(actual, expected)
+    assert_close(torch.cat([part.grad for part in own]), union.grad)
+    every = zip(*(network.parameters() for network in networks), strict=True)
     for parameter, clients in zip(network.parameters(), every, strict=True):
-        assert_close(sum(each.grad for each in clients), parameter.grad)
-    for each in networks:
-        for buffer, other in zip(each.buffers(), network.buffers(), strict=True):
+        assert_close(sum(client.grad for client in clients), parameter.grad)
+    for part in networks:
+        for buffer, other in zip(part.buffers(), network.buffers(), strict=True):
             assert_close(buffer, other)
 
 
@@ -105,8 +105,8 @@ def test_a_clients_gradients_are_those_of_its_own_rows():
     for client, (own, batch) in enumerate(zip(networks, given, strict=True)):
         alone = copy.deepcopy(network)
         projected(alone(batch), client).mean().backward()
-        for found, expected in zip(own.parameters(), alone.parameters(), strict=True):
-            assert_close(found.grad, expected.grad)
+        for parameter, expected in zip(own.parameters(), alone.parameters(), strict=True):
+            assert_close(parameter.grad, expected.grad)
 
 
 def literal(
@@ -146,8 +146,8 @@ def test_by_averages_it_is_what_clients_compute_one_by_one():
         assert_close(outputs[client], torch.from_numpy(expected[client]))
         assert_close(inputs[client].grad, torch.from_numpy(back[client]))
         norm = layers[client][0]
-        found = torch.from_numpy(gradients[client] * expected[client]).sum(dim=0)
-        assert_close(norm.weight.grad, found)
+        actual = torch.from_numpy(gradients[client] * expected[client]).sum(dim=0)
+        assert_close(norm.weight.grad, actual)
         assert_close(norm.bias.grad, torch.from_numpy(gradients[client]).sum(dim=0))
         assert_close(norm.running_mean, torch.from_numpy(0.1 * mean))
         # of 3 clients, every row of one with n rows has a weight of 1 by 3 n
@@ -185,9 +185,9 @@ def test_by_averages_a_client_has_its_part_of_the_mean_losss_gradient(name: str)
     )
     assert_close(every, torch.cat(together))
     torch.stack(losses).sum().backward()
-    clients = zip(*(each.parameters() for each in networks), strict=True)
+    clients = zip(*(network.parameters() for network in networks), strict=True)
     for parameter, own in zip(network.parameters(), clients, strict=True):
-        assert_close(sum(each.grad for each in own), parameter.grad)
+        assert_close(sum(part.grad for part in own), parameter.grad)
 
 
 def test_equal_batches_make_both_forms_the_same():
@@ -196,9 +196,9 @@ def test_equal_batches_make_both_forms_the_same():
     for weighting in (by_sums, by_averages):
         networks = [copy.deepcopy(network) for _ in given]
         torch.cat(LockStep(networks, weighting)(given)).square().sum().backward()
-        prints.append([each.grad for own in networks for each in own.parameters()])
-    for found, expected in zip(*prints, strict=True):
-        assert_close(found, expected)
+        prints.append([parameter.grad for own in networks for parameter in own.parameters()])
+    for actual, expected in zip(*prints, strict=True):
+        assert_close(actual, expected)
 
 
 def test_unequal_batches_make_them_differ():

@@ -44,7 +44,7 @@ def run(task: Task) -> RunState:
 
 
 def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:
-    """What the history holds under a name, round by round."""
+    """The values that a history holds under this name, round by round."""
     return [value for _, value in values[name]]
 
 
@@ -66,9 +66,9 @@ def normalized_network() -> nn.Module:
         ).double()
 
 
-def assert_close(found: dict[str, Tensor], model: nn.Module, tolerance: float = 1e-12) -> None:
+def assert_close(actual: dict[str, Tensor], model: nn.Module, tolerance: float = 1e-12) -> None:
     for name, expected in model.state_dict().items():
-        torch.testing.assert_close(found[name], expected, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(actual[name], expected, rtol=tolerance, atol=tolerance)
 
 
 def scheduled_singly(task: Task, epoch: int) -> Epoch:
@@ -91,24 +91,24 @@ def take_single_steps(model: nn.Module, task: Task, samples: np.ndarray, lr: flo
 def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: str):
     """Each client that is asked takes a step on one sample and hands the model on."""
     task, model = replace(single(), trainer=trainer), small_model()
-    found = run(task)
+    state = run(task)
     transfers = []
     for epoch in range(1, EPOCHS + 1):
         scheduled = scheduled_singly(task, epoch)
         transfers.append(scheduled.transfers)
         take_single_steps(model, task, scheduled.samples, lr=0.1)
-    assert_close(found.weights, model)
-    size = size_in_bytes(found.weights)
-    assert recorded(found.history.metrics, "model_transfers") == transfers
-    assert recorded(found.history.cost, "bytes_between") == [size * count for count in transfers]
-    assert recorded(found.history.cost, "bytes_up") == [size] * EPOCHS
+    assert_close(state.weights, model)
+    size = size_in_bytes(state.weights)
+    assert recorded(state.history.metrics, "model_transfers") == transfers
+    assert recorded(state.history.cost, "bytes_between") == [size * count for count in transfers]
+    assert recorded(state.history.cost, "bytes_up") == [size] * EPOCHS
 
 
 def test_batches_are_steps_on_sums_of_clients_gradients():
     """Each client sends the summed gradient of its samples; the server divides by the batch and
     takes a step with momentum and weight decay."""
     task, model = batch(momentum=0.9, weight_decay=0.01), small_model()
-    found = run(task)
+    state = run(task)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
     contributions = []
     for epoch in range(1, EPOCHS + 1):
@@ -126,9 +126,9 @@ def test_batches_are_steps_on_sums_of_clients_gradients():
             for parameter in model.parameters():
                 parameter.grad /= len(samples)
             optimizer.step()
-    assert_close(found.weights, model)
-    assert recorded(found.history.metrics, "contributions") == contributions
-    assert recorded(found.history.cost, "client_steps") == contributions
+    assert_close(state.weights, model)
+    assert recorded(state.history.metrics, "contributions") == contributions
+    assert recorded(state.history.cost, "client_steps") == contributions
 
 
 def test_batch_normalization_across_clients_is_that_of_the_batch():
@@ -136,14 +136,14 @@ def test_batch_normalization_across_clients_is_that_of_the_batch():
     the steps of the server's own batch."""
     model = normalized_network()
     task = batch(model=normalized_network())
-    found = run(task)
+    state = run(task)
     for epoch in range(1, EPOCHS + 1):
         scheduled = batches(client_data(task), schedule_rng(task, epoch), batch=5)
         for start in range(0, len(scheduled.samples), 5):
             samples = scheduled.samples[start : start + 5]
             clients = scheduled.clients[start : start + 5]
             _shared_step(model, task, [samples[clients == one] for one in np.unique(clients)])
-    assert_close(found.weights, model, 1e-9)
+    assert_close(state.weights, model, 1e-9)
 
 
 @pytest.mark.parametrize("batch_size", [5, None], ids=["batches of five", "a last batch of one"])
@@ -155,7 +155,7 @@ def test_bytes_of_sums_for_batch_normalization(
     task = batch(model=normalized_network(), rounds=1)
     data = client_data(task)
     size = batch_size or int(frequencies(data.counts).sum()) - 1
-    found = run(replace(task, settings=replace(task.settings, batch=size)))
+    state = run(replace(task, settings=replace(task.settings, batch=size)))
     sent, plain = [], shared_norm._combined
 
     def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
@@ -172,11 +172,11 @@ def test_bytes_of_sums_for_batch_normalization(
             own = [samples[clients == client] for client in np.unique(clients)]
             _shared_step(model, task, own)
     exchanged = sum(
-        found.history.traffic[what] for what in ("batch_statistics", "gradients_of_statistics")
+        state.history.traffic[what] for what in ("batch_statistics", "gradients_of_statistics")
     )
     assert exchanged.tolist() == [sum(sent), sum(sent), 0]
-    ((_, up),) = found.history.cost["bytes_up"]
-    assert up == sum(sent) + found.history.traffic["gradient"][0]
+    ((_, up),) = state.history.cost["bytes_up"]
+    assert up == sum(sent) + state.history.traffic["gradient"][0]
 
 
 def test_without_batch_normalization_no_sums_are_sent():
@@ -215,17 +215,17 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
     begun = run(batch(rounds=2, **ways))
     hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **ways)
-    found, model = run(replace(hybrid, trainer=trainer)), small_model()
+    results, model = run(replace(hybrid, trainer=trainer)), small_model()
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
     for epoch in epochs:
         take_single_steps(model, hybrid, epoch.samples, lr=0.01)
-    assert_close(found.weights, model)
+    assert_close(results.weights, model)
     for metric in ("contributions", "learning_rate"):
-        assert found.history.metrics[metric] == begun.history.metrics[metric]
+        assert results.history.metrics[metric] == begun.history.metrics[metric]
     tasks = [(3, len(epochs[0].tasks)), (4, len(epochs[1].tasks))]
-    assert found.history.metrics["tasks"] == tasks
-    assert recorded(found.history.cost, "bytes_between")[:2] == [0, 0]
+    assert results.history.metrics["tasks"] == tasks
+    assert recorded(results.history.cost, "bytes_between")[:2] == [0, 0]
 
 
 def test_hybrid_at_a_smaller_scale_keeps_the_share_of_batches():
@@ -253,9 +253,9 @@ def test_sequential_clients_go_on_from_each_other():
                 with torch.no_grad():
                     for parameter in model.parameters():
                         parameter -= 0.1 * parameter.grad
-    found = run(task)
-    assert_close(found.weights, model)
-    assert [cohort.tolist() for cohort in found.history.cohorts] == orders
+    state = run(task)
+    assert_close(state.weights, model)
+    assert [cohort.tolist() for cohort in state.history.cohorts] == orders
     assert len(set(map(tuple, orders))) > 1
 
 

@@ -23,7 +23,7 @@ from cohort.training.procedures.stratified.label_schedule import (
 
 
 def client_data(labels: np.ndarray, holders: np.ndarray, clients: int) -> ClientData:
-    """Each sample's label and client."""
+    """Make ClientData from each sample's label and client."""
     samples = [np.flatnonzero(holders == client) for client in range(clients)]
     classes = int(labels.max()) + 1
     counts = [np.bincount(labels[own], minlength=classes) for own in samples]
@@ -104,12 +104,12 @@ def longest_by_brute_force(able: list[int], start: int) -> tuple[int, set[int]]:
 @given(st.lists(st.integers(1, 255), min_size=1, max_size=12), st.integers(0, 99))
 def test_runs_against_brute_force(able: list[int], seed: int):
     """Each task goes to one of the clients with the longest run, and ends where that run ends."""
-    place = 0
+    begin = 0
     for client, start, end in longest_runs(able, np.random.default_rng(seed)):
-        longest, best = longest_by_brute_force(able, place)
-        assert start == place and end == place + longest and client in best
-        place = end
-    assert place == len(able)
+        longest, best = longest_by_brute_force(able, begin)
+        assert start == begin and end == begin + longest and client in best
+        begin = end
+    assert begin == len(able)
 
 
 def chi_square(observed: Counter[Any], expected: dict[Any, float]) -> float:
@@ -140,16 +140,16 @@ def test_ties_of_a_chunk_are_broken_one_by_one():
 
 
 def orders_by_hand() -> dict[tuple[int, ...], float]:
-    """The chance of each order of training where two clients hold one sample of label 0 each and a
-    third has label 1: the second label 0 asks the client in vain that served the first half of the
-    time, and then waits at any place among the labels that are left."""
+    """Probabilities of each training order, worked out by hand. Two clients hold one sample of
+    label 0 each and a third holds label 1. In half of the cases the second label 0 first asks a
+    client that has run out, and then moves to any later position."""
     chances: Counter[tuple[int, ...]] = Counter()
     for labels in permutations([0, 0, 1, 1, 1]):
         second = labels.index(0, labels.index(0) + 1)
         rest = labels[second + 1 :]
         chances[labels] += Fraction(1, 2 * 120)
-        for place in range(len(rest) + 1):
-            order = (*labels[:second], *rest[:place], 0, *rest[place:])
+        for index in range(len(rest) + 1):
+            order = (*labels[:second], *rest[:index], 0, *rest[index:])
             chances[order] += Fraction(1, 2 * 120 * (len(rest) + 1))
     assert sum(chances.values()) == 1
     return {order: float(chance) for order, chance in chances.items()}
@@ -180,9 +180,9 @@ def test_who_is_asked(weighted: bool, shares: list[int]):
     choice = Choice(np.array([[60, 30, 10, 0]]), weighted, np.random.default_rng(0))
     first = [choice.clients(0, 2)[0] for _ in range(6000)]
     expected = np.array(shares) / sum(shares) * 6000
-    found = np.bincount(first, minlength=4)
-    assert found[3] == 0
-    assert ((found[:3] - expected) ** 2 / expected).sum() < 13.8  # chi-square at 0.001
+    counts = np.bincount(first, minlength=4)
+    assert counts[3] == 0
+    assert ((counts[:3] - expected) ** 2 / expected).sum() < 13.8  # chi-square at 0.001
 
 
 def test_more_labels_than_holders():

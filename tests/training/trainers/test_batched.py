@@ -60,12 +60,12 @@ OBJECTIVES = [CrossEntropy(), FedProx(mu=0.3), FedRS(alpha=0.5), FedLC(tau=0.7)]
 def both(task: Task, cohort: list[int], **changes: Any) -> tuple[Updates, Updates]:
     """One round by each of the two trainers, in which every client with samples moves."""
     weights = task.initial_weights()
-    found = [
+    results = [
         train(trainer_of(task, kind), weights, cohort, 3, **changes)
         for kind in (SerialTrainer, BatchedTrainer)
     ]
-    assert (found[0].distances(weights)[found[0].steps > 0] > 1e-3).all()
-    return found[0], found[1]
+    assert (results[0].distances(weights)[results[0].steps > 0] > 1e-3).all()
+    return results[0], results[1]
 
 
 def assert_same(serial: Updates, batched: Updates, rtol: float = 1e-10) -> None:
@@ -149,7 +149,7 @@ def test_works_that_differ():
     def correction(client: int) -> Weights:
         return {name: torch.full_like(tensor, 0.01 * client) for name, tensor in weights.items()}
 
-    found = []
+    results = []
     for kind in (SerialTrainer, BatchedTrainer):
         trainer = trainer_of(task, kind)
         one, five, eight = [
@@ -157,11 +157,11 @@ def test_works_that_differ():
             for work in trainer.work(weights, [1, 5, 8], 3)
         ]
         works = [replace(one, samples=one.samples[:5]), replace(five, end=3), eight]
-        found.append(trainer.train(works, weights))
-    assert_same(*found)
-    assert found[0].steps.tolist() == [4, 3, 4] and found[0].sizes.tolist() == [5, 13, 5]
+        results.append(trainer.train(works, weights))
+    assert_same(*results)
+    assert results[0].steps.tolist() == [4, 3, 4] and results[0].sizes.tolist() == [5, 13, 5]
     plain = train(trainer_of(task), weights, [1, 5, 8], 3)
-    assert not torch.equal(plain.weights["1.weight"][2], found[0].weights["1.weight"][2])
+    assert not torch.equal(plain.weights["1.weight"][2], results[0].weights["1.weight"][2])
 
 
 @pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
@@ -188,7 +188,7 @@ def test_work_in_two_parts(J: str, kind: type[Trainer]):
 def test_probed_clients(J: str):
     """Clients 10 and 5 of a pool continue from where their probes ended, with fresh momentum."""
     task, pool = small_task(sizes=SIZES, J=J, momentum=0.9), [5, 2, 10, 7]
-    weights, found = task.initial_weights(), []
+    weights, updates = task.initial_weights(), []
     for kind in (SerialTrainer, BatchedTrainer):
         trainer = trainer_of(task, kind)
         probes = train(trainer, weights, pool, 2, end=1)
@@ -196,8 +196,8 @@ def test_probed_clients(J: str):
             replace(work, begin=1, weights=probes.of_client(pool.index(work.client)))
             for work in trainer.work(weights, [10, 5], 2)
         ]
-        found.append((probes, trainer.train(works, weights)))
-    (first, serial), (second, batched) = found
+        updates.append((probes, trainer.train(works, weights)))
+    (first, serial), (second, batched) = updates
     assert_same(first, second)
     assert_same(serial, batched)
     assert (serial.distances(weights) > first.distances(weights)[[2, 0]]).all()
@@ -205,7 +205,7 @@ def test_probed_clients(J: str):
 
 def float32_errors(kind: type[Trainer], sizes: tuple[int, ...]) -> np.ndarray:
     """Root mean square of what float32 changes in a round's weights at lr 0.5, for 20 seeds."""
-    found = []
+    results = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         images = torch.from_numpy(rng.normal(size=(sum(sizes), 1, 28, 28)).astype(np.float32))
@@ -231,8 +231,8 @@ def float32_errors(kind: type[Trainer], sizes: tuple[int, ...]) -> np.ndarray:
             weights = task.initial_weights()
             trained.append(train(trainer_of(task, trainer), weights, range(len(sizes))).weights)
         apart = [(tensor - trained[1][name]).flatten() for name, tensor in trained[0].items()]
-        found.append(float(torch.cat(apart).square().mean().sqrt()))
-    return np.array(found)
+        results.append(float(torch.cat(apart).square().mean().sqrt()))
+    return np.array(results)
 
 
 def test_rounding_errors_are_those_of_the_serial_trainer_where_batches_are_full():
@@ -348,7 +348,7 @@ def test_whole_runs(server: ServerRule):
         [value for _, value in state.history.metrics["test_loss"]] for state in states
     )
     assert len(set(losses)) == 4
-    for other, found in zip(others, of_others, strict=True):
+    for other, of_other in zip(others, of_others, strict=True):
         for name, tensor in serial.weights.items():
             torch.testing.assert_close(other.weights[name], tensor, rtol=1e-9, atol=1e-12)
-        assert found == pytest.approx(losses, rel=1e-9)
+        assert of_other == pytest.approx(losses, rel=1e-9)

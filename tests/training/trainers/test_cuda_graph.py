@@ -10,5 +10,5 @@ from tests.gpu.trainers import captured_steps_equal_calls
 
 
 def test_on_a_cpu_the_function_is_called(tmp_path: Path):
-    found = captured_steps_equal_calls(torch.device("cpu"), tmp_path)
-    assert found == "5 calls, 0 CUDA graphs"
+    result = captured_steps_equal_calls(torch.device("cpu"), tmp_path)
+    assert result == "5 calls, 0 CUDA graphs"

@@ -41,7 +41,7 @@ def network(name: str = "small-cnn", shape: tuple[int, int, int] = (3, 16, 16)) 
 
 
 def photos(side: int = 16) -> Samples:
-    """Bytes, standardized by channel."""
+    """Random images of bytes, standardized by channel."""
     rng = np.random.default_rng(8)
     values = rng.integers(0, 256, (sum(SIZES), 3, side, side), dtype=np.uint8)
     mean, std = (torch.rand(3, 1, 1, dtype=torch.float64) + 0.2 for _ in range(2))
@@ -56,12 +56,12 @@ def photo_task(**parts: object) -> Task:
 
 def both(task: Task, cohort: list[int], **changes: object) -> tuple[Updates, Updates]:
     weights = task.initial_weights()
-    serial, found = (
+    serial, native = (
         train(trainer_of(task, kind), weights, cohort, 3, **changes)
         for kind in (SerialTrainer, NativeTrainer)
     )
     assert (serial.distances(weights)[serial.steps > 0] > 1e-3).all()
-    return serial, found
+    return serial, native
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
@@ -90,13 +90,13 @@ def test_single_samples_with_a_proximal_term_of_any_strength(pull: float):
     divides by 1 - lr mu would be wrong in the fourth digit near 1, and NaN at 1."""
     train = replace(photos(), mean=torch.full((3, 1, 1), 0.5), std=torch.full((3, 1, 1), 0.3))
     parts = {"train": train, "test": train, "model": network().float(), "J": "J2e"}
-    serial, found = both(
+    serial, native = both(
         photo_task(objective=FedProx(mu=pull / 0.01), lr=0.01, batch=1, **parts), [10, 2]
     )
     for name, expected in serial.weights.items():
-        error = torch.linalg.vector_norm(found.weights[name] - expected)
+        error = torch.linalg.vector_norm(native.weights[name] - expected)
         assert error < 1e-6 * torch.linalg.vector_norm(expected), name
-    torch.testing.assert_close(found.losses.float(), serial.losses, rtol=1e-5, atol=0)
+    torch.testing.assert_close(native.losses.float(), serial.losses, rtol=1e-5, atol=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,11 +151,11 @@ def test_parts_of_a_clients_work():
         {"samples": np.array([], dtype=np.int64)},
         {"correction": lambda: moves},
     ):
-        serial, found = (
+        serial, native = (
             train(trainer_of(task, kind), weights, [3, 9], 2, **changes)
             for kind in (SerialTrainer, NativeTrainer)
         )
-        assert_same(serial, found)
+        assert_same(serial, native)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -209,12 +209,12 @@ def assert_same_runs(**parts: object) -> None:
         task = small_task(sizes=SIZES, rounds=3, J="J2e", **parts)  # type: ignore[arg-type]
         return run(replace(task, trainer=trainer))
 
-    serial, found = runs("serial"), runs("native")
-    assert [list(cohort) for cohort in found.history.cohorts] == [
+    serial, native = runs("serial"), runs("native")
+    assert [list(cohort) for cohort in native.history.cohorts] == [
         list(cohort) for cohort in serial.history.cohorts
     ]
     for name, tensor in serial.weights.items():
-        torch.testing.assert_close(found.weights[name], tensor, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(native.weights[name], tensor, rtol=1e-9, atol=1e-12)
 
 
 def test_how_many_steps_a_call_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch):
@@ -231,7 +231,7 @@ def test_how_many_steps_a_call_takes_changes_nothing(monkeypatch: pytest.MonkeyP
 def test_two_threads_at_once():
     """Each thread trains and evaluates in memory of its own."""
     tasks = [photo_task(seed=seed) for seed in range(2)]
-    found: dict[int, list[tuple[str, float]]] = {0: [], 1: []}
+    actual: dict[int, list[tuple[str, float]]] = {0: [], 1: []}
 
     def work(number: int) -> None:
         task = tasks[number]
@@ -240,16 +240,16 @@ def test_two_threads_at_once():
             updates = train(trainer, weights, [10, 2], 3)
             model = updates.of_client(0)
             loss = evaluate(task.model, model, task.train_samples, torch.arange(40)).loss
-            found[number].append((fingerprint(updates.weights), loss))
+            actual[number].append((fingerprint(updates.weights), loss))
 
     threads = [Thread(target=work, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [len(set(results)) for results in found.values()] == [1, 1]
-    assert [len(results) for results in found.values()] == [20, 20]
-    assert found[0][0] != found[1][0]
+    assert [len(set(results)) for results in actual.values()] == [1, 1]
+    assert [len(results) for results in actual.values()] == [20, 20]
+    assert actual[0][0] != actual[1][0]
 
 
 def test_it_has_the_same_coefficients_as_the_objectives_losses():
@@ -258,10 +258,10 @@ def test_it_has_the_same_coefficients_as_the_objectives_losses():
     targets, bias = torch.arange(9) % CLASSES, torch.randn(CLASSES, dtype=torch.float64)
     for objective in OBJECTIVES:
         statistics = objective.label_statistics(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
-        found = objective.coefficients(statistics)
-        assert found is not None
-        scale = torch.ones(CLASSES).double() if found.scale is None else found.scale
-        shift = torch.zeros(CLASSES).double() if found.shift is None else found.shift
+        actual = objective.coefficients(statistics)
+        assert actual is not None
+        scale = torch.ones(CLASSES).double() if actual.scale is None else actual.scale
+        shift = torch.zeros(CLASSES).double() if actual.shift is None else actual.shift
         logits = scale * (outputs - bias) + bias + shift
         expected = objective.losses(outputs, targets, statistics, bias)
         plain = nn.functional.cross_entropy(logits, targets, reduction="none")

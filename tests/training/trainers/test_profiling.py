@@ -25,7 +25,7 @@ PROFILED = "federated-profiled1"
 
 def notes(state: RunState) -> dict[str, np.ndarray]:
     table = np.concatenate(state.history.profile)
-    return {name: table[:, place] for place, name in enumerate(PROFILE)}
+    return {name: table[:, index] for index, name in enumerate(PROFILE)}
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -44,23 +44,23 @@ def test_every_step_is_noted_by_hand():
     is named, which 2 of 4, 0 of 2 and 1 of 3 samples have."""
     task = task_by_hand(Spy(), procedure=PROFILED)
     state = run(task)
-    found = notes(state)
-    assert found["client"].tolist() == [0, 1, 2]  # the last one has no samples
-    assert found["round"].tolist() == [1, 1, 1] and found["step"].tolist() == [0, 0, 0]
-    np.testing.assert_allclose(found["loss"], [math.log(3)] * 3, rtol=1e-12)
-    np.testing.assert_allclose(found["accuracy"], [2 / 4, 0, 1 / 3], rtol=1e-12)
-    assert (found["seconds"] > 0).all()
+    steps = notes(state)
+    assert steps["client"].tolist() == [0, 1, 2]  # the last one has no samples
+    assert steps["round"].tolist() == [1, 1, 1] and steps["step"].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(steps["loss"], [math.log(3)] * 3, rtol=1e-12)
+    np.testing.assert_allclose(steps["accuracy"], [2 / 4, 0, 1 / 3], rtol=1e-12)
+    assert (steps["seconds"] > 0).all()
 
 
 def test_rounds_and_steps_are_counted():
     """Clients of 4, 9, 2 and 6 samples take 2, 3, 1 and 2 batches of three, twice a round."""
-    found = notes(run(small_task(rounds=2, J="J2e", batch=3, procedure=PROFILED)))
+    actual = notes(run(small_task(rounds=2, J="J2e", batch=3, procedure=PROFILED)))
     taken = {0: 4, 1: 6, 2: 2, 3: 4}
     for round in (1, 2):
         for client, steps in taken.items():
-            mine = (found["round"] == round) & (found["client"] == client)
-            assert found["step"][mine].tolist() == list(range(steps))
-    losses = [found["loss"][found["round"] == round].mean() for round in (1, 2)]
+            mine = (actual["round"] == round) & (actual["client"] == client)
+            assert actual["step"][mine].tolist() == list(range(steps))
+    losses = [actual["loss"][actual["round"] == round].mean() for round in (1, 2)]
     assert losses[1] < losses[0]
 
 
@@ -69,8 +69,8 @@ def test_probes_are_noted_too():
     task = small_task(
         selector=Probe(batches=1, pool=2.0), server=Momentum(), cohort=2, J="J3", procedure=PROFILED
     )
-    found = notes(run(task))
-    steps = list(zip(found["client"], found["step"], strict=True))
+    actual = notes(run(task))
+    steps = list(zip(actual["client"], actual["step"], strict=True))
     assert len(set(steps)) == len(steps) == 4 * 1 + 2 * 2
 
 

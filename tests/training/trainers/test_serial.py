@@ -30,14 +30,14 @@ def train(task: Task, cohort: list[int], round: int = 1, weights: Weights | None
 
 def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, float, int]]:
     """The fingerprint of each client's model, its loss and its steps."""
-    found = {}
+    results = {}
     for row, client in enumerate(cohort):
-        found[client] = (
+        results[client] = (
             fingerprint(updates.of_client(row)),
             float(updates.losses[row]),
             int(updates.steps[row]),
         )
-    return found
+    return results
 
 
 def network_with_dropout() -> nn.Module:
@@ -223,12 +223,12 @@ def batches_of_a_run(selector: Selector) -> dict[tuple[int, int], list[list[int]
         for client, indices in enumerate(task.shards.indices)
         for sample in indices.tolist()
     }
-    found = defaultdict(list)
+    result = defaultdict(list)
     for state in task.procedure.rounds(task, task.procedure.begin(task)):
         for batch in task.objective.batches:
-            found[state.round, owner[batch[0]]].append(batch)
+            result[state.round, owner[batch[0]]].append(batch)
         task.objective.batches.clear()
-    return found
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)

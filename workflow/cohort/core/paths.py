@@ -100,7 +100,7 @@ class Layout:
 
     @property
     def folder(self) -> str:
-        """The folder of everything in this layout."""
+        """Root folder of this layout's files."""
         return f"{RESULTS}/{self.scale}" + ("/partial" if self.partial else "")
 
     def metrics(self, study: str, experiment: str) -> str:

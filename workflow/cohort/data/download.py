@@ -39,18 +39,18 @@ def download(
     """
     file, target = RawFile(**raw), Path(target)
     if file.source.startswith("package:"):
-        _take(file, _bundled(file.source), target, file.source)
+        _copy_or_unpack(file, _bundled(file.source), target, file.source)
         return
     if file.source.startswith("file:"):
-        _take_file(file, target)
+        _copy_file(file, target)
         return
     if file.login and (named := (paths or {}).get(target.parent.name)):
-        _take_given(file, named, target)
+        _copy_given(file, named, target)
         return
     refused = []
     for path in in_mirror(mirror, {target.name, file.source_name or target.name}):
         try:
-            _take(file, path, target, str(path))
+            _copy_or_unpack(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
             return
         except Refused:
@@ -72,7 +72,7 @@ def is_here(raw: Mapping[str, Any], target: str | Path) -> bool:
     return Path(target).exists() and (not expected or files.sha256(target) == expected)
 
 
-def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
+def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a local file; `called` names it in error messages."""
     with files.replacing(target) as temporary:
         if file.is_archive and path.name == file.source_name:
@@ -83,8 +83,8 @@ def _take(file: RawFile, path: Path, target: Path, called: str) -> None:
         check_content(file, temporary, called)
 
 
-def _take_file(file: RawFile, target: Path) -> None:
-    """Copy a file of this machine."""
+def _copy_file(file: RawFile, target: Path) -> None:
+    """Copy a raw file whose source is a `file:` path of this machine."""
     path = Path(file.source.removeprefix("file:")).expanduser()
     if not path.exists():
         raise UserError(f"{path}, the source of {target.parent.name}, does not exist")
@@ -94,11 +94,11 @@ def _take_file(file: RawFile, target: Path) -> None:
             f"{target.parent.name}; add what it is now as another data set (cohort data add), "
             "or bring the old file back"
         )
-    _take(file, path, target, str(path))
+    _copy_or_unpack(file, path, target, str(path))
 
 
-def _take_given(file: RawFile, named: str, target: Path) -> None:
-    """Take the zip, or pack the folder, that the user named for a data set."""
+def _copy_given(file: RawFile, named: str, target: Path) -> None:
+    """Copy the zip, or pack the folder, that `data_paths` names for a data set."""
     path = Path(named).expanduser()
     if not path.exists():
         raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
@@ -128,7 +128,7 @@ def _from_publisher(file: RawFile, target: Path) -> None:
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
     if file.is_archive:
-        _take(file, _fetched(file, url), target, url)
+        _copy_or_unpack(file, _fetched(file, url), target, url)
         return
     with files.replacing(target) as temporary:
         fetch(url, temporary)

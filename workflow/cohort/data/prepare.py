@@ -120,7 +120,7 @@ class Moments:
         self.squares = np.zeros(channels, dtype=np.int64)
 
     def add(self, block: np.ndarray) -> None:
-        """Add the values of some samples."""
+        """Add the values of a block of samples to the running statistics."""
         values = block.reshape(len(block), len(self.sums), -1)
         self.count += len(block) * values.shape[2]
         for channel in range(len(self.sums)):

@@ -25,11 +25,11 @@ def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
     return their indices in ascending order."""
     per_class = np.bincount(labels)
     exact = per_class * count / len(labels)
-    take = np.floor(exact).astype(np.int64)
-    take[np.argsort(take - exact, kind="stable")[: count - take.sum()]] += 1
+    counts = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: count - counts.sum()]] += 1
     rng = generator(0, purpose)
     chosen = [
         rng.permutation(np.flatnonzero(labels == label))[:amount]
-        for label, amount in enumerate(take)
+        for label, amount in enumerate(counts)
     ]
     return np.sort(np.concatenate(chosen))

@@ -21,7 +21,7 @@ FORMAT = 2
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """Read a split, its values mapped into memory, and the data set's facts."""
+    """Read a split, its values mapped into memory, and the attributes of the data set's file."""
     with _opened(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)

@@ -45,7 +45,7 @@ class LeNet(Model):
         return nn.Sequential(*layers[:-1])
 
     def _pooled(self, shape: Shape) -> list[int]:
-        """Height and width after the last pooling."""
+        """Height and width of the maps after the last pooling."""
         sides = list(shape[1:])
         for _ in self.channels:
             sides = [(side + 2 * self.padding - KERNEL + 1) // 2 for side in sides]

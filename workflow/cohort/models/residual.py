@@ -22,7 +22,7 @@ def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.M
     """
 
     class Residual(nn.Module):
-        """Takes a batch of images."""
+        """Adds a shortcut from its input to the output of its layers."""
 
         def __init__(self) -> None:
             super().__init__()

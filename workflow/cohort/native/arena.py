@@ -11,8 +11,8 @@ class Arena:
     def __init__(self, target: Target):
         self.used, self._line = 0, CACHE_LINE // target.size
 
-    def take(self, count: int) -> int:
-        """Allocate an array of so many numbers: the offset at which it begins."""
+    def allocate(self, count: int) -> int:
+        """Reserve an array of `count` numbers and return its offset."""
         start = self.used
         self.used += -(-count // self._line) * self._line
         return start

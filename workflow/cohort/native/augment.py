@@ -20,7 +20,7 @@ from cohort.native.arena import Arena
 from cohort.native.emitter import ZERO, Emitter, Index
 from cohort.native.gather import numbers_at
 from cohort.native.network_stages import Shape
-from cohort.native.vectors import absolute, backwards, rounded
+from cohort.native.vectors import absolute, reversed_lanes, rounded
 
 COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
@@ -86,11 +86,11 @@ class AugmentCode:
         self.row = width + 2 * augment.border
         self.channel = (height + 2 * augment.border) * self.row
         self.size = channels * height * width
-        self.work = arena.take(channels * self.channel)
-        self.images = arena.take(batch * self.size)
+        self.work = arena.allocate(channels * self.channel)
+        self.images = arena.allocate(batch * self.size)
 
     def function(self) -> None:
-        """Emit the function."""
+        """Emit the function that augments a batch of images."""
         emit = self.emit
         with emit.function("augment", *parameters(emit.scalar)), emit.loop("%count") as image:
             number, row = (emit.load_int(name, image) for name in ("%indices", "%rows"))
@@ -109,7 +109,7 @@ class AugmentCode:
                     self._copy(top, left, image, is_flipped)
 
     def call(self, indices: str, rows: str, count: str) -> None:
-        """Emit the call for a batch."""
+        """Emit a call that augments a batch."""
         pointers = ["%memory", "%samples", indices, rows, "%instructions", "%factors"]
         arguments = [f"ptr {pointer}" for pointer in pointers]
         self.emit.call("augment", *arguments, f"i64 {count}", f"{self.emit.scalar} %factor")
@@ -158,7 +158,7 @@ class AugmentCode:
                         emit.store_number(pixel, self._pixel(channel, goal, column))
 
     def _copy(self, top: str, left: str, image: Index, is_flipped: bool) -> None:
-        """Crop, and reverse rows."""
+        """Emit a copy of an image's crop, mirrored if `is_flipped`."""
         emit, (channels, height, width) = self.emit, self.shape
         with emit.loop(channels) as channel, emit.loop(height) as row:
             source = self._pixel(channel, emit.add(row, top), left)
@@ -167,7 +167,7 @@ class AugmentCode:
             for column in self._columns():
                 value = emit.load_anywhere(source, column)
                 if is_flipped:
-                    value, column = backwards(emit, value), width - emit.lanes - column
+                    value, column = reversed_lanes(emit, value), width - emit.lanes - column
                 emit.store_first(value, emit.lanes, goal, column)
 
     # changes of color

@@ -84,10 +84,10 @@ class Layout:
         self.unpooled = [self._unpooled(number) for number in range(len(stages))]
         self.masks = [self._masks(stage) for stage in stages]
         widest = max(stage.inner for stage in stages)
-        self.transposed = self.arena.take(self.width * (widest + self.lanes))
+        self.transposed = self.arena.allocate(self.width * (widest + self.lanes))
         most = max(stage.inner * stage.taps + 1 for stage in stages)
-        self.sums = self.arena.take(self.lanes * target.tile * most)
-        self.packed = self.arena.take(self.lanes * max(stage.outer for stage in stages))
+        self.sums = self.arena.allocate(self.lanes * target.tile * most)
+        self.packed = self.arena.allocate(self.lanes * max(stage.outer for stage in stages))
         self.spectra = [
             SpectralArrays(stage, self.arena, self.width, self.lanes)
             if number and pays(stage)
@@ -126,12 +126,12 @@ class Layout:
         channels, height, width = shape[0], shape[1] + 2 * border, shape[2] + 2 * border
         row = width * self.lanes
         strides = channels * height * row, height * row, row, self.lanes
-        start = self.arena.take(self.blocks * strides[0])
+        start = self.arena.allocate(self.blocks * strides[0])
         return Array(start + border * (row + self.lanes), strides, border)
 
     def _features(self, shape: Shape) -> Array:
         """All samples of a number side by side, as linear layers read them."""
-        start = self.arena.take(math.prod(shape) * self.width)
+        start = self.arena.allocate(math.prod(shape) * self.width)
         row = shape[2] * self.width
         return Array(start, (self.lanes, shape[1] * row, row, self.width))
 
@@ -145,10 +145,10 @@ class Layout:
             return self._maps((stage.outer, *stage.sides))
         row = stage.sides[1] * self.lanes
         channel = self.rows_at_once(stage, 1) * row
-        return Array(self.arena.take(self.target.tile * channel), (0, channel, row, self.lanes))
+        return Array(self.arena.allocate(self.target.tile * channel), (0, channel, row, self.lanes))
 
     def _masks(self, stage: Stage) -> int:
         """Four masks of a bit per lane for each pooled pixel; a number has room for one or more."""
         if not stage.pools:
             return 0
-        return self.arena.take(self.blocks * math.prod(stage.outputs) * 4)
+        return self.arena.allocate(self.blocks * math.prod(stage.outputs) * 4)

@@ -9,7 +9,7 @@ from cohort.native.augment import Augment, AugmentCode
 from cohort.native.batched_layout import Layout
 from cohort.native.convolution import ConvolutionCode
 from cohort.native.emitter import Emitter, Index
-from cohort.native.entry_points import PREDICT, TRAIN, entry, typed
+from cohort.native.entry_points import PREDICT, TRAIN, entry, pointer_arguments
 from cohort.native.linear import LinearCode
 from cohort.native.network_stages import Shape, Stage
 from cohort.native.softmax_loss import CrossEntropyCode
@@ -50,7 +50,7 @@ class BatchedProgram:
         self._codes = [self._code(number) for number in range(len(stages))]
 
     def text(self) -> str:
-        """Emit the module."""
+        """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.function()
         gather.gather(self.emit, self.layout, self.shape, self.kind)
@@ -100,7 +100,7 @@ class BatchedProgram:
                 indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count
             )
             indices, samples = "%places", emit.pointer("%memory", self.augment.images)
-        gathered = ["ptr %memory", f"ptr {samples}", *typed("scale", "shift")]
+        gathered = ["ptr %memory", f"ptr {samples}", *pointer_arguments("scale", "shift")]
         emit.call("gather", *gathered, f"ptr {indices}", f"i64 {blocks}")
         arguments = self._arguments(blocks)
         for number in range(len(self._codes)):
@@ -111,8 +111,8 @@ class BatchedProgram:
 
     def _arguments(self, blocks: str) -> list[str]:
         """The arguments of the functions of stages."""
-        arrays = typed("memory", "weights", "gradients")
-        return [*arrays, f"i64 {blocks}", *typed("logit_scale")]
+        arrays = pointer_arguments("memory", "weights", "gradients")
+        return [*arrays, f"i64 {blocks}", *pointer_arguments("logit_scale")]
 
     def _train(self) -> None:
         emit = self.emit
@@ -120,8 +120,16 @@ class BatchedProgram:
             count, arguments = self._forward(batch)
             labels = emit.pointer("%labels", (batch, self.width), kind="i32")
             sums, gaps = (emit.pointer(name, (batch, self.width)) for name in ("%sums", "%gaps"))
-            loss_arguments = [*typed("memory", "weights"), f"ptr {labels}", f"i64 {count}"]
-            loss_arguments += [f"ptr {sums}", f"ptr {gaps}", *typed("logit_scale", "logit_shift")]
+            loss_arguments = [
+                *pointer_arguments("memory", "weights"),
+                f"ptr {labels}",
+                f"i64 {count}",
+            ]
+            loss_arguments += [
+                f"ptr {sums}",
+                f"ptr {gaps}",
+                *pointer_arguments("logit_scale", "logit_shift"),
+            ]
             emit.call("cross_entropy", *loss_arguments)
             for number in reversed(range(len(self._codes))):
                 emit.call(f"weight_gradient{number}", *arguments)
@@ -129,7 +137,7 @@ class BatchedProgram:
                     emit.call(f"input_gradient{number}", *arguments)
             distance = f"ptr {emit.pointer('%distances', batch)}"
             rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
-            emit.call("step", *typed(*sgd.ARRAYS), distance, *rates)
+            emit.call("step", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
     def _predict(self) -> None:
         """Copy the outputs: all samples of the first class, then those of the next."""

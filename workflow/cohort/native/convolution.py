@@ -165,11 +165,11 @@ class ConvolutionCode(StageCode):
         emit, stage, lanes, unpooled = self.emit, self.stage, self.lanes, self.unpooled
         taps, per_output = lines * stage.kernel, stage.inner * stage.taps
         offsets = (inner, stage.taps * lanes), (line, stage.kernel * lanes), self.layout.sums
-        kept = emit.pointer("%memory", *offsets)
-        kept_offsets = [
+        goal = emit.pointer("%memory", *offsets)
+        goal_offsets = [
             (number * per_output + tap) * lanes for number in range(size) for tap in range(taps)
         ]
-        sums = emit.variables([emit.load(kept, offset) for offset in kept_offsets])
+        sums = emit.variables([emit.load(goal, offset) for offset in goal_offsets])
         abreast = 2 - stage.sides[1] % 2
         with (
             emit.loop(rows) as row,
@@ -190,14 +190,14 @@ class ConvolutionCode(StageCode):
                 shifts = [self._offset(down, right + x) for down, right in pixels]
                 loaded = ((n, emit.load(source, shift)) for n, shift in enumerate(shifts))
                 emit.add_outer_product(values, taps, factors, loaded)
-        for offset, value in zip(kept_offsets, sums.get(), strict=True):
-            emit.store(value, kept, offset)
+        for offset, value in zip(goal_offsets, sums.get(), strict=True):
+            emit.store(value, goal, offset)
 
     def _spread_gradient(
         self, block: Index, channel: Index, number: Index, chunk: Index, rows: int, bias: str
     ) -> None:
-        """Spread some rows of a pooled gradient to where the greatest of four were, and add them up
-        for the bias. Without pooling, only add up."""
+        """Emit code that sends each pooled gradient of some rows to the pixel that won the maximum,
+        and adds the gradients up for the bias. Without pooling it only adds up."""
         emit, stage, unpooled = self.emit, self.stage, self.unpooled
         total = emit.variables([emit.load(bias)])
         rows //= 1 + stage.pools

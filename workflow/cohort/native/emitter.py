@@ -41,7 +41,7 @@ class Emitter:
 
     @contextmanager
     def function(self, name: str, *parameters: str, exported: bool = False) -> Iterator[None]:
-        """Emit a function without result."""
+        """Emit a function that returns nothing; the `with` block emits its body."""
         self._lines, self._allocas, self._block = [], [], "entry"
         yield
         linkage = "" if exported else "internal "
@@ -75,7 +75,7 @@ class Emitter:
         self._open_block(done)
 
     def call(self, function: str, *arguments: str) -> None:
-        """Call a function of this module."""
+        """Emit a call of a function of this module."""
         self.emit(f"call void @{function}({', '.join(arguments)})")
 
     def intrinsic(self, name: str, kind: str, *arguments: tuple[str, str]) -> str:
@@ -102,7 +102,8 @@ class Emitter:
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """A pointer moved by offsets. What is known goes last, to the instruction that uses it."""
+        """A pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are added
+        up and applied last."""
         fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)
@@ -119,11 +120,11 @@ class Emitter:
         return self.value(f"sext i32 {number} to i64")
 
     def load_number(self, base: str, *offsets: Offset) -> str:
-        """A number of an array."""
+        """Load one number of an array, at the sum of the offsets."""
         return self.value(f"load {self.scalar}, ptr {self.pointer(base, *offsets)}")
 
     def store_number(self, value: str, base: str, *offsets: Offset) -> None:
-        """Write a number to an array."""
+        """Store one number in an array, at the sum of the offsets."""
         self.emit(f"store {self.scalar} {value}, ptr {self.pointer(base, *offsets)}")
 
     # vectors
@@ -159,7 +160,7 @@ class Emitter:
             done += size
 
     def broadcast(self, value: str, kind: str = "") -> str:
-        """A vector of one number."""
+        """A vector with this scalar in every lane."""
         kind = kind or self.scalar
         vector = f"<{self.lanes} x {kind}>"
         first = self.value(f"insertelement {vector} poison, {kind} {value}, i64 0")
@@ -167,7 +168,7 @@ class Emitter:
         return self.value(f"shufflevector {vector} {first}, {vector} poison, {zeros}")
 
     def constant(self, number: float) -> str:
-        """A vector of one known number."""
+        """A vector with this Python number in every lane."""
         return f"splat ({self.scalar} {self.literal(number)})"
 
     def literal(self, number: float) -> str:
@@ -190,11 +191,11 @@ class Emitter:
         return self.value(f"select {self.mask} {mask}, {self.vector} {yes}, {self.vector} {no}")
 
     def maximum(self, left: str, right: str) -> str:
-        """The greater number in each lane."""
+        """The lane-wise maximum of two vectors."""
         return self.select(self.op("fcmp ogt", left, right), left, right)
 
     def minimum(self, left: str, right: str) -> str:
-        """The smaller number in each lane."""
+        """The lane-wise minimum of two vectors."""
         return self.select(self.op("fcmp olt", left, right), left, right)
 
     def relu(self, value: str) -> str:
@@ -213,7 +214,7 @@ class Emitter:
         return self.value(f"call reassoc {self.scalar} @{name}({', '.join(operands)})")
 
     def lane_maximum(self, value: str) -> str:
-        """The greatest number in a vector."""
+        """The largest lane of a vector."""
         name = f"vector.reduce.fmax.{self.suffix}"
         return self.intrinsic(name, self.scalar, (self.vector, value))
 
@@ -246,13 +247,13 @@ class Emitter:
         self._lines.append(line)
 
     def value(self, expression: str) -> str:
-        """Append an instruction with a result."""
+        """Append an instruction and return the name of its result."""
         name = self._name()
         self._lines.append(f"{name} = {expression}")
         return name
 
     def text(self) -> str:
-        """The module."""
+        """The module as LLVM IR."""
         width = f'"prefer-vector-width"="{8 * self._width}"'
         least = f'"min-legal-vector-width"="{8 * self._width}"'
         attributes = f"attributes #0 = {{ nounwind noinline {width} {least} }}"
@@ -260,7 +261,7 @@ class Emitter:
 
     @property
     def _width(self) -> int:
-        """Bytes of a vector."""
+        """The size of a vector in bytes."""
         return self.target.size * self.lanes
 
     def _name(self) -> str:

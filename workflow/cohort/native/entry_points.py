@@ -62,6 +62,6 @@ def _load_number(emit: Emitter, name: str, index: int) -> None:
     emit.emit(f"%{name} = {convert} {loaded} to {emit.scalar}")
 
 
-def typed(*names: str) -> list[str]:
-    """Pointers as arguments of a call."""
+def pointer_arguments(*names: str) -> list[str]:
+    """Format names as arguments of LLVM's pointer type: `ptr %name`."""
     return [f"ptr %{name}" for name in names]

@@ -99,7 +99,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Code:
-    """A program and its compiled function."""
+    """A program that emits LLVM IR, and the function compiled from it."""
 
     program: BatchedProgram | SingleProgram
     function: Function

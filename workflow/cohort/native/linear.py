@@ -67,7 +67,7 @@ class LinearCode(StageCode):
         return self.at(array, block, 0, 0, number)
 
     def _bias_gradient(self) -> None:
-        """Sums over the samples."""
+        """Emit the bias gradient: outputs' gradients summed over samples."""
         emit, gradients = self.emit, self.layout.gradients[self.number + 1]
         with emit.loop(self.stage.outer) as outer:
             total = emit.variables([ZERO])

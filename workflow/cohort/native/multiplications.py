@@ -57,7 +57,7 @@ def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts |
 
 
 def _counts(number: int, stage: network_stages.Stage) -> NativeCounts:
-    """The multiply-adds of a stage."""
+    """Estimate the multiply-adds of a stage's native code."""
     height, width = stage.sides
     pairs = stage.inner * stage.outer
     if number and spectra.pays(stage):

@@ -37,10 +37,10 @@ class Sgd:
 
 
 class NativeNetwork:
-    """A network's code for training on batches of at most `batch` samples, and its memory.
+    """Compiled code that trains a network on batches of at most `batch` samples, with its memory.
 
-    `begin` says where it starts and by which rule it steps; `train` takes steps. Raises Unsupported
-    if there is no code for the network or its samples.
+    `begin` sets the weights and the optimizer; `train` takes steps. Raises Unsupported if there is
+    no code for the network or its samples.
     """
 
     def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):

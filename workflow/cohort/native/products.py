@@ -12,6 +12,8 @@ Pointer = Callable[[Index, Index], str]
 """Points to a vector (row, block, lane), by block of samples and number of the row."""
 Store = Callable[[str, Index, Index], None]
 """Stores a vector, by block of samples and number of the row."""
+Start = Callable[[Index], str]
+"""The vector from which the sum of a row starts, by the row's number."""
 
 
 class Products:
@@ -28,16 +30,16 @@ class Products:
         weights: str,
         strides: tuple[int, int],
         store: Store,
-        start: Callable[[Index], str] = lambda result: ZERO,
+        start: Start = lambda result: ZERO,
     ) -> None:
         """Emit a product of weights and samples: the sum over terms of weights (result, term),
         whose `strides` are given, times source (term, block, lane), plus `start(result)`.
 
         `store(value, block, result)` receives each sum. Large weights whose first stride is 1 are
-        packed, and take no start.
+        packed.
         """
         if strides[0] == 1 and results * terms * self.layout.target.size > L1_SHARE:
-            self._multiply_packed(results, terms, source, weights, strides[1], store)
+            self._multiply_packed(results, terms, source, weights, strides[1], store, start)
             return
         for part in split(results, self.layout.target.tile // self.layout.abreast):
             with self.emit.loop(part.count) as number:
@@ -45,7 +47,14 @@ class Products:
                 self._tiles(first, part.size, terms, source, weights, strides, store, start)
 
     def _multiply_packed(
-        self, results: int, terms: int, source: Pointer, weights: str, stride: int, store: Store
+        self,
+        results: int,
+        terms: int,
+        source: Pointer,
+        weights: str,
+        stride: int,
+        store: Store,
+        start: Start,
     ) -> None:
         """Copy the weights of as many results as a vector has lanes, which lie far apart, side by
         side before they are used."""
@@ -62,8 +71,8 @@ class Products:
                         offset = part.start + number * part.size
                         weights_of_part = emit.pointer(packed, offset)
                         first = emit.add(begin, offset)
-                        arguments = part.size, terms, source, weights_of_part, (1, lanes), store
-                        self._tiles(first, *arguments, is_relative=True)
+                        arguments = source, weights_of_part, (1, lanes), store, start
+                        self._tiles(first, part.size, terms, *arguments, is_relative=True)
 
     def _tiles(
         self,
@@ -74,10 +83,11 @@ class Products:
         weights: str,
         strides: tuple[int, int],
         store: Store,
-        start: Callable[[Index], str] = lambda result: ZERO,
+        start: Start,
         is_relative: bool = False,
     ) -> None:
-        """Some results of all blocks. `is_relative`: the weights are those from `first` on."""
+        """Emit `size` results, from `first` on, for all blocks of samples. If `is_relative`,
+        `weights` begins at the weights of result `first`."""
         emit, abreast = self.emit, self.layout.abreast
         with emit.loop(self.layout.blocks // abreast) as group:
             block = emit.mul(group, abreast)

@@ -27,7 +27,7 @@ class Options:
 
 
 def parameters(scalar: str) -> list[str]:
-    """The parameters of `step`."""
+    """LLVM parameters of the function `step`."""
     arrays = [f"ptr noalias %{name}" for name in (*ARRAYS, "distance")]
     return arrays + [f"{scalar} %{name}" for name in NUMBERS]
 
@@ -58,8 +58,8 @@ def step(emit: Emitter, count: int, options: Options) -> None:
                 emit.store(change, "%velocity", offset)
             if options.corrects:
                 change = emit.op("fsub", change, emit.load("%correction", offset))
-            downwards = emit.op("fsub", ZERO, emit.broadcast("%lr"))
-            emit.store(emit.fma(downwards, change, weight), "%weights", offset)
+            negative_rate = emit.op("fsub", ZERO, emit.broadcast("%lr"))
+            emit.store(emit.fma(negative_rate, change, weight), "%weights", offset)
 
 
 def _proximal_gradient(
@@ -84,9 +84,10 @@ def measure_distance(emit: Emitter, count: int, goal: str) -> None:
 
 
 def move(emit: Emitter, count: int, options: Options) -> None:
-    """Emit `move`, which ends a step after weights were moved along their gradients in place, at
-    `rate_before_move`: it moves all weights towards the anchor of a proximal term, and along a
-    correction. `distance` gets the squared distance to the anchor that is left."""
+    """Emit the function `move`, which completes a step: it pulls weights towards the anchor of a
+    proximal term and shifts them along a correction, and writes the squared distance left to the
+    anchor into `distance`. Weights were already moved along their gradients, at
+    `rate_before_move`."""
     square = emit.variables([ZERO])
     rate = emit.broadcast("%lr")
     with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
@@ -111,9 +112,9 @@ def rate_before_move(emit: Emitter, options: Options) -> str:
     if not options.proximal:
         return "%lr"
     scalar = emit.scalar
-    kept = emit.value(f"fmul {scalar} %lr, %mu")
-    kept = emit.value(f"fsub {scalar} {emit.literal(1)}, {kept}")
-    return emit.value(f"fdiv {scalar} %lr, {kept}")
+    decay_factor = emit.value(f"fmul {scalar} %lr, %mu")
+    decay_factor = emit.value(f"fsub {scalar} {emit.literal(1)}, {decay_factor}")
+    return emit.value(f"fdiv {scalar} %lr, {decay_factor}")
 
 
 def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:

@@ -76,6 +76,6 @@ class SingleCode:
         with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:
             yield entry, emit.load_int(base, entry)
 
-    def downwards(self) -> str:
-        """Minus the learning rate, in all lanes."""
+    def negative_rate(self) -> str:
+        """A vector with the negative learning rate in all lanes."""
         return self.emit.op("fsub", "zeroinitializer", self.emit.broadcast("%lr"))

@@ -53,7 +53,7 @@ class SingleConvolutionCode(SingleCode):
     def _add_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
     ) -> None:
-        """Add the products of one input channel."""
+        """Add the products of one input channel with the kernel's taps to the sums."""
         emit, stage, size = self.emit, self.stage, len(sums) // len(pixels)
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
@@ -136,7 +136,7 @@ class SingleConvolutionCode(SingleCode):
         emit, stage, lanes, tile = self.emit, self.stage, self.lanes, self.layout.target.tile
         per_output = stage.taps * self.inner
         weights = emit.pointer("%weights", (channel, per_output), self.layout.weight[self.number])
-        downwards, pairs = self.downwards(), []
+        negative_rate, pairs = self.negative_rate(), []
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
             for part in range(0, self.inner, lanes):
@@ -155,7 +155,7 @@ class SingleConvolutionCode(SingleCode):
                     changed = emit.fma(gradient, emit.load(weights, weight), added)
                     emit.store(changed, goals, offset)
             for (weight, _), value in zip(some, sums.get(), strict=True):
-                changed = emit.fma(downwards, value, emit.load(weights, weight))
+                changed = emit.fma(negative_rate, value, emit.load(weights, weight))
                 emit.store(changed, weights, weight)
 
     def prepare(self) -> None:
@@ -196,7 +196,7 @@ class FirstConvolutionCode(SingleConvolutionCode):
 
     def _step_of(self, taps: Sequence[tuple[int, int]], vectors: int, with_bias: bool) -> None:
         """Take the step of some taps' weights, and of the biases."""
-        emit, lanes, downwards = self.emit, self.lanes, self.downwards()
+        emit, lanes, negative_rate = self.emit, self.lanes, self.negative_rate()
         height, width = self.layout.sides[self.number + 1]
         starts = [
             self.layout.weight[self.number]
@@ -224,7 +224,7 @@ class FirstConvolutionCode(SingleConvolutionCode):
                         values[index] = emit.fma(share, pixel, values[index])
         for start, value in zip(starts, sums.get(), strict=True):
             goal = emit.pointer("%weights", start)
-            emit.store(emit.fma(downwards, value, emit.load(goal)), goal)
+            emit.store(emit.fma(negative_rate, value, emit.load(goal)), goal)
 
     def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
         """An output pixel's gradient for the channels from `channel` on; 0 where ReLU is off."""

@@ -39,18 +39,18 @@ class SingleLayout:
             for sides, border, width in zip(self.sides, self.borders, self.widths, strict=True)
         ]
         self.arena = arena = Arena(target)
-        self.activations = [arena.take(size) for size in self.sizes]
-        self.gradients = [arena.take(size) for size in self.sizes]
+        self.activations = [arena.allocate(size) for size in self.sizes]
+        self.gradients = [arena.allocate(size) for size in self.sizes]
         outputs = list(zip(self.pixels[1:], self.widths[1:], strict=True))
-        self.positions = [arena.take(pixels * width) for pixels, width in outputs]
+        self.positions = [arena.allocate(pixels * width) for pixels, width in outputs]
         self.lists = [
-            arena.take(max(size, pixels))
+            arena.allocate(max(size, pixels))
             for size, (pixels, _) in zip(self.sizes, outputs, strict=False)
         ]
-        self.listed = [arena.take(pixels) for pixels, _ in outputs]
-        self.counts = [arena.take(1) for _ in stages]
+        self.listed = [arena.allocate(pixels) for pixels, _ in outputs]
+        self.counts = [arena.allocate(1) for _ in stages]
         self.by_input = [
-            arena.take(stage.taps * self.widths[number] * self.widths[number + 1])
+            arena.allocate(stage.taps * self.widths[number] * self.widths[number + 1])
             for number, stage in enumerate(stages)
         ]
         self._lay_out_weights(target)
@@ -76,8 +76,8 @@ class SingleLayout:
         for number, stage in enumerate(self.stages):
             inner, outer = self.widths[number : number + 2]
             pixels = stage.taps if stage.is_convolution else self.pixels[number]
-            self.weight.append(arena.take(pixels * inner * outer))
-            self.bias.append(arena.take(outer))
+            self.weight.append(arena.allocate(pixels * inner * outer))
+            self.bias.append(arena.allocate(outer))
             channels = stage.inner * stage.taps // pixels
             out, into, pixel = np.ogrid[: stage.outer, :channels, :pixels]
             if not stage.is_convolution:

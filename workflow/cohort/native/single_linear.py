@@ -49,19 +49,19 @@ class SingleLinearCode(SingleCode):
 
     def backward(self) -> None:
         """Read the weights of an input once, for its gradient and for their step."""
-        emit, downwards = self.emit, self.downwards()
+        emit, negative_rate = self.emit, self.negative_rate()
         gradients = [
             self._output_gradient(vector * self.lanes) for vector in range(self.outer // self.lanes)
         ]
         for number, gradient in enumerate(gradients):
             start = self.layout.bias[self.number] + number * self.lanes
             bias = emit.pointer("%weights", start)
-            emit.store(emit.fma(downwards, gradient, emit.load(bias)), bias)
+            emit.store(emit.fma(negative_rate, gradient, emit.load(bias)), bias)
         with self.listed(emit.value(f"load i64, ptr {self._nonzero_count_pointer}")) as (_, index):
             start = self.layout.weight[self.number]
             weights = emit.pointer("%weights", (index, self.outer), start)
             value = emit.broadcast(emit.load_number(self.input(index)))
-            factor = emit.op("fmul", value, downwards)
+            factor = emit.op("fmul", value, negative_rate)
             sums = [ZERO] * min(4, len(gradients))
             for number, gradient in enumerate(gradients):
                 weight = emit.load(weights, number * self.lanes)

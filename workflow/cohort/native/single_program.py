@@ -10,7 +10,7 @@ from itertools import pairwise
 from cohort.native import sgd
 from cohort.native.augment import Augment, AugmentCode
 from cohort.native.emitter import Emitter, Index
-from cohort.native.entry_points import TRAIN, entry, typed
+from cohort.native.entry_points import TRAIN, entry, pointer_arguments
 from cohort.native.gather import BYTES
 from cohort.native.network_stages import Shape, Stage
 from cohort.native.sgd import Options
@@ -59,7 +59,7 @@ class SingleProgram:
         self.order, self.padding = self.layout.order, self.layout.padding
 
     def text(self) -> str:
-        """Emit the module."""
+        """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.function()
         stages = len(self.layout.stages)
@@ -113,7 +113,7 @@ class SingleProgram:
             emit.store_number(emit.value(f"fsub {scalar} {logit}, {maximum}"), "%gap")
 
     def _train(self, stages: int) -> None:
-        emit, memory = self.emit, typed("memory", "weights")
+        emit, memory = self.emit, pointer_arguments("memory", "weights")
         with entry(emit, TRAIN, before=self._measure_distance) as step:
             self._fetch(step)
             for number in range(stages):
@@ -130,7 +130,7 @@ class SingleProgram:
             if self.options != Options():
                 distance = f"ptr {emit.pointer('%distances', step, 1)}"
                 rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
-                emit.call("move", *typed(*sgd.ARRAYS), distance, *rates)
+                emit.call("move", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
     def _measure_distance(self) -> None:
         """The distance to the anchor before the first step; each step leaves that of the next."""

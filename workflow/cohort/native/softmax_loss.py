@@ -78,7 +78,8 @@ class CrossEntropyCode:
         return greatest.get()[0]
 
     def _exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
-        """Store the exponentials where the gradient will be; their sum, and the gap."""
+        """Emit code that stores exp(logit - maximum) in the gradient's memory; return their sum,
+        and the label's logit minus the maximum."""
         emit = self.emit
         sums = emit.variables([ZERO, ZERO])
         with emit.loop(self.stage.outer) as output, sums.changed() as values:

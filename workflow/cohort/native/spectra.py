@@ -98,12 +98,12 @@ class SpectralArrays:
         self.input_row = stage.inner * height * width + line
         self.output_row = stage.outer * stage.sides[0] * width + line
         self.weight_row = stage.kernel * self.pairs + line
-        self.input_rows = arena.take(self.slots.width * self.input_row)
-        self.output_rows = arena.take(self.slots.width * self.output_row)
-        self.weight_rows = arena.take(self.slots.width * self.weight_row)
-        self.inputs = arena.take(most * self.input_slot)
-        self.outputs = arena.take(most * self.output_slot)
-        self.weights = arena.take(most * self.weight_slot)
+        self.input_rows = arena.allocate(self.slots.width * self.input_row)
+        self.output_rows = arena.allocate(self.slots.width * self.output_row)
+        self.weight_rows = arena.allocate(self.slots.width * self.weight_row)
+        self.inputs = arena.allocate(most * self.input_slot)
+        self.outputs = arena.allocate(most * self.output_slot)
+        self.weights = arena.allocate(most * self.weight_slot)
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
@@ -112,7 +112,7 @@ def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
 
 
 def gradient_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """The slots of a frequency of the gradient of outputs."""
+    """The slots of one frequency of the outputs' gradient."""
     return list(value) if len(value) == 1 else [emit.op("fadd", *value), value[1], value[0]]
 
 

@@ -45,7 +45,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             for y in range(kernel):
                 line = pixels[y * kernel : (y + 1) * kernel]
                 spectrum = self.transforms.along_rows.real(
-                    dict(zip(self._across, line, strict=True))
+                    dict(zip(self._column_indices, line, strict=True))
                 )
                 for number, value in enumerate(self.transforms.ordered(spectrum)):
                     emit.store(value, self._kernel_row(number, y, group))
@@ -91,7 +91,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             emit.loop("%blocks") as block,
             emit.loop(rows.height) as row,
         ):
-            for x, value in self.transforms.inverted_row(rows, channel, row, block, width).items():
+            for x, value in self.transforms.inverse_row(rows, channel, row, block, width).items():
                 self.store_input_gradient(value, block, channel, row, x)
 
     # arrays
@@ -180,14 +180,15 @@ class SpectralConvolutionCode(ConvolutionCode):
             bias, lines = self.broadcast_bias(channel), []
             for below in range(step):
                 y = emit.add(emit.mul(row, step), below)
-                pixels = self.transforms.inverted_row(rows, channel, y, block, stage.sides[1])
+                pixels = self.transforms.inverse_row(rows, channel, y, block, stage.sides[1])
                 lines.append([emit.op("fadd", pixels[x], bias) for x in range(stage.sides[1])])
             for x in range(stage.outputs[2]):
                 values = [line[x * step + right] for line in lines for right in range(step)]
                 self._store_outputs(values, block, channel, row, x)
 
     def _spread_all(self) -> None:
-        """Spread the pooled gradient, and sum it for the biases."""
+        """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
+        gradients up for the biases."""
         emit, stage, biases = self.emit, self.stage, self.layout.sums
         with emit.loop(stage.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)
@@ -202,7 +203,7 @@ class SpectralConvolutionCode(ConvolutionCode):
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(arrays.pairs // self.lanes) as group:
             values = {}
-            for y, index in enumerate(self._down):
+            for y, index in enumerate(self._row_indices):
                 numbers = [emit.add(first, part) for part in range(columns.rows)]
                 rows = [self._kernel_row(n, y, group) for n in numbers]
                 values[index] = tuple(map(emit.load, rows))
@@ -217,15 +218,15 @@ class SpectralConvolutionCode(ConvolutionCode):
             slots = [
                 emit.load(self._weights(slot), (group, self.lanes)) for slot in range(columns.slots)
             ]
-            arguments = slots, columns, weight_gradient_of, self._down
+            arguments = slots, columns, weight_gradient_of, self._row_indices
             values = self.transforms.inverted_column(*arguments)
-            for y, index in enumerate(self._down):
+            for y, index in enumerate(self._row_indices):
                 for part, value in enumerate(values[index]):
                     number = emit.add(first, part)
                     emit.store(value, self._kernel_row(number, y, group))
 
     def _finish_weights(self) -> None:
-        """Invert the rows of the weights' gradient."""
+        """Emit the inverse row transforms of the weights' gradient."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
         for part in chunks(self.stage.inner * self.stage.outer, lanes):
             with emit.loop(part.count) as number:
@@ -244,8 +245,10 @@ class SpectralConvolutionCode(ConvolutionCode):
         """A line of the gradient of some pairs of channels."""
         transforms = self.transforms
         spectrum = transforms.spectrum(lambda number: self._kernel_row(number, y, group))
-        pixels = transforms.along_rows.real_inverse(spectrum, self._across, transforms.scale)
-        return [pixels[index] for index in self._across]
+        pixels = transforms.along_rows.real_inverse(
+            spectrum, self._column_indices, transforms.scale
+        )
+        return [pixels[index] for index in self._column_indices]
 
     def _load_taps(self, source: str) -> list[str]:
         """The weights of as many pairs of channels as a vector has lanes, one vector per tap."""
@@ -257,14 +260,14 @@ class SpectralConvolutionCode(ConvolutionCode):
         return vectors[:taps]
 
     @property
-    def _down(self) -> list[int]:
+    def _row_indices(self) -> list[int]:
         """The indices of the kernel's lines in its periodic image. It is reflected, because layers
         compute cross-correlations, and shifted by the padding."""
         return self._indices(self.arrays.slots.height)
 
     @property
-    def _across(self) -> list[int]:
-        """The indices of the kernel's columns in its periodic image."""
+    def _column_indices(self) -> list[int]:
+        """Column indices of the kernel's taps in its periodic image."""
         return self._indices(self.arrays.slots.width)
 
     def _indices(self, period: int) -> list[int]:

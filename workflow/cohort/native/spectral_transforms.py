@@ -29,8 +29,11 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The real or the complex columns of the row transform: how many there are, the number of the
-    first row coefficient and of the first slot, and how many each has of both."""
+    """The real or the complex columns of the row transform.
+
+    `number` is how many there are, `row` and `slot` are the indices of the first row coefficient
+    and slot, `rows` and `slots` how many of them each column has.
+    """
 
     is_real: bool
     number: int
@@ -65,7 +68,7 @@ class Transforms:
         return self.emit.pointer("%memory", (coefficient, rows.stride), *offsets, rows.array)
 
     def transform_rows(self, rows: Rows, width: int, source: Pixel) -> None:
-        """Transform each row of maps."""
+        """Emit the Fourier transform of each row of some maps."""
         emit = self.emit
         with (
             emit.loop(rows.channels) as channel,
@@ -77,10 +80,10 @@ class Transforms:
             for number, value in enumerate(self.ordered(spectrum)):
                 emit.store(value, self.row(rows, number, channel, y, block))
 
-    def inverted_row(
+    def inverse_row(
         self, rows: Rows, channel: Index, y: Index, block: Index, width: int
     ) -> dict[int, str]:
-        """The pixels of a row."""
+        """Emit the inverse transform of a row; return the values of its pixels."""
         spectrum = self.spectrum(lambda number: self.row(rows, number, channel, y, block))
         return self.along_rows.real_inverse(spectrum, range(width), self.scale)
 

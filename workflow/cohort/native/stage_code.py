@@ -51,7 +51,7 @@ class StageCode:
         return self.emit.pointer("%weights", *offsets, self.stage.weight)
 
     def broadcast_bias(self, channel: Index, offset: int = 0) -> str:
-        """An output channel's bias in all lanes."""
+        """A vector with an output channel's bias in all lanes."""
         return self.emit.broadcast(
             self.emit.load_number("%weights", channel, self.stage.bias + offset)
         )

@@ -32,7 +32,7 @@ class Target:
 
     @property
     def size(self) -> int:
-        """Bytes of a number."""
+        """Bytes of a number in the target's precision."""
         return SIZES[self.scalar]
 
     @property
@@ -49,7 +49,7 @@ class Target:
 
 @functools.cache
 def host(scalar: str) -> Target:
-    """The processor that this runs on."""
+    """The processor of this machine, computing in `scalar` (float or double)."""
     features = llvm.get_host_cpu_features()
     if features.get("avx512f"):
         width, registers = 64, 32

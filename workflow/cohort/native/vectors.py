@@ -50,7 +50,7 @@ def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
 
 
 def absolute(emit: Emitter, value: str) -> str:
-    """Numbers without their sign."""
+    """Emit the absolute value of each lane."""
     return emit.intrinsic(f"fabs.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
@@ -59,8 +59,8 @@ def rounded(emit: Emitter, value: str) -> str:
     return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
-def backwards(emit: Emitter, value: str) -> str:
-    """The lanes in reverse order."""
+def reversed_lanes(emit: Emitter, value: str) -> str:
+    """Emit a vector with its lanes in reverse order."""
     return _shuffled(emit, value, "poison", list(reversed(range(emit.lanes))))
 
 

@@ -40,7 +40,7 @@ class ModelResults(Protocol):
 
     @property
     def inputs(self) -> Tensor:
-        """The inputs of the network, for any other number that follows from them."""
+        """The network's inputs, for measures that the other properties do not offer."""
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
@@ -77,8 +77,8 @@ class EvaluationContext(Protocol):
         of a local step; for needs gathered before."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
-        """What training changed in each trainable parameter, by its name: (client, *parameter); for
-        needs gathered after."""
+        """Each trainable parameter's change in local training, by name: (client, *parameter). Only
+        for needs gathered after training."""
 
     def durations(self) -> np.ndarray:
         """The simulated seconds of each client's round; those of a whole one for needs gathered
@@ -88,7 +88,8 @@ class EvaluationContext(Protocol):
         """Each local model on its client's own training samples; for needs gathered after."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
-        """Each local model on the reserved test samples; for needs gathered after."""
+        """Results of each local model on the reserved test samples; only for needs gathered after
+        training."""
 
     def reserved_losses(self) -> np.ndarray:
         """The losses of `local_on_reserved`, which some trainers compute for all models at once."""

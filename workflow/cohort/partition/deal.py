@@ -101,7 +101,8 @@ def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) 
 def _set_aside(
     samples: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split off `count` samples drawn at random: those that stay, in their order, and those."""
+    """Hold out `count` samples at random: return the others in their order, and the held-out
+    ones."""
     if not count:
         return samples, samples[:0]
     aside = np.zeros(len(samples), dtype=bool)

@@ -57,7 +57,7 @@ class CellStatus:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the whole cell has."""
+        """Number of rounds that the whole cell has."""
         return self.cell.settings.rounds
 
 
@@ -66,8 +66,8 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if Path(cell.path).exists():
         return _of_record(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
-    facts = saved_header(folder)
-    saved, changed = facts.get("round"), _changed(facts)
+    header = saved_header(folder)
+    saved, changed = header.get("round"), _changed(header)
     if is_held(folder):
         round, rate = _progress(train_log(cell.path))
         return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)
@@ -155,7 +155,7 @@ def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
 
 
 def failures(cells: Iterable[Cell]) -> list[str]:
-    """The failures of these cells, of those without a record, when no job is running any more."""
+    """Sentences about the failed cells among these, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
     statuses = (status_of(cell, logs) for cell in missing)

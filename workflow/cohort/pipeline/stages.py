@@ -94,7 +94,7 @@ class Stages:
         return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
 
     def sources(self, wildcards: Wildcards) -> Files:
-        """The inputs of prepared data or shards."""
+        """Input files of a prepared data set or of shards."""
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
@@ -178,7 +178,7 @@ class Stages:
         return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
-        """The cards of the listed studies."""
+        """Snakemake's input for the report: the cards of the listed studies."""
         return [self.plan.layout.page(name)[1] for name in self.plan.listed]
 
     def caption(self, wildcards: Wildcards) -> str:

@@ -97,7 +97,8 @@ class _Targets:
         return files
 
     def drawn(self, study_name: str, name: str) -> Files:
-        """A figure, a table or the claims, and missing records behind it."""
+        """Files of a target that names a figure, a table or the claims, with its experiments'
+        records; only the wanted records if the config restricts them by `only`."""
         study = self.plan.study(study_name)
         spec = study.drawn().get(name)
         if spec is None and name != CLAIMS_TABLE:  # all its cells are skipped, as a note says

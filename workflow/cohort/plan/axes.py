@@ -47,7 +47,7 @@ def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _alone(key: str, values: Iterable[Any]) -> Group:
-    """An axis that moves by itself."""
+    """An axis that is not paired with others."""
     return (key,), [(value,) for value in values]
 
 

@@ -107,7 +107,7 @@ class Plan:
         return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
 
     def _text(self, name: str) -> dict[str, Any]:
-        """The validated content of a study's file."""
+        """The content of a study's file, validated against the schema."""
         if name not in self._texts:
             self._texts[name] = self._validator.read(study_file(name), "study")
         return self._texts[name]
@@ -143,7 +143,7 @@ class Plan:
         return self._resolver.scheme(settings)
 
     def info(self, cell: Cell) -> DatasetInfo:
-        """The info of a cell's data set."""
+        """The DatasetInfo of a cell's data set."""
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info
 
@@ -233,7 +233,7 @@ def misnamed_studies() -> list[Path]:
 
 
 def misnamed(file: Path) -> str:
-    """The sentence about such a file."""
+    """The error sentence about a study file with an invalid name."""
     if file.stem in RULES:
         return f"{file}: no study is called '{file.stem}': a rule of the pipeline is; rename it"
     right = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")

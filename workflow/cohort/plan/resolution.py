@@ -121,7 +121,7 @@ class Resolver:
         return replace(cell, science=_versions(cell)), cell.identity()
 
     def _parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
-        """The parts of a strategy, built."""
+        """Build the selector, objective and server rule of a strategy with these overrides."""
         parts = {}
         for part, components in PARTS.items():
             spec = dict(self.strategies[name].get(part) or DEFAULT_PARTS[part])

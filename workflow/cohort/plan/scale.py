@@ -18,11 +18,7 @@ Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setti
 
 
 def scaled(values: Values, scale: Scale) -> Values:
-    """A cell's settings at a scale.
-
-    The decay of the learning rate is stretched so that a shorter run ends at the same rate, unless
-    the scale says `stretched: false`.
-    """
+    """Scale a cell's samples and rounds, with the settings that depend on the number of rounds."""
     changed = dict(values)
     if "rounds" in scale:
         rounds = max(1, round(values["rounds"] * scale["rounds"]))

@@ -62,11 +62,11 @@ class Study:
         return paper_file(self.papers[spec["experiment"]], spec)
 
     def drawn(self) -> dict[str, Values]:
-        """The figures and tables by name."""
+        """The study's figures and tables by name."""
         return self.figures | self.tables
 
     def claimed(self) -> list[str]:
-        """The experiments that the claims compare."""
+        """Names of the experiments that the study's claims compare."""
         comparisons = (
             comparison for claim in self.claims.values() for comparison in claim["comparisons"]
         )

@@ -81,7 +81,7 @@ class Calculator:
     def differences(
         self, ciphertext: bytes, subtrahends: Iterable[tenseal.CKKSVector]
     ) -> list[bytes]:
-        """The ciphertext minus each of the others."""
+        """Encrypted differences: the ciphertext minus each subtrahend."""
         minuend = self._load(ciphertext)
         return [(minuend - other).serialize() for other in subtrahends]
 

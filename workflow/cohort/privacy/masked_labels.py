@@ -52,11 +52,13 @@ class Client:
         return [Pair(encrypt(label), encrypt(int(counts[label]))) for label in self._labels]
 
     def is_new(self, differences: Sequence[bytes]) -> bool:
-        """Whether a label of its own, minus each label of the server's list, is zero nowhere."""
+        """Whether a label is missing from the server's list, from encrypted differences (own label
+        minus listed label, for each entry of the list)."""
         return not self._zeros(differences)
 
-    def place(self, differences: Sequence[bytes]) -> int:
-        """The place in the server's list of a label of its own, from the same differences."""
+    def position(self, differences: Sequence[bytes]) -> int:
+        """Position in the server's list of one of the client's labels, from encrypted differences
+        (own label minus listed label, for each entry of the list)."""
         zeros = self._zeros(differences)
         if len(zeros) != 1:
             raise ProtocolError(
@@ -95,7 +97,7 @@ class Server:
         return len(self._unique) >= self._classes
 
     def add(self, labels: Sequence[bytes]) -> None:
-        """Append labels to the list."""
+        """Append encrypted labels to the server's list."""
         self._unique += map(self._calculator.fresh, labels)
         if len(self._unique) > self._classes:
             raise ProtocolError(
@@ -131,7 +133,7 @@ class Server:
 
 
 class Sent(Protocol):
-    """Notes the bytes of messages: see Ledger.sent."""
+    """Callback that records the bytes of a message: see Ledger.sent."""
 
     def __call__(
         self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
@@ -187,7 +189,7 @@ class Exchange:
     def map_labels(self) -> None:
         """Find the placeholder of each label of each client."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
-            positions = [client.place(self._differences(pair.label)) for pair in pairs]
+            positions = [client.position(self._differences(pair.label)) for pair in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))
             masks = self.server.mask(pairs, positions)
             self.sent("placeholders", INDEX, to="clients", copies=len(masks))

@@ -62,7 +62,8 @@ class History:
         return all(len(cohort) == len(responders) for cohort, responders in rounds)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`, ...
+        """The whole history as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`,
+        ...
 
         Without `responders` if every client of every cohort responded.
         """

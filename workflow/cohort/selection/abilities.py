@@ -42,7 +42,7 @@ class Skipping(ABC):
 
     @abstractmethod
     def asks(self, state: State, view: View) -> bool:
-        """Whether to gather them in this round."""
+        """Whether to gather the needs before choosing in this round."""
 
 
 class Allocating(ABC):

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 
+def pool_size(multiple: float, clients: int, cohort: int) -> int:
+    """Size of a pool that is a multiple of the cohort, as far as there are clients."""
+    return min(round(multiple * cohort), clients)
+
+
 def without_replacement(
     log_weights: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:

@@ -76,7 +76,9 @@ class Entropy(Selector):
         pooled = counts[cohort[0]].astype(np.float64)
         while len(cohort) < view.cohort:
             if self.evict == "pick":
-                pool = np.setdiff1d(candidates, self._rest(state["buffer"], np.array(cohort), view))
+                pool = np.setdiff1d(
+                    candidates, self._next_buffer(state["buffer"], np.array(cohort), view)
+                )
                 rows = counts[pool].astype(np.float32)
             rough = entropy_bits(rows, pooled.astype(np.float32))
             rough[np.isin(pool, cohort)] = -1
@@ -88,9 +90,9 @@ class Entropy(Selector):
         return np.array(cohort)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        return state | {"buffer": self._rest(state["buffer"], cohort, view)}
+        return state | {"buffer": self._next_buffer(state["buffer"], cohort, view)}
 
-    def _rest(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
+    def _next_buffer(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
         """The buffer after the chosen clients entered and the oldest were evicted."""
         queue = np.concatenate([buffer, chosen])
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]

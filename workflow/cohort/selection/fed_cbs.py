@@ -54,7 +54,8 @@ class FedCbs(Selector):
         return np.array(cohort)
 
     def bonus(self, state: State, candidates: np.ndarray) -> np.ndarray:
-        """What the weight of each candidate gains as the first client of a cohort."""
+        """The exploration bonus in each candidate's weight when the first client of a cohort is
+        drawn."""
         return self.exploration * np.sqrt(
             3 * np.log(state["round"]) / (2 * state["count"][candidates])
         )

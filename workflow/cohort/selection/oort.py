@@ -72,7 +72,8 @@ class Oort(Selector):
     def _exploited(
         self, state: State, explored: np.ndarray, count: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw the positions of so many explored clients by utility, of those that are admitted."""
+        """Draw `count` positions of explored clients in proportion to utility, among those near the
+        best."""
         if not count:
             return np.zeros(0, dtype=np.int64)
         utilities = self.utilities(state)[explored]

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.abilities import Screening
-from cohort.selection.draws import highest, without_replacement
+from cohort.selection.draws import highest, pool_size, without_replacement
 from cohort.selection.selector import Selector, State, View
 
 
@@ -30,7 +30,7 @@ class PowD(Selector, Screening):
     )
 
     def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
+        return pool_size(self.pool, clients, cohort)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return candidates[

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.abilities import Probing
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import pool_size, without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
 
 NEVER = -999_999  # the last round of a client that was never chosen
@@ -55,7 +55,7 @@ class Probe(Selector, Probing):
         }
 
     def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
+        return pool_size(self.pool, clients, cohort)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)

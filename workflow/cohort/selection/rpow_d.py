@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import highest
+from cohort.selection.draws import highest, pool_size
 from cohort.selection.pow_d import by_size
 from cohort.selection.selector import State, View
 from cohort.selection.training_loss import HighestTrainingLoss
@@ -28,6 +28,6 @@ class RpowD(HighestTrainingLoss):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        count = min(round(self.pool * view.cohort), len(candidates))
-        pool = candidates[by_size(candidates, view, count, rng)]
+        size = pool_size(self.pool, len(candidates), view.cohort)
+        pool = candidates[by_size(candidates, view, size, rng)]
         return highest(state["loss"][pool], pool, view.cohort, rng)

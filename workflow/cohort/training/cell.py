@@ -69,7 +69,7 @@ class Cell:
 
     @cached_property
     def client_devices(self) -> Devices:
-        """How fast clients compute and send."""
+        """The model of clients' compute and network speeds."""
         return parse_devices(self.settings.client_devices)
 
     def identity(self) -> dict[str, Any]:

@@ -56,11 +56,7 @@ class Resumable:
 
 
 class Cursor:
-    """The local work of the current round.
-
-    `saved` is the cursor of a checkpoint. `is_due` says whether a checkpoint should be written;
-    `write` writes one with the given cursor, and may raise to stop the run.
-    """
+    """The local work of the current round that is already done, for resuming inside the round."""
 
     def __init__(
         self,

@@ -46,11 +46,11 @@ class Ledger:
         self._add(BYTES[to], size * copies)
 
     def stepped(self, steps: int) -> None:
-        """Local steps that clients took."""
+        """Count local steps that clients took."""
         self._add("client_steps", steps)
 
     def transferred(self, seconds: float) -> None:
-        """Time that a real round would wait for the model to be sent."""
+        """Add simulated seconds that a round waits for sending the model."""
         self._add("seconds_transfers", seconds)
 
     def evaluated(self, samples: int, client: int) -> None:
@@ -64,12 +64,12 @@ class Ledger:
         self.evaluations.clear()
 
     def measured(self, **values: float) -> None:
-        """Metrics of this round."""
+        """Record metrics of this round."""
         self.metrics |= values
 
     @contextlib.contextmanager
     def timed(self, purpose: Purpose) -> Iterator[None]:
-        """Count the time that the block takes."""
+        """Context manager that adds the time of its block to a purpose."""
         self._timed_since[purpose] = time.perf_counter()
         try:
             yield
@@ -94,7 +94,7 @@ class Ledger:
         return dict(seconds)
 
     def close(self, history: History, round: int) -> None:
-        """Enter the round into the history."""
+        """Append the round's metrics, costs and traffic to the history."""
         history.cohorts.append(self.cohort)
         history.responders.append(self.cohort if self.responders is None else self.responders)
         if self.probe is not None:

@@ -16,12 +16,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0
 
 
 class Changes(NamedTuple):
-    """Changes of some images, one row each.
-
-    `colors` are changes of color in their order, `factors` how strong each is: the factor of a
-    blend, or the share of the color circle by which the hue is rotated. Then the image is cropped
-    from its bordered version, at `top` and `left`, and flipped where `flip` is set.
-    """
+    """Per-image parameters of an augmentation, one row per image, for native code."""
 
     colors: np.ndarray
     factors: np.ndarray

@@ -59,8 +59,8 @@ PLAYS = (
 Spoken = dict[str, list[str]]
 
 
-def said(path: Path) -> dict[str, str]:
-    """Everything that each user (a role of a play) says, as one text without line breaks."""
+def text_by_role(path: Path) -> dict[str, str]:
+    """Read the corpus: the lines of each role of a play, joined into one text."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:

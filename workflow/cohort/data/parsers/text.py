@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.data.parsers.gutenberg import role_of, said
+from cohort.data.parsers.gutenberg import role_of, text_by_role
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Blocks, Split
 
@@ -39,7 +39,7 @@ class Shakespeare(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "raw_data.txt"
-        pieces = [(user, text) for user, text in said(path).items() if len(text) > LENGTH]
+        pieces = [(user, text) for user, text in text_by_role(path).items() if len(text) > LENGTH]
         return _splits(pieces, path, self.first, self.test_share)
 
 

@@ -57,19 +57,19 @@ class Sampled(Scheme):
         for client in order:
             available = np.flatnonzero(left)
             chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
-            counts[client] = _take(size + (client < larger), chosen, left)
+            counts[client] = _class_counts(size + (client < larger), chosen, left)
             left -= counts[client]
         return counts
 
 
-def _take(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _class_counts(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Per class, how many of `size` samples to take: equally many of the chosen classes, and what
     these lack from all classes, those with the most samples left first."""
-    take = np.zeros_like(left)
+    counts = np.zeros_like(left)
     equal, extra = divmod(size, len(chosen))
-    take[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
-    rest = left - take
+    counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
+    rest = left - counts
     fullest = np.argsort(-rest, kind="stable")
     before = np.cumsum(rest[fullest]) - rest[fullest]
-    take[fullest] += np.clip(size - take.sum() - before, 0, rest[fullest])
-    return take
+    counts[fullest] += np.clip(size - counts.sum() - before, 0, rest[fullest])
+    return counts

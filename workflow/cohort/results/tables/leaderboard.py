@@ -162,8 +162,8 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         return ["No seed of a setting that all strategies have."]
     apart = f" ({standings.apart})" if standings.apart else ""
     notes = [
-        f"Rank: by the mean rank over {standings.settings} settings{apart}, within each by the mean "
-        f"over seeds of {measure}. {standings.runs} runs of each strategy.",
+        f"Rank: by the mean rank over {standings.settings} settings{apart}, within each by the "
+        f"mean over seeds of {measure}. {standings.runs} runs of each strategy.",
         "[95 % intervals]: what other seeds would change, by a bootstrap of the seeds within each "
         "setting, paired over strategies.",
         "Bold: Nemenyi's test at 5 % does not tell it apart from the first.",

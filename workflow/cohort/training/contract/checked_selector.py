@@ -38,7 +38,8 @@ class CheckedSelector:
 
     @property
     def probe_batches(self) -> int:
-        """On how many batches it has clients train before it chooses; 0 if it probes none."""
+        """The number of batches on which the pool trains before the choice; 0 if the selector does
+        not probe."""
         return self.selector.batches if isinstance(self.selector, Probing) else 0
 
     @property
@@ -53,7 +54,7 @@ class CheckedSelector:
         return bool(self.selector.asks(_memory(state), _shown(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        """The state before the first round."""
+        """The selector's state before the first round, checked."""
         return _check_state(self.selector.begin(_shown(view), rng), "begin")
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
@@ -78,7 +79,7 @@ class CheckedSelector:
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
-        """The metrics that it measures."""
+        """The selector's metrics of a round, checked; none if it does not measure."""
         if not isinstance(self.selector, Measuring):
             return {}
         arguments = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
@@ -130,18 +131,18 @@ class CheckedSelector:
         return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        """The state after a round, checked."""
+        """The selector's next state after a round, checked."""
         arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
         return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
 
 
 def _memory(state: State) -> State:
-    """A state that cannot be written to."""
+    """A read-only copy of a state's arrays, by name."""
     return cast(State, read_only_arrays(state))
 
 
 def _shown(view: View) -> View:
-    """A view that cannot be written to."""
+    """A view whose arrays are read-only."""
     counts = None if view.label_counts is None else read_only(view.label_counts)
     reports = read_only_arrays(view.reports)
     return replace(view, sizes=read_only(view.sizes), label_counts=counts, reports=reports)

@@ -43,14 +43,14 @@ def located(strategy: str, round: int) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except Exception as error:
-        line = _place(error)
+        line = _component_line(error)
         if not line:
             raise
         reason = f"{type(error).__name__}: {error}{_hint(error)}"
         raise UserError(f"strategy '{strategy}', round {round}: {line}: {reason}") from error
 
 
-def _place(error: Exception) -> str:
+def _component_line(error: Exception) -> str:
     """The innermost line of a component that an exception passed through; empty if none did."""
     steps = traceback.walk_tb(error.__traceback__)
     lines = [

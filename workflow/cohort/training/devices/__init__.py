@@ -11,7 +11,7 @@ DEVICES = Catalog("cohort.training.devices", Devices)
 
 @functools.cache
 def parse_devices(text: str) -> Devices:
-    """The devices with a name like `lognormal-1`."""
+    """Build the devices that a name like `lognormal-1` describes."""
     return parse(text, DEVICES, "devices")
 
 

@@ -10,6 +10,6 @@ from cohort.training.devices.devices import Devices
 
 @dataclass(frozen=True, kw_only=True)
 class Untimed(Devices):
-    """No time is simulated."""
+    """Devices that simulate no time: every transfer and step takes 0 seconds."""
 
     name: ClassVar[str] = "untimed"

@@ -86,7 +86,7 @@ def load(
 
 
 def load_history(path: Path) -> History | None:
-    """Only the history of a checkpoint: what an unfinished cell has to show."""
+    """Read only the history of a checkpoint, for showing an unfinished cell."""
     for file in (path, path.with_name(PREVIOUS)):
         try:
             return _history(_read(file)[1]["history"])

@@ -77,18 +77,18 @@ def slot(
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        taken = _take(gpus, slots, folder)
+        taken = _lock_free_slot(gpus, slots, folder)
         if taken is None:
             waiting()
         while taken is None:
             time.sleep(POLL_SECONDS)
-            taken = _take(gpus, slots, folder)
+            taken = _lock_free_slot(gpus, slots, folder)
     index, file = taken
     with file:
         yield index
 
 
-def _take(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
+def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
     """Lock a free slot of the least used GPU: that GPU's index and the locked file, or None.
 
     One process at a time does this, so no other one takes a slot between counting and locking.

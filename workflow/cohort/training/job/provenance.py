@@ -34,8 +34,8 @@ def session(device: torch.device, trainer: str, from_round: int) -> dict[str, An
 def provenance(
     device: torch.device, sessions: list[dict[str, Any]], package: str = ""
 ) -> dict[str, Any]:
-    """The provenance in a record's header. `package` is what the procedure requires beside what all
-    runs need."""
+    """The provenance for a record's header. `package` names a Python package that the procedure
+    requires in addition to those of all runs."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
     # A file that was edited during the run counts as it was when the session began.
     user_modules = _own_versions() | sessions[-1].get("my", {})

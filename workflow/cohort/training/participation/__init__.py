@@ -11,7 +11,7 @@ PARTICIPATIONS = Catalog("cohort.training.participation", Participation)
 
 @functools.cache
 def parse_participation(text: str) -> Participation:
-    """The participation with a name like `dropout-0.3`."""
+    """Build the participation that a name like `dropout-0.3` describes."""
     return parse(text, PARTICIPATIONS, "participation")
 
 

@@ -100,8 +100,8 @@ class Procedure(Named):
         return "" if is_here else cls.requires
 
     def rounds_of(self, task: Task) -> Rounds:
-        """Its rounds on a task: the class `{Procedure}Rounds` in its module `rounds`, which imports
-        torch and is imported only now."""
+        """Build what plays the rounds of a task: the class `{Procedure}Rounds` of the procedure's
+        module `rounds`, which imports torch and is imported only now."""
         if package := self.lacks():
             raise UserError(
                 f"procedure '{self}' needs the package {package}, which is not installed: "

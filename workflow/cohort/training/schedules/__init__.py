@@ -13,5 +13,6 @@ __all__ = ["SCHEDULES", "Schedule", "parse_schedule"]
 
 @functools.cache
 def parse_schedule(text: str) -> Schedule:
-    """The schedule with a name like `onecycle`, `step-30` or `plateau-patience3`."""
+    """Build the schedule that a name like `onecycle`, `step-30` or `plateau-patience3`
+    describes."""
     return parse(text, SCHEDULES, "schedule")

@@ -76,7 +76,7 @@ class NativeTrainer(Trainer):
         while len(losses) < len(planned):
             steps = planned[len(losses) : len(losses) + self.steps_at_once]
             started = time.perf_counter()
-            losses = np.concatenate([losses, self._take(steps, work, draws)])
+            losses = np.concatenate([losses, self._train_steps(steps, work, draws)])
             self.steps_at_once = _more(len(steps), time.perf_counter() - started)
             resumable.reached(lambda: self._current(losses))  # noqa: B023
         trained[:] = self.network.weights()
@@ -101,9 +101,9 @@ class NativeTrainer(Trainer):
             logit_shift=shift,
         )
 
-    def _take(self, steps: Steps, work: LocalWork, draws: np.ndarray) -> np.ndarray:
-        """Take some steps: the loss of each. `draws` (epoch, sample, number) augment the client's
-        samples."""
+    def _train_steps(self, steps: Steps, work: LocalWork, draws: np.ndarray) -> np.ndarray:
+        """Train on some steps and return the loss of each. `draws` (epoch, sample, number) are the
+        random numbers that augment the client's samples."""
         counts = np.array([len(batch) for _, batch in steps])
         positions = np.concatenate([batch for _, batch in steps])  # in the client's samples
         samples = work.samples[positions]

@@ -32,7 +32,7 @@ class PlainSGD:
         self.velocity: list[Tensor] = []
 
     def zero_grad(self) -> None:
-        """Drop all gradients."""
+        """Set all gradients to None."""
         for parameter in self.parameters:
             parameter.grad = None
 

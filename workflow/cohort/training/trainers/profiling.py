@@ -38,7 +38,7 @@ class ProfilingTrainer(SerialTrainer):
         after_step: AfterStep | None,
         resumable: Resumable,
     ) -> Tensor:
-        """Do one client's work and note its steps."""
+        """Do one client's work and record the loss, accuracy and time of each step."""
         self._steps: list[Tensor] = []
 
         def note() -> None:
@@ -91,5 +91,5 @@ class ProfilingTrainer(SerialTrainer):
 
 
 def _table(notes: Sequence[Tensor]) -> Tensor:
-    """Notes as the rows of a table."""
+    """Stack the noted steps into a table, one row each."""
     return torch.stack(list(notes)) if notes else torch.empty(0, NOTED, dtype=torch.float64)

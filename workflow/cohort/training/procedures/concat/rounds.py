@@ -127,7 +127,7 @@ class ConcatRounds(Rounds):
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
-        """The weights after a round."""
+        """The networks and classifier after a round, averaged over clients."""
         weights, measured = merged(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)

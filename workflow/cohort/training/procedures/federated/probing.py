@@ -37,8 +37,8 @@ class Probes:
         )
 
     def completed(self, updates: Updates) -> Updates:
-        """The updates of clients that continued; one whose probe was all its work keeps the loss of
-        the probe."""
+        """Correct the losses of updates after continuing: a client whose probe was all its work
+        keeps the loss of its probe."""
         rows = [self._row(client) for client in updates.clients]
         continued = (updates.steps > 0).to(updates.losses.device)
         return replace(updates, losses=updates.losses.where(continued, self.updates.losses[rows]))

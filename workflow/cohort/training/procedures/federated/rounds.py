@@ -185,7 +185,8 @@ class FederatedRounds(Rounds):
     def report(
         self, state: RunState, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """What the clients that responded report, after the time that they took."""
+        """Gather what the selector needs to know of the clients that responded, after their
+        simulated time."""
         size = self._model_bytes(state) * (1 if pool.has_model else 2)
         seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
         reports = self.needs.after_training(state.weights, updates, self.trainer, ledger, seconds)
@@ -214,8 +215,8 @@ class FederatedRounds(Rounds):
         responders: Responders,
         ledger: Ledger,
     ) -> tuple[Weights, Weights]:
-        """The new global weights, and the memory of the server rule. Without any update that counts
-        nothing changes."""
+        """The new global weights and the server rule's new memory; both unchanged if no update
+        counts."""
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(responders.cohort):
@@ -258,7 +259,7 @@ class FederatedRounds(Rounds):
         return updates
 
     def _completed_work(self, round: int) -> list[int]:
-        """How many of J's epochs (or steps) each client completes, whether in the cohort or not."""
+        """How many of J's epochs (or steps) each client of the federation completes in a round."""
         settings = self.task.settings
         draws = (self._draw("stragglers", number) for number in (0, round))
         amount, _ = local_work(settings.J)

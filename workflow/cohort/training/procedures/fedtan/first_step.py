@@ -95,13 +95,14 @@ class FirstStepTogether(SerialTrainer):
     def _mean_loss(
         self, work: LocalWork, network: nn.Module, outputs: Tensor, targets: Tensor
     ) -> Tensor:
-        """A client's loss of its batch."""
+        """Mean loss of a client's batch."""
         labels = self.samples.labels[torch.from_numpy(work.samples)]
         statistics, bias = self._statistics(labels, network)
         return losses_of(self.objective, outputs, targets, statistics, bias).mean()
 
     def _stepped(self, work: LocalWork, network: nn.Module, loss: Tensor) -> First:
-        """Take the step of a network that has its gradients."""
+        """Take the first optimizer step of a network whose gradients are set, and return its state
+        and loss."""
         if self.settings.clip:
             clip_grad_norm_(network.parameters(), self.settings.clip)
         local_optimizer(self.settings, network.parameters(), work.lr).step()

@@ -14,7 +14,8 @@ from cohort.training.updates import Updates
 
 
 class FedTanRounds(FederatedRounds):
-    """Each client of the first step exchanges the statistics of every channel with the server."""
+    """Federated rounds in whose first local step clients share batch statistics, which is
+    billed."""
 
     def __init__(self, procedure: FedTan, task: Task):
         super().__init__(Federated(), task)

@@ -108,8 +108,8 @@ class StratifiedBatch(Stratified):
     }
 
     def science_with(self, model: type[Model]) -> int:
-        """One more where sums for batch normalization are exchanged, whose bytes were not counted
-        before."""
+        """The science version: one higher for models with batch normalization, since the bytes of
+        the exchanged sums are counted."""
         return self.version() + model.batch_norm
 
 
@@ -137,7 +137,8 @@ class StratifiedHybrid(InChunks):
             )
 
     def science_with(self, model: type[Model]) -> int:
-        """One more where its batches exchange sums for batch normalization."""
+        """The science version: one higher for models with batch normalization, since its batches
+        exchange sums."""
         return self.version() + model.batch_norm
 
     def scaled(self, share: float) -> StratifiedHybrid:

@@ -26,7 +26,7 @@ class Choice:
         self.available[label, client] = 0
 
     def restore(self, label: int) -> None:
-        """Ask everybody who holds a label again."""
+        """Make all holders of a label eligible again."""
         self.available[label] = self.weights[label]
 
     def has(self, label: int) -> bool:
@@ -88,7 +88,7 @@ def _bits(positions: np.ndarray) -> int:
 
 
 def _any_of(bits: int, rng: np.random.Generator) -> int:
-    """The place of one of the bits that are set."""
+    """Draw the position of one of the set bits at random."""
     positions = [position for position in range(bits.bit_length()) if bits >> position & 1]
     return positions[int(rng.integers(len(positions)))] if len(positions) > 1 else positions[0]
 
