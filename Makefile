@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo pages test test-slurm stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo pages site test test-slurm stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -12,6 +12,10 @@ pages: setup  # the pages of the papers from the released runs: nothing is train
 	$(BIN)/cohort restore
 	$(BIN)/cohort draw aml peco ucb fedentopt stratify
 	@echo "look at results/full/partial/report/index.html"
+
+site: setup  # all pages, their figures and tables and the released runs as a static site, for any web server
+	$(BIN)/cohort restore
+	$(BIN)/python -m tools.site site
 
 test: setup
 	$(BIN)/ruff check .

@@ -9,7 +9,13 @@ rule draw:
             subcategory="figures",
             labels={"figure": "{name}"},
         ),
-        multiext("results/{scale}/figures/{study}/{name}", ".pdf", ".svg", ".json"),
+        multiext(
+            "results/{scale}/figures/{study}/{name}",
+            ".pdf",
+            ".svg",
+            ".json",
+            ".narrow.png",
+        ),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",
     localrule: True

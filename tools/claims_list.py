@@ -1,4 +1,5 @@
-"""`python -m tools.claims_list`: make docs/claims-list.md, every claim with its sentence.
+"""`python -m tools.claims_list`: make docs/claims-list.md, every claim with its sentence, and
+docs/contradictions.md, those that their own paper contradicts.
 
 It needs no runs: what a paper says of itself comes from its own values.
 """
@@ -17,13 +18,14 @@ from benchmarks.tables import table
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
+from cohort.results.claims.decision import NOT_HELD
 from cohort.results.claims.judge import Judged, judged
 from cohort.results.intervals import ENOUGH_SEEDS
 from cohort.results.names import Names
 from tools.claim_words import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "claims-list.md"
+PAGE, CONTRADICTIONS = ROOT / "docs/claims-list.md", ROOT / "docs/contradictions.md"
 COMMAND = "python -m tools.claims_list"
 PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
 OWN = "No sentence of the paper, but a question of this study"
@@ -36,6 +38,8 @@ class Listed:
     study: str
     name: str
     quote: str
+    against: str
+    reading: str
     where: str
     says: str
     experiment: str
@@ -59,6 +63,13 @@ class Listed:
             f"*{self.paper.capitalize()}{holding}; {seeds} {noun}.*"
         )
 
+    def contradiction(self) -> str:
+        """The claim as an item of those that their own paper contradicts."""
+        return (
+            f"- **`{self.study}.{self.name}`**, {self.where}: “{self.quote}”\n"
+            f"  *Numbers:* {self.against}\n  *Reading:* {self.reading}"
+        )
+
 
 def claims_of(study: str) -> list[Listed]:
     """The claims of a study in its order."""
@@ -80,6 +91,8 @@ def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) ->
         study,
         verdict.claim,
         claim.quote,
+        claim.against,
+        claim.reading,
         claim.where,
         claim.says,
         claim.experiment,
@@ -129,15 +142,23 @@ def _counts(claims: Sequence[Listed]) -> str:
     return table(titles, rows)
 
 
-def update(text: str) -> str:
+def update(text: str, claims: Sequence[Listed]) -> str:
     """The page with today's list between its markers."""
-    claims = [claim for study in PAPERS for claim in claims_of(study)]
     return put(text, "claims", section(claims), COMMAND)
 
 
+def contradicted(text: str, claims: Iterable[Listed]) -> str:
+    """The page of contradictions with today's list between its markers."""
+    items = [claim.contradiction() for claim in claims if claim.paper == NOT_HELD]
+    return put(text, "contradictions", "\n".join(items), COMMAND)
+
+
 def main() -> None:
-    """Bring the page up to date."""
-    PAGE.write_text(update(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Bring both pages up to date."""
+    claims = [claim for study in PAPERS for claim in claims_of(study)]
+    PAGE.write_text(update(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
+    text = CONTRADICTIONS.read_text(encoding="utf-8")
+    CONTRADICTIONS.write_text(contradicted(text, claims), encoding="utf-8")
 
 
 if __name__ == "__main__":

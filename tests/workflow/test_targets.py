@@ -49,6 +49,9 @@ def test_after_a_failure_only_what_was_asked_for_is_drawn(finished: Project):
     assert not (partial / "report").exists()
 
     assert f"{drawn}report/other.html" in finished.snakemake("other", fails=True)
+    index = (finished.root / "results/full/report/index.html").read_text()
+    assert '<a href="tiny.html">' in index and '<a href="../partial/report/other.html">' in index
+    assert "no memory" in index.partition("What is left out")[2]
     finished.replace(average, "raise OSError('no memory')", "pass")
     finished.snakemake("tiny")
     assert (partial / "report/other.html").exists()

@@ -23,7 +23,7 @@ LOOK = {
         "strategy": list(STRATEGIES),
         "seed": list(SEEDS),
     },
-    "styles": {"fedavg": 0, "loss": 1, "fedentopt": 2},
+    "strategies": ["fedavg", "loss", "fedentopt"],
     "titles": {
         "strategy": {"fedavg": "FedAvg (random)", "loss": "Highest loss", "fedentopt": "FedEntOpt"}
     },

@@ -61,7 +61,7 @@ def test_a_drawing_names_the_cost_and_not_its_round(tmp_path: Path) -> None:
     spec = {
         "kind": "cost_curves",
         "metric": "test_accuracy",
-        "look": {"orders": {"strategy": ["fedavg"]}, "styles": {"fedavg": 0}},
+        "look": {"orders": {"strategy": ["fedavg"]}, "strategies": ["fedavg"]},
     }
     draw(spec, tmp_path / "metrics.parquet", [tmp_path / "figure.svg", tmp_path / "figure.json"])
     assert "Simulated time (s)" in (tmp_path / "figure.svg").read_text()

@@ -43,7 +43,7 @@ def whiskers(axes: Axes) -> list[np.ndarray]:
 
 
 def accuracy(partition: str, J: str, strategy: str) -> np.ndarray:
-    """Test accuracies of these cells in percent (seed, evaluated round)."""
+    """In percent, a row for each seed and a column for each evaluated round."""
     rows = sample().query(
         "metric == 'test_accuracy' and partition == @partition and J == @J and strategy == @strategy"
     )
@@ -133,8 +133,8 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     }
     last = {strategy: accuracy("iid", "J16", strategy)[:, -1] for strategy in STRATEGIES}
     assert heights == {
-        COLORS[index]: pytest.approx(last[strategy].mean())
-        for index, strategy in enumerate(STRATEGIES)
+        COLORS[place]: pytest.approx(last[strategy].mean())
+        for place, strategy in enumerate(STRATEGIES)
     }
     low, high = last["fedentopt"].mean() + np.array([-1, 1]) * last["fedentopt"].std(ddof=1)
     whisker = whiskers(axes)[-1]
@@ -184,14 +184,15 @@ def test_a_figure_without_any_run_says_so(
     assert texts(figure)[-1] == "n = 0 of 36 runs (36 missing)"
 
 
-def test_a_panel_and_a_hue_without_runs_say_so(spec: Spec, metrics: Metrics) -> None:
+def test_a_panel_without_runs_is_left_out_and_a_hue_says_so(spec: Spec, metrics: Metrics) -> None:
     missing: Fate = {
         cell: how
         for cell, how in EVERYTHING_MISSING.items()
         if cell[:2] == ("iid", "J4") or cell[2] == "loss"
     }
     figure = make_figure(spec, metrics(missing))
-    assert [text.get_text() for text in figure.axes[1].texts] == ["no runs yet"]
+    titles = [axes.get_title() for axes in figure.axes]
+    assert len(titles) == 3 and "iid, J = 4 local steps" not in titles
     assert texts(figure)[-4:-1] == ["FedAvg (random)", "Highest loss (no runs yet)", "FedEntOpt"]
 
 
@@ -200,25 +201,21 @@ def test_a_row_of_panels_without_runs_is_left_out(spec: Spec, metrics: Metrics) 
     figure = make_figure(spec, metrics(of_work))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["dir-0.1, J = 4 local steps", "iid, J = 4 local steps"]
-    assert "rows and columns without runs are left out" in texts(figure)[-1]
+    assert "panels without runs are left out" in texts(figure)[-1]
 
 
-def test_a_strategy_keeps_its_color_and_repeated_colors_get_other_dashes() -> None:
-    style = Style(orders={}, titles={}, palette_index={"a": 1, "b": len(COLORS)})
-    assert style.colors("strategy", ["b"]) == {"b": COLORS[1]}
-    assert style.dash("strategy", "a") != style.dash("strategy", "b")
-    assert style.hatch("strategy", "a") != style.hatch("strategy", "b")
-
-
-def test_twelve_strategies_look_different_and_none_has_the_color_of_the_first() -> None:
-    names = [f"strategy {index}" for index in range(12)]
-    style = Style(
-        orders={}, titles={}, palette_index={name: index for index, name in enumerate(names)}
-    )
-    colors = style.colors("strategy", names)
-    assert colors[names[0]] not in [colors[name] for name in names[1:]]
-    assert len({(colors[name], str(style.dash("strategy", name))) for name in names}) == 12
-    assert len({(colors[name], style.hatch("strategy", name)) for name in names}) == 12
+def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
+    """Sixteen strategies, of which the paper proposes one, or none."""
+    names = ["fedavg", *(f"strategy {place}" for place in range(15))]
+    for own in ([], ["strategy 7"]):
+        style = Style(orders={}, titles={}, strategies=names, methods=own)
+        colors = style.colors("strategy", names)
+        dashes = {name: style.dash("strategy", name) for name in names}
+        assert len({(colors[name], str(dashes[name])) for name in names}) == 16
+        assert len({(colors[name], style.hatch("strategy", name)) for name in names}) == 16
+        assert [name for name in names if dashes[name] == "-"] == (own or ["fedavg"])
+        for name in ("fedavg", *own):
+            assert [other for other in names if colors[other] == colors[name]] == [name]
 
 
 def test_titles_are_not_parsed_as_math(spec: Spec, metrics: Metrics, tmp_path: Path) -> None:

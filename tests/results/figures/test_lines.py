@@ -18,7 +18,7 @@ from cohort.results.files import write_metrics
 STRATEGIES = ["fedavg", "loss"]
 LOOK: dict[str, Any] = {
     "orders": {"cohort": [4, 5, 9], "strategy": STRATEGIES, "seed": [0, 1]},
-    "styles": {"fedavg": 0, "loss": 1},
+    "strategies": STRATEGIES,
     "titles": {"strategy": {"fedavg": "FedAvg"}},
 }
 SPEC = {
@@ -98,17 +98,19 @@ def test_words_are_placed_one_after_another(written: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "marker", "remark"),
-    [("diverged", "x", ": a run diverged"), ("unfinished", "o", "unfinished runs")],
+    ("status", "markers", "remark"),
+    [("diverged", {"x"}, ": a run diverged"), ("unfinished", {"o", "s"}, "unfinished runs")],
 )
-def test_incomplete_runs_are_marked(written: Write, status: str, marker: str, remark: str) -> None:
+def test_incomplete_runs_are_marked(
+    written: Write, status: str, markers: set[str], remark: str
+) -> None:
     figure = make_figure(SPEC, written(status))
     marked = [
         line
         for line in figure.axes[0].lines
         if line.get_linestyle() == "None" and list(line.get_xdata()) == [9]
     ]
-    assert {line.get_marker() for line in marked} == {marker}
+    assert {line.get_marker() for line in marked} == markers
     assert remark in figure._supxlabel.get_text()  # type: ignore[attr-defined]
 
 
@@ -124,7 +126,7 @@ def test_a_papers_values_are_diamonds(written: Write, tmp_path: Path) -> None:
     assert [(list(line.get_xdata()), list(line.get_ydata())) for line in diamonds] == [
         ([9], [65.25])
     ]
-    assert diamonds[0].get_color() == COLORS[LOOK["styles"]["loss"]]
+    assert diamonds[0].get_color() == COLORS[1]
 
 
 def test_the_reference_line_of_curves_and_lines(written: Write) -> None:

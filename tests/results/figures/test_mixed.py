@@ -32,7 +32,7 @@ ORDERS = {
     "strategy": ["fedavg", "skewed"],
     "seed": [0],
 }
-LOOK = {"orders": ORDERS, "styles": {}, "titles": {}}
+LOOK = {"orders": ORDERS, "titles": {}}
 POOLED = {
     "pooled": ["partition", "strategy"],
     "look": LOOK,
@@ -106,8 +106,8 @@ def test_series_have_colors_in_their_order_and_some_are_dashed(file: Path) -> No
 
 
 def test_more_names_than_colors_differ_by_dashes() -> None:
-    names = [f"schedule {index}" for index in range(len(COLORS) + 1)]
-    style = Style(orders={"schedule": names}, titles={}, palette_index={})
+    names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
+    style = Style(orders={"schedule": names}, titles={}, strategies=[])
     assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[1]]
     dashes = [style.dash("schedule", name) for name in names]
     assert all(one != other for one, other in itertools.pairwise(dashes))
@@ -160,7 +160,7 @@ def test_the_lowest_panel_of_each_column_has_its_axis_named(spec: Spec, metrics:
     frame = pd.read_parquet(metrics())
     places = (
         frame["digest"].map(
-            {digest: index for index, digest in enumerate(sorted(frame["digest"].unique()))}
+            {digest: place for place, digest in enumerate(sorted(frame["digest"].unique()))}
         )
         % 5
     )

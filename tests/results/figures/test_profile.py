@@ -60,7 +60,7 @@ def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
     strategies = list(dict.fromkeys(frame["strategy"]))
     look = {
         "orders": {"strategy": strategies, "seed": [0, 1]},
-        "styles": {"fedavg": 0, "loss": len(COLORS)},
+        "strategies": ["fedavg", *"abcdef", "loss"],
         "titles": {},
     }
     return make_figure(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
@@ -21,7 +22,7 @@ Draw = Callable[..., Figure]
 NINE = [f"s{number}" for number in range(9)]
 LOOK: dict[str, Any] = {
     "orders": {"strategy": NINE, "seed": [0, 1]},
-    "styles": {name: index for index, name in enumerate(NINE)},
+    "strategies": NINE,
     "titles": {},
 }
 
@@ -30,19 +31,24 @@ LOOK: dict[str, Any] = {
 def drawn(tmp_path: Path) -> Draw:
     """Draw runs, each given by its labels and its values by round; the rest is the spec's."""
 
-    def draw(runs: Iterable[tuple[dict[str, Any], dict[int, float]]], **spec: Any) -> Figure:
+    def draw(
+        runs: Iterable[tuple[dict[str, Any], dict[int, float]]],
+        *,
+        is_narrow: bool = False,
+        **spec: Any,
+    ) -> Figure:
         metric = spec.setdefault("metric", "test_accuracy")
         rows = [
             {"digest": f"k{number}", "study": "s", "experiment": "e", "status": "done"}
             | {"strategy": "s0", "seed": 0, "client": None, **labels}
             | {"metric": metric, "round": round, "value": value}
             for number, (labels, values) in enumerate(runs)
-            for round, value in values.items()
+            for round, value in (values or {None: None}).items()
         ]
         frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
         write_metrics(tmp_path / "metrics.parquet", frame, {})
         usual = {"kind": "curves", "study": "s", "experiment": "e", "look": LOOK}
-        return make_figure(usual | spec, tmp_path / "metrics.parquet")
+        return make_figure(usual | spec, tmp_path / "metrics.parquet", is_narrow=is_narrow)
 
     return draw
 
@@ -87,33 +93,54 @@ def test_whiskers_of_shares_end_at_100(drawn: Draw) -> None:
     assert (np.nanmin(ends), np.nanmax(ends)) == (pytest.approx(98 - 12**0.5), 100)
 
 
-def test_nine_curves_differ_in_dashes_too_and_the_legend_follows_their_ends(drawn: Draw) -> None:
-    """Strategy 4 ends highest, then 5, 3, 6, 2, 7, 1, 8, 0; all begin in the study's order."""
-    ends = {name: 0.9 - abs(index - 4.4) / 10 for index, name in enumerate(NINE)}
+def test_nine_curves_look_different_and_only_the_papers_own_has_a_band(drawn: Draw) -> None:
+    """The legend keeps the study's order, whichever curve ends highest; s8 is the paper's own."""
     runs = [
-        ({"strategy": name}, {1: 0.5 - index / 100, 2: ends[name]})
-        for index, name in enumerate(NINE)
+        ({"strategy": name}, {1: 0.5 - place / 100, 2: place / 10})
+        for place, name in enumerate(NINE)
     ]
-    (legend,) = drawn(runs).legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        f"s{index}" for index in (4, 5, 3, 6, 2, 7, 1, 8, 0)
-    ]
+    figure = drawn(runs, look=LOOK | {"methods": ["s8"]})
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == NINE
     looks = [(line.get_color(), str(line._dash_pattern)) for line in legend.legend_handles]
     assert len(set(looks)) == 9
-    repeated = [index for index, (color, _) in enumerate(looks) if color in dict(looks[:index])]
-    assert len(repeated) == 2  # seven colors for nine names
-    assert len({dash for _, dash in looks}) == 5
+    widths = [line.get_linewidth() for line in legend.legend_handles]
+    assert widths[8] > max(widths[:8])
+    bands = [band.get_facecolor()[0, :3] for band in figure.axes[0].collections]
+    np.testing.assert_allclose(bands, [to_rgb(looks[8][0])])
 
 
-def test_few_curves_and_curves_of_numbers_keep_the_studys_order(drawn: Draw) -> None:
-    few = [({"strategy": name}, {1: index / 10}) for index, name in enumerate(NINE[:3])]
-    numbers = [({"lr": index / 10}, {1: index / 10}) for index in range(1, 10)]
-    for runs, spec, names in (
-        (few, {}, ["s0", "s1", "s2"]),
-        (numbers, {"hue": "lr"}, [f"lr = 0.{index}" for index in range(1, 10)]),
-    ):
-        legend = drawn(runs, **spec).legends[0]
-        assert [text.get_text() for text in legend.get_texts()] == names
+def test_curves_of_numbers_keep_the_studys_order(drawn: Draw) -> None:
+    numbers = [({"lr": place / 10}, {1: place / 10}) for place in range(1, 10)]
+    legend = drawn(numbers, hue="lr").legends[0]
+    names = [f"lr = 0.{place}" for place in range(1, 10)]
+    assert [text.get_text() for text in legend.get_texts()] == names
+
+
+def test_panels_of_a_phone_lie_one_below_the_other(drawn: Draw) -> None:
+    """Two data sets and two partitions, of which one combination has no runs: three panels."""
+    places = [("iid", "a"), ("iid", "b"), ("dir-0.1", "a"), ("dir-0.1", "b")]
+    runs = [({"partition": one, "model": other}, {1: 0.5}) for one, other in places[:3]]
+    missing = {"partition": "dir-0.1", "model": "b", "status": "missing"}
+    wide, narrow = (
+        drawn([*runs, (missing, {})], rows="partition", columns="model", is_narrow=is_narrow)
+        for is_narrow in (False, True)
+    )
+    for figure, columns in ((wide, 2), (narrow, 1)):
+        assert len(figure.axes) == 3
+        assert {axes.get_gridspec().ncols for axes in figure.axes} == {columns}
+        assert "panels without runs are left out" in figure.texts[-1].get_text()
+    assert narrow.get_figwidth() < 4
+
+
+def test_four_measures_of_four_panels_fit_a_page(drawn: Draw) -> None:
+    """A row of four panels for each measure, and two by two if each has a single panel."""
+    runs = [({"partition": one, "model": other}, {1: 0.5}) for one in "ab" for other in "cd"]
+    also = ["test_loss", "local_accuracy", "holdout_accuracy"]
+    for spec, columns in ({"rows": "partition", "columns": "model"}, 4), ({"hue": "model"}, 2):
+        figure = drawn(runs, also=also, **spec)
+        assert {axes.get_gridspec().ncols for axes in figure.axes} == {columns}
+        assert figure.get_figwidth() <= 7.01
 
 
 def test_points_denser_than_pixels_are_thinned(drawn: Draw) -> None:
@@ -162,7 +189,7 @@ def sides(axes: Any) -> set[str]:
 
 def test_every_panel_of_a_wrapped_grid_has_its_x_axis_labeled(drawn: Draw) -> None:
     """Five panels: three, and two below."""
-    runs = [({"model": f"m{index}"}, {1: 0.5, 2: 0.6}) for index in range(5)]
+    runs = [({"model": f"m{place}"}, {1: 0.5, 2: 0.6}) for place in range(5)]
     figure = drawn(runs, columns="model")
     assert [sides(axes) for axes in figure.axes] == [
         {"left", "bottom"},
@@ -178,8 +205,8 @@ def test_every_panel_of_a_wrapped_grid_has_its_x_axis_labeled(drawn: Draw) -> No
 def test_axes_have_at_least_three_ticks(drawn: Draw, low: float, span: float) -> None:
     """In narrow panels, too."""
     runs = [
-        ({"model": f"m{index}"}, {round: low + span * round / 7 for round in range(1, 8)})
-        for index in range(4)
+        ({"model": f"m{place}"}, {round: low + span * round / 7 for round in range(1, 8)})
+        for place in range(4)
     ]
     figure = drawn(runs, columns="model")
     figure.draw_without_rendering()

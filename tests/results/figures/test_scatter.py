@@ -57,7 +57,7 @@ def drawn(tmp_path: Path, frame: pd.DataFrame, **changes: Any) -> Any:
     write_metrics(tmp_path / "metrics.parquet", frame, {})
     look = {
         "orders": {"strategy": ["fedavg", "loss"], "seed": [0, 1]},
-        "styles": {"fedavg": 0, "loss": 1},
+        "strategies": ["fedavg", "loss"],
         "titles": {},
     }
     spec = {"kind": "scatter", "look": look, "metric": "accuracy", "x": "classes_held"}

@@ -141,7 +141,8 @@ def spec(tmp_path: Path) -> Spec:
         write_metrics(tmp_path / f"{name}.parquet", metrics(own), experiment)
     drawn = tmp_path / "drawn"
     drawn.mkdir()
-    (drawn / "fig1.png").write_bytes(PNG)
+    for ending in ("png", "narrow.png"):
+        (drawn / f"fig1.{ending}").write_bytes(PNG)
     write(drawn / "tab1.json", comparison(TABLE))
     write(drawn / "fig1.json", comparison(CURVES))
     write_claims(drawn / "claims.json", CLAIM)
@@ -151,6 +152,8 @@ def spec(tmp_path: Path) -> Spec:
         **{
             "name": "demo",
             "title": "Demo",
+            "question": "Which is better?",
+            "key_figure": "",
             "description": "What it is.",
             "source": {},
             "scale": "full",
@@ -166,11 +169,14 @@ def spec(tmp_path: Path) -> Spec:
             for name, own in experiments.items()
         },
         "figures": [
-            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg", "json")),
-            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg", "json")),
+            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg", "json", "narrow.png")),
+            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg", "json", "narrow.png")),
         ],
         "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
         "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],
+        "quotes": {
+            name: {"quote": "", "against": "", "reading": ""} for name in ("better", "wide")
+        },
         **{"claims_command": "snakemake demo_claims", "command": "snakemake demo"},
     }
 

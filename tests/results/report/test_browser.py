@@ -131,6 +131,65 @@ def test_the_filter_is_kept_in_the_address(url: str, browser: Browser) -> None:
     assert browser.run("location.search") == "" and browser.run(SHOWN) == 59
 
 
+def test_a_verdict_is_a_filter(url: str, browser: Browser) -> None:
+    """Of two claims, both held by the paper and undecided by our runs, a choice hides both or none;
+    the address keeps it."""
+    shown = "[...document.querySelectorAll('.claim')].filter((claim) => !claim.hidden).length"
+    browser.open(url)
+    browser.run("document.querySelector('.choice button[data-side=ours]').click()")
+    assert browser.run("location.search") == "?ours=undecided" and browser.run(shown) == 2
+    browser.open(url + "?paper=not+held")
+    assert browser.run(shown) == 2  # no claim has this verdict, so there is no choice of it
+    browser.run("document.querySelector('.choice button[data-side=paper]').dataset.verdict = 'tie'")
+    browser.run("document.querySelector('.choice button[data-side=paper]').click()")
+    assert browser.run(shown) == 0
+    assert browser.run("document.querySelector('.claims').hidden")
+    browser.run("document.querySelector('button[type=reset]').click()")
+    browser.settle()
+    assert browser.run(shown) == 2 and browser.run("location.search") == ""
+
+
+def test_values_of_one_title_are_one_choice(
+    spec: Spec, page: Callable[[Spec], str], tmp_path: Path, browser: Browser
+) -> None:
+    titles = {"partition": {"dir-0.1": "uneven", "iid": "uneven"}, **spec["titles"]}
+    assert 'name="partition"' not in page(spec | {"titles": titles})
+    titles["strategy"] = {"fedavg": "one"}
+    page(spec | {"titles": titles})
+    browser.open((tmp_path / "report/demo.html").as_uri())
+    options = "[...document.querySelectorAll('[name=strategy] option')].map((o) => o.textContent)"
+    assert browser.run(options) == ["all", "one", "fedentopt"]
+
+
+def test_costs_are_sorted_by_their_value(url: str, browser: Browser) -> None:
+    """Four runs of an hour are more than one of an hour and thirty seconds, whatever their words."""
+    browser.open(url)
+    heads = "[...document.querySelectorAll('#method thead button')]"
+    names = "[...document.querySelectorAll('#method tbody th')].map((head) => head.textContent)"
+    browser.run(f"{heads}[2].click()")
+    assert browser.run(names) == ["main", "later"]
+    browser.run(f"{heads}[2].click()")
+    assert browser.run(names) == ["later", "main"]
+
+
+def test_printed_tables_keep_the_heads_of_their_columns(url: str, browser: Browser) -> None:
+    browser.open(url)
+    browser("Emulation.setEmulatedMedia", media="print")
+    assert browser.run(HEADS) == 10
+    head = "document.querySelector('#tab1 thead button')"
+    assert browser.run(f"{head}.getBoundingClientRect().width") > 10
+    assert not browser.run("document.querySelector('.command button').checkVisibility()")
+    browser("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_phone_gets_the_picture_of_its_own_and_sees_numbers(url: str, browser: Browser) -> None:
+    browser.open(url, 390)
+    source = "document.querySelector('picture').querySelector('source')"
+    assert browser.run(f"matchMedia({source}.media).matches")
+    number = "document.querySelector('#tab1 td.number').getBoundingClientRect()"
+    assert browser.run(f"{number}.right") < 390
+
+
 def test_a_column_is_sorted_by_its_numbers(url: str, browser: Browser) -> None:
     browser.open(url)
     values = "[...document.querySelectorAll('#tab1 tbody tr')].map((row) => parseFloat(row.cells[3].textContent))"

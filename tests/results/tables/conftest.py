@@ -51,7 +51,6 @@ def spec() -> dict[str, Any]:
             "partition": ["iid", "dir-0.1", "roles-5"],
             "strategy": ["fedavg", "fedent_opt"],
         },
-        "styles": {},
         "titles": {"strategy": {"fedavg": "Fed|Avg & co"}},
     }
     return {

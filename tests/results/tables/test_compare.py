@@ -21,7 +21,7 @@ TableI,derived,,dir-0.1,fedent_opt,,test_accuracy,last,,0.61,
 """
 HEAD = "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
 LINES = [
-    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43 [-341.19, 421.19]† (2) | +0.00 | cannot tell |",
+    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43 [0.00, 100.00]† (2) | +0.00 | cannot tell |",
     "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
     r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 [26.59, 77.41] (2) | -1.50 | cannot tell |",
     "| dir-0.1 | fedent_opt | 61.00 | 60.00 (n = 1 of 2) | -1.00 | not enough runs |",
@@ -141,6 +141,6 @@ def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
         in text
     )
     assert (
-        r"40.00 $\pm$ 42.43 [-341.19, 421.19]$^\dagger$ (2)" in text
+        r"40.00 $\pm$ 42.43 [0.00, 100.00]$^\dagger$ (2)" in text
         and r"\begin{tabular}{llrrrr}" in text
     )

@@ -20,7 +20,7 @@ Spec = dict[str, Any]
 CLEAR = {"a": [0.80, 0.82, 0.84, 0.81, 0.83], "b": [0.60, 0.62, 0.64, 0.61, 0.63]}
 CSV = """\
 partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
-iid,fedavg,test_accuracy,last,0.4,0.4242640687,-3.411861421,4.211861421,2,2,2,1,0
+iid,fedavg,test_accuracy,last,0.4,0.4242640687,0,1,2,2,2,1,0
 iid,fedent_opt,test_accuracy,last,,,,,0,2,0,0,0
 dir-0.1,fedavg,test_accuracy,last,0.52,0.02828427125,0.2658759053,0.7741240947,2,2,2,0,0
 dir-0.1,fedent_opt,test_accuracy,last,0.6,,,,1,2,1,0,0
@@ -36,7 +36,7 @@ As in Table I
 
 | Partition | Fed\|Avg & co | fedent_opt |
 | --- | ---: | ---: |
-| iid | 40.00 ± 42.43 [-341.19, 421.19]† (2) | no result yet (n = 0 of 2) |
+| iid | 40.00 ± 42.43 [0.00, 100.00]† (2) | no result yet (n = 0 of 2) |
 | dir-0.1 | 52.00 ± 2.83 [26.59, 77.41] (2) | 60.00 (n = 1 of 2) |
 | roles-5 | 10.00† (1) | – |
 
@@ -74,7 +74,7 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     assert r"\caption{100\% \& more. As in Table I.}" in text
     assert r"Partition & Fed|Avg \& co & fedent\_opt \\" in text
     assert (
-        r"iid & 40.00 $\pm$ 42.43 [-341.19, 421.19]$^\dagger$ (2) & no result yet (n = 0 of 2) \\"
+        r"iid & 40.00 $\pm$ 42.43 [0.00, 100.00]$^\dagger$ (2) & no result yet (n = 0 of 2) \\"
         in text
     )
     assert r"dir-0.1 & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & 60.00 (n = 1 of 2) \\" in text

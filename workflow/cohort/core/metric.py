@@ -26,3 +26,9 @@ class Metric:
     def label(self) -> str:
         """The title with the unit, as on an axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def within(self, mean: float, interval: tuple[float, float]) -> tuple[float, float]:
+        """An interval around a mean, both as shown, cut at 0 and 100 % if the mean is a share."""
+        if self.unit != "%" or self.signed or not 0 <= mean <= 100:
+            return interval
+        return max(interval[0], 0.0), min(interval[1], 100.0)

@@ -173,6 +173,7 @@ class Driver:
         with _reported():
             for file in preview.draw_requested(self.plan, self._requested()):
                 print(f"drawn from the records that exist: {file}", file=sys.stderr)
+            write_index(self.plan.layout.index())
 
     def _requested(self) -> list[tuple[str, str]]:
         """The studies, figures and tables that Snakemake was asked for."""

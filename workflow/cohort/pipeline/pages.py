@@ -6,6 +6,7 @@ from cohort.core import own
 from cohort.core.paths import Layout
 from cohort.pipeline.specs import Spec, spec_of, titles
 from cohort.plan import Plan, Study
+from cohort.plan.axes import Values
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.plan.study import Experiment
 from cohort.results.series import FULL
@@ -18,6 +19,8 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
     return {
         "name": name,
         "title": study.title,
+        "question": study.question,
+        "key_figure": study.key_figure,
         "description": study.description,
         "source": study.source,
         "scale": plan.scale,
@@ -31,9 +34,15 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "figures": [_item(plan, study, key, layout) for key in study.figures],
         "tables": [_item(plan, study, key, layout) for key in study.tables],
         "claims": layout.claims(name) if study.claims else [],
+        "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
         "claims_command": command(plan, f"{name}_claims"),
         "command": command(plan, name),
     }
+
+
+def _quotes(claim: Values) -> dict[str, str]:
+    """The sentence of the paper, and what it says against itself."""
+    return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
 def command(plan: Plan, target: str) -> str:

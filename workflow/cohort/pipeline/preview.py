@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cohort.core.paths import CLAIMS_TABLE, Layout
+from cohort.pipeline.cell_states import failures
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec, spec_of
@@ -22,11 +23,15 @@ from cohort.results.tables.tabulate import tabulate
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page, whose
+    notes say which runs failed."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
     page = page_spec(plan, name, layout)
+    rows = [row for experiment in study.experiments.values() for row in experiment.rows]
+    cells = {row.digest: plan.cells[row.digest] for row in rows}
+    page["notes"] = [*page["notes"], *failures(cells.values())]
     for entry in page["figures"]:
         draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     for entry in page["tables"]:

@@ -52,16 +52,21 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 def look(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
 
-    FedAvg has the first color in every figure, the other strategies the next ones in their order.
+    Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
+    its figures.
     """
+    experiments = plan.study(study).experiments
+    in_order = plan.study(study).strategies(experiments)
+    drawn = [figure["experiment"] for figure in plan.study(study).figures.values()]
+    strategies = plan.study(study).strategies([*drawn, *experiments])
     axes = plan.study(study).experiments[experiment].axes
     rows = plan.study(study).experiments[experiment].rows
-    names = axes["strategy"]
-    others = [name for name in names if name != BASELINE]
+    names = sorted(axes["strategy"], key=in_order.index)
     round_names = {plan.cells[row.digest].procedure.round_name for row in rows}
     return {
-        "orders": axes,
-        "styles": {BASELINE: 0} | {name: color for color, name in enumerate(others, start=1)},
+        "orders": axes | {"strategy": names},
+        "strategies": sorted(strategies, key=lambda name: name != BASELINE),
+        "methods": plan.study(study).methods,
         "titles": titles(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }

@@ -57,6 +57,14 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
+def key_figure(text: Values, figures: Mapping[str, Values]) -> str:
+    """The figure that a study's page opens with, if it names one."""
+    name: str = text.get("key_figure", "")
+    if name and name not in figures:
+        raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
+    return name
+
+
 def _kind_of(spec: Values) -> type[Kind | TableKind]:
     """The kind of a figure, or of a table."""
     kind = spec.get("kind")

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
-from cohort.plan.drawings import check_distinct, check_titles, facets
+from cohort.plan.drawings import check_distinct, check_titles, facets, key_figure
 from cohort.plan.extension import Source, inherited, with_strategies
 from cohort.plan.located import located
 from cohort.plan.matching import check_overrides, overridden, without
@@ -105,6 +105,9 @@ def _expanded(
         titles=_titles(text, extended, full, resolver.strategies),
         claims=_claims(name, text.get("claims", {}), full),
         papers=papers,
+        question=text.get("question", ""),
+        key_figure=key_figure(text, drawn["figures"]),
+        methods=text.get("methods", []),
     )
     return study, notes + scale_notes
 

@@ -79,7 +79,7 @@ class Validator:
 
     def check(self, value: Any, schema: str) -> None:
         """Raise a one-sentence UserError where a file's content does not fit its schema."""
-        self._check(value, read_schema(schema))
+        self._check(value, named_schema(schema))
 
     def check_part(self, value: Any, part: str) -> None:
         """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
@@ -88,7 +88,7 @@ class Validator:
     def self_contained(self, schema: str) -> dict[str, Any]:
         """`{schema}.schema.yaml` with the derived schemas that it refers to among its `$defs`."""
         parts: dict[str, Any] = {}
-        content: dict[str, Any] = self._localized(read_schema(schema), parts)
+        content: dict[str, Any] = self._localized(named_schema(schema), parts)
         return content | {"$defs": content.get("$defs", {}) | parts}
 
     def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
@@ -112,7 +112,7 @@ class Validator:
             raise UserError(explain(error))
 
 
-def read_schema(name: str) -> dict[str, Any]:
+def named_schema(name: str) -> dict[str, Any]:
     """The schema of a kind of config file, such as `study`."""
     schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
     return schema

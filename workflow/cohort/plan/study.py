@@ -34,9 +34,11 @@ class Study:
     """A study at a scale: cells by experiment, and figures, tables and claims as validated.
 
     `papers` names, for each experiment, the study whose paper's values are shown beside it: another
-    one if it extends that one's. `source` cites the study's own paper. `skipped` holds the cells of
-    each experiment that cannot be run here, each with the reason. `notes` say which cells were left
-    out and why.
+    one if it extends that one's. `source` cites the study's own paper, `methods` are the strategies
+    that it proposes. `key_figure` opens the study's page, after the `question`.
+
+    `skipped` holds the cells of each experiment that cannot be run here, each with the reason.
+    `notes` say which cells were left out and why.
     """
 
     name: str
@@ -49,6 +51,9 @@ class Study:
     claims: dict[str, Values]
     papers: dict[str, str]
     source: dict[str, str]
+    question: str = ""
+    key_figure: str = ""
+    methods: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     skipped: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
 

@@ -73,6 +73,14 @@ class Result:
         return Sample.of(list(self.values.values()))
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean; that of a share stays between 0 and 100 %."""
+        metric = METRICS[self.metric]
+        shown = self.sample.scaled(metric.scale)
+        low, high = metric.within(shown.mean, shown.interval())
+        return low / metric.scale, high / metric.scale
+
+    @property
     def difference(self) -> float:
         """Our mean less the paper's value; NaN if either is missing."""
         return self.sample.mean - (self.paper.value if self.paper else float("nan"))

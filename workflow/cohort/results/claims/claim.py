@@ -43,6 +43,8 @@ class Claim(Component):
     quote: str = parameter(
         "", help="the sentence word for word; none if the question is the study's own"
     )
+    against: str = parameter("", help="the paper's own numbers that contradict the sentence")
+    reading: str = parameter("", help="what to make of these numbers")
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter(

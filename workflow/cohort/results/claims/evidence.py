@@ -20,7 +20,7 @@ from cohort.results.claims.decision import (
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import Value, last_round
 from cohort.results.intervals import LEAST_SEEDS
-from cohort.results.names import Names
+from cohort.results.names import METRICS, Names
 
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {
@@ -116,7 +116,10 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     mean = claim.number(value.value)
     if sample.n == 1:
         return Numbers(mean, n=1, planned=value.planned)
-    sd, low, high = map(claim.number, (sample.sd, *sample.interval()))
+    interval = sample.interval()
+    if not claim.counts_rounds():
+        interval = METRICS[claim.metric].within(sample.mean, interval)
+    sd, low, high = map(claim.number, (sample.sd, *interval))
     return Numbers(mean, sd, low, high, sample.n, value.planned)
 
 

@@ -28,6 +28,7 @@ from cohort.results.series import (
     read_metric,
 )
 
+NARROW = ".narrow"
 NO_DATES: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None},
@@ -36,8 +37,8 @@ NO_DATES: dict[str, dict[str, None]] = {
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
-    """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf, .svg, or
-    .json for the comparison of its runs."""
+    """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf, .svg,
+    .narrow.png for a phone, or .json for the comparison of its runs."""
     with mpl.rc_context():
         apply_theme()
         figure = make_figure(spec, metrics_file)
@@ -45,24 +46,30 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             if Path(output).suffix == ".json":
                 write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
                 continue
+            is_narrow = Path(output).suffixes[0] == NARROW
+            drawn = make_figure(spec, metrics_file, is_narrow=True) if is_narrow else figure
             metadata = NO_DATES[Path(output).suffix] | {"Title": spec.get("title", "")}
             with replacing(output) as temporary:
-                figure.savefig(temporary, metadata=metadata)
+                drawn.savefig(temporary, metadata=metadata)
 
 
-def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings."""
+def make_figure(
+    spec: Mapping[str, Any], metrics_file: str | Path, *, is_narrow: bool = False
+) -> Figure:
+    """Draw the figure of `spec` with matplotlib's current settings; if it `is_narrow`, its panels
+    lie one below the other."""
     kind = kind_of(spec)
     style = Style.of(spec["look"])
     parts = [
         Part(part, part.select(read_metric(metrics_file, *part.metrics()))) for part in kind.parts()
     ]
     if is_generated(parts[0].metrics):
-        return sheet(parts, style, [GENERATED])
+        return sheet(parts, style, [GENERATED], is_narrow=is_narrow)
     parts = [
         dataclasses.replace(part, paper=_matches(part.kind, spec, part.metrics)) for part in parts
     ]
-    return sheet(parts, style, _remarks(spec, [match for part in parts for match in part.paper]))
+    matches = [match for part in parts for match in part.paper]
+    return sheet(parts, style, _remarks(spec, matches), is_narrow=is_narrow)
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:

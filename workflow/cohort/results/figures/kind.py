@@ -161,10 +161,6 @@ class Kind(Component):
         """The legend's handle for a value of the hue."""
         raise NotImplementedError
 
-    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
-        """The values of the hue as the legend lists them: in the study's order."""
-        return hues
-
     def count(self, measured: DataFrame) -> str:
         """The note's text of how many runs each mark has, once all of them are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()

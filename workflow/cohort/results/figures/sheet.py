@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from cohort.results.figures import style as sizes
+from cohort.results.figures.grid import (
+    Grid,
+    Panel,
+    arrange,
+    begun_panels,
+    make_grids,
+    relaid,
+)
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import (
     LABEL_SIZE,
@@ -29,8 +36,6 @@ from cohort.results.paper_match import PaperMatch
 from cohort.results.series import cells_of, runs_behind
 
 NO_RUNS = "no runs yet"
-Grid = dict[tuple[int, int], Axes]
-"""The panels of one part of a figure, by row and column."""
 
 
 @dataclass(frozen=True)
@@ -42,34 +47,21 @@ class Part:
     paper: Sequence[PaperMatch] = ()
 
 
-@dataclass(frozen=True)
-class Panel:
-    """The place of one panel in the grid, and the label values that its runs share."""
-
-    row: int
-    column: int
-    values: dict[str, str]
-
-    def select(self, frame: DataFrame) -> DataFrame:
-        """The rows that belong to the panel."""
-        for label, value in self.values.items():
-            frame = frame[frame[label] == value]
-        return frame
-
-    def matches(self, everything: Iterable[PaperMatch]) -> list[PaperMatch]:
-        """The matches that belong to the panel and have values."""
-        wanted = self.values.items()
-        return [match for match in everything if match.values and wanted <= match.labels.items()]
-
-
-def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
-    """Draw a whole figure, its parts side by side; `remarks` are added to the note."""
+def sheet(
+    parts: Sequence[Part], style: Style, remarks: Sequence[str] = (), *, is_narrow: bool = False
+) -> Figure:
+    """Draw a whole figure, its parts side by side; `remarks` are added to the note. The panels of a
+    narrow one lie one below the other."""
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
-    panels = arrange(kind, _in_begun_panels(kind, cells), style)
+    planned = arrange(kind, cells, style)
+    begun = begun_panels(planned, cells)
+    panels = relaid(begun, len(parts), is_narrow=is_narrow)
     measured = [part.kind.measure(part.metrics) for part in parts]
     same_x = len({part.kind.x_title(style) for part in parts}) == 1
     hues = cells[kind.hue].nunique() if kind.hue in cells else 1
-    figure, grids = _make_grids(panels, len(parts), kind, hues=hues, share_x=same_x)
+    figure, grids = make_grids(
+        panels, len(parts), kind, hues=hues, share_x=same_x, is_narrow=is_narrow
+    )
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
         titles = _titles(panels, style, panel_width(first))
@@ -80,48 +72,14 @@ def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> F
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes([part.kind for part in parts], figure, grids, style)
-    fewer = len(panels) < len(arrange(kind, cells, style))
-    left_out = ["rows and columns without runs are left out"] if fewer else []
+    fewer = len(panels) < len(planned)
+    left_out = ["panels without runs are left out"] if fewer else []
     text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
-    width = int(figure.get_figwidth() / LETTER / 0.85)
+    width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
-
-
-def _in_begun_panels(kind: Kind, cells: DataFrame) -> DataFrame:
-    """The cells in rows and columns of panels that have runs; all if there are none."""
-    begun = cells[cells["status"] != "missing"]
-    if begun.empty:
-        return cells
-    for label in filter(None, (kind.rows, kind.columns)):
-        cells = cells[cells[label].isin(begun[label])]
-    return cells
-
-
-def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
-    """Place the panels by the values of `rows` and `columns`, except those without planned cells;
-    columns alone wrap to a grid."""
-    rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
-    columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
-    if rows and columns and kind.rows and kind.columns:
-        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
-        return [
-            Panel(y, x, {kind.rows: row, kind.columns: column})
-            for y, row in enumerate(rows)
-            for x, column in enumerate(columns)
-            if (row, column) in planned
-        ]
-    if kind.rows and rows:
-        return [Panel(y, 0, {kind.rows: row}) for y, row in enumerate(rows)]
-    if kind.columns and columns:
-        width = ceil(len(columns) / ceil(len(columns) / sizes.MOST_COLUMNS))
-        return [
-            Panel(*divmod(index, width), {kind.columns: column})
-            for index, column in enumerate(columns)
-        ]
-    return [Panel(0, 0, {})]
 
 
 def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
@@ -134,48 +92,6 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
         labels = listed([word(label) for label in kind.averaged()])
         parts.append(f"runs that differ in {labels} are averaged")
     return "; ".join([*parts, *kind.remarks(measured)])
-
-
-def _make_grids(
-    panels: list[Panel], parts: int, kind: Kind, *, hues: int, share_x: bool
-) -> tuple[Figure, list[Grid]]:
-    """An empty figure with the panels of each part, side by side, or one below the other if several
-    columns would make them too narrow.
-
-    All panels share their x axis, or else those of a column; those of a part share their y axis.
-    """
-    rows = 1 + max(panel.row for panel in panels)
-    columns = 1 + max(panel.column for panel in panels)
-    stacked = rows == 1 < columns and columns * parts > sizes.MOST_COLUMNS
-    down, across = (rows * parts, columns) if stacked else (rows, columns * parts)
-    width, height = kind.panel_size(max(sizes.NARROWEST, sizes.PAGE_WIDTH / across), hues)
-    size = (width * across, height * down + sizes.FRAME)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    subplots = figure.subplots(
-        down,
-        across,
-        sharex="all" if share_x else "col",
-        sharey=kind.shared_y if parts == 1 else False,
-        squeeze=False,
-    )
-    for axes in subplots.flat:
-        axes.locator_params(axis="both", min_n_ticks=sizes.FEWEST_TICKS)
-    grids: list[Grid] = [{} for _ in range(parts)]
-    for part, grid in enumerate(grids):
-        for panel in panels:
-            below, beside = (part * rows, 0) if stacked else (0, part * columns)
-            axes = subplots[below + panel.row][beside + panel.column]
-            grid[panel.row, panel.column] = axes
-    used = [axes for grid in grids for axes in grid.values()]
-    for axes in subplots.flat:
-        if axes not in used:
-            axes.remove()
-    for grid in grids if parts > 1 else []:
-        first, *others = grid.values()
-        for axes in others:
-            axes.sharey(first)
-    return figure, grids
 
 
 def _draw_panel(
@@ -237,7 +153,7 @@ def _entries(
     if kind.has_legend():
         hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
         colors = style.colors(kind.hue, hues)
-        for hue in kind.legend_order(hues, measured):
+        for hue in hues:
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
             entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
     for axes in (axes for grid in grids for axes in grid.values()):

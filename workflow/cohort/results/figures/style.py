@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ else:
     mpl_colors, mpl_lines = lazy("matplotlib.colors"), lazy("matplotlib.lines")
 
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
+PHONE_WIDTH = 3.5  # inches: of a figure that is read on a phone
 NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
 SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
@@ -32,6 +33,7 @@ SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
 MOST_COLUMNS = 4  # of a grid that may wrap
+MOST_PARTS = 3  # side by side, of a single panel each
 FEWEST_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
@@ -63,7 +65,7 @@ RC: dict[str, Any] = {
 }
 """What differs from seaborn's theme `ticks` in the context `paper`."""
 
-NOTE = {"fontsize": 6.5, "color": "#555555"}
+NOTE = {"fontsize": 7, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
 PALE = 0.5  # the share of white in the color of unfinished runs
@@ -71,6 +73,8 @@ PALE = 0.5  # the share of white in the color of unfinished runs
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
 # line on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+OWN = "#D55E00"  # of the method that a paper proposes
+THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 MARKERS = ("o", "s", "^", "v", "P")
@@ -93,11 +97,12 @@ def apply_theme() -> None:
 class Style(Names):
     """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
 
-    `palette_index` gives each strategy its index in the palette. Index 0 is FedAvg's: its color
-    is no other strategy's, with any dash.
+    `strategies` are all of the study's, the baseline first, so that each looks the same in all of
+    its figures; `methods` are those that its paper proposes.
     """
 
-    palette_index: dict[str, int]
+    strategies: list[str]
+    methods: list[str] = field(default_factory=list)
     round_name: str = "Round"
 
     @classmethod
@@ -106,55 +111,62 @@ class Style(Names):
         return cls(
             orders=text_orders(look),
             titles=dict(look.get("titles", {})),
-            palette_index=dict(look.get("styles", {})),
+            strategies=list(look.get("strategies", [])),
+            methods=list(look.get("methods", [])),
             round_name=look.get("round", "Round"),
         )
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""
         if hue in NOMINAL:
-            indices = self._indices(hue)
-            return {
-                value: COLORS[_lap_and_color(indices[value])[1]] if value in indices else UNKNOWN
-                for value in values
-            }
+            return {value: self._look(hue, value)[0] for value in values}
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
         shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
         return {value: shades[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
-        """The line style: solid for all, or one after another if there are more names than colors,
-        so that curves differ by more than a repeated color."""
-        indices = self._indices(hue)
-        many = len(indices) > len(COLORS)
-        index = indices.get(value, 0) if many else self._lap(hue, value)
-        return DASHES[index % len(DASHES)]
+        """The line style. Names differ in it as well as in color, so that curves that coincide are
+        both seen; only the paper's own method is solid, or else the first name."""
+        return DASHES[self._look(hue, value)[1] % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
-        """The marker of a line: round until the colors repeat."""
-        return MARKERS[self._lap(hue, value) % len(MARKERS)]
+        """The marker of a line, another one for neighbors."""
+        return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
+
+    def stroke(self, hue: str, value: str) -> dict[str, float]:
+        """The width of a line and how far it lies in front: the paper's own method is a thick line
+        behind the thin ones."""
+        if hue != "strategy" or not self.methods:
+            return {"linewidth": LINE}
+        is_own = value in self.methods
+        return {"linewidth": THICK if is_own else THIN, "zorder": 2 if is_own else 3}
 
     def hatch(self, hue: str, value: str) -> str:
         """The hatch of a bar: none until the colors repeat."""
-        return HATCHES[self._lap(hue, value) % len(HATCHES)]
+        return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
 
-    def _lap(self, hue: str, value: str) -> int:
-        return _lap_and_color(self._indices(hue).get(value, 0))[0]
+    def _look(self, hue: str, value: str) -> tuple[str, int, int]:
+        """The color, the number of the dash and of the lap over the colors of a name's value.
 
-    def _indices(self, hue: str) -> dict[str, int]:
+        The paper's own methods have a color that nothing else has, and so has FedAvg.
+        """
+        if hue == "strategy" and value in self.methods:
+            place = self.methods.index(value)
+            return OWN, place, place
+        names = [name for name in self._names(hue) if hue != "strategy" or name not in self.methods]
+        if value not in names:
+            return UNKNOWN, 0, 0
+        index, has_own = names.index(value), hue == "strategy" and bool(self.methods)
+        if index == 0:
+            return COLORS[0], int(has_own), 0
+        colors = [color for color in COLORS[1:] if not has_own or color != OWN]
+        lap, color = divmod(index - 1, len(colors))
+        return colors[color], 1 + (color - lap + has_own) % (len(DASHES) - 1), lap
+
+    def _names(self, hue: str) -> list[str]:
         if hue == "strategy":
-            return self.palette_index
-        values = self.orders.get(hue, []) if hue in NOMINAL else []
-        return {value: index for index, value in enumerate(values)}
-
-
-def _lap_and_color(index: int) -> tuple[int, int]:
-    """How often the colors have repeated at an index of the palette, and which one it has. The
-    first color, at index 0, does not repeat."""
-    if index == 0:
-        return 0, 0
-    lap, color = divmod(index - 1, len(COLORS) - 1)
-    return lap, 1 + color
+            return self.strategies
+        return self.orders.get(hue, []) if hue in NOMINAL else []
 
 
 def pale(color: Any) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from cohort.results.claims.decision import (
     HELD,
@@ -21,10 +21,13 @@ from cohort.results.claims.evidence import Difference, Evidence, Numbers
 from cohort.results.claims.judge import Compared, Judged, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.results.claims.verdict import NO_PAPER
-from cohort.results.report.render import merged
+from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns
 
 NO_RUNS = "no runs yet"
+CONTRADICTED = "Contradicted by the paper's own numbers"
+REFUTED = "Contradicted by our runs"
+OTHERS, ALL = "All other claims", "All claims"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
@@ -55,15 +58,30 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its verdicts, and a table with rows for each comparison."""
+    """A claim with its verdicts, and a table with rows for each comparison.
+
+    `quote` is the paper's sentence; `against` are its own numbers where they contradict it, and
+    `reading` is what to make of them.
+    """
 
     judged: Judged
+    quote: str
+    against: str
+    reading: str
     verdicts: list[tuple[str, str]]
     columns: list[str]
     comparisons: list[tuple[str, list[Row]]]
     counts: list[str]
     notes: list[str]
     labels: dict[str, list[str]]
+    sides: dict[str, str]
+
+    @property
+    def group(self) -> str:
+        """Under which heading it stands."""
+        if self.judged.paper == NOT_HELD:
+            return CONTRADICTED
+        return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
 
     @property
     def outlook(self) -> str:
@@ -99,16 +117,26 @@ class Claims:
     totals: list[tuple[str, list[tuple[str, int]]]]
     notes: list[str]
 
+    @property
+    def groups(self) -> list[tuple[str, list[Claim]]]:
+        """The claims by heading: those first that are contradicted."""
+        groups: dict[str, list[Claim]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
+        for claim in self.claims:
+            groups[claim.group].append(claim)
+        shown = [(name, claims) for name, claims in groups.items() if claims]
+        return shown if len(shown) > 1 or shown[0][0] != OTHERS else [(ALL, self.claims)]
 
-def read_claims(file: Path, runs: StudyRuns) -> Claims:
-    """The claims in the JSON file that `judge` writes."""
-    judged = read_judged(file)
+
+def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
+    """The claims of a page, from the JSON file that `judge` writes."""
+    judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [("our runs", _counted(list(map(_measured, judged))))]
+    totals = [(SIDES["ours"], _counted(list(map(_measured, judged))))]
     if has_paper:
         papers = [claim.paper for claim in judged]
         totals.insert(0, ("the paper's own numbers", _counted(papers)))
-    claims = [_claim(claim, runs, has_paper) for claim in judged]
+    quotes = spec["quotes"]
+    claims = [_claim(claim, quotes[claim.claim], runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
@@ -126,19 +154,21 @@ def _measured(claim: Judged) -> str:
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _claim(claim: Judged, runs: StudyRuns, has_paper: bool) -> Claim:
+def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
     if (verdict := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], verdict))
     columns = _columns(claim.comparisons)
     return Claim(
         judged=claim,
+        **quotes,
         verdicts=verdicts,
         columns=columns,
         comparisons=[
             (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
             for comparison in claim.comparisons
         ],
+        sides={"data-paper": claim.paper, "data-ours": _measured(claim)},
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
         labels=merged(

@@ -1,20 +1,36 @@
-"""Writes the index: a card for each study that has a page."""
+"""Writes the index: a card for each study that has a page, or a preview of one."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from cohort.core.files import write_text
 from cohort.results.report.render import render
 
+PREVIEWS = "../partial/report"  # from the folder of the pages
 
-def write_index(output: str | Path) -> None:
-    """Write the index of the pages in its folder, from their cards; leave it if nothing changed."""
+
+def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
+    """Write the index of the pages in its folder, from their cards; leave it if nothing changed.
+
+    A study without a page is shown by its preview. `releases` have a study's name, the name of the
+    file of its released runs, and their number.
+    """
     output = Path(output)
-    files = [file for file in output.parent.glob("*.json") if file.with_suffix(".html").exists()]
-    cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    cards.sort(key=lambda card: (not card["source"], card["name"]))
-    html = render("index.html.j2", cards=cards)
+    cards = _cards(output.parent, "")
+    pages = {card["name"] for _, card in cards}
+    previews = _cards(output.parent / PREVIEWS, f"{PREVIEWS}/")
+    cards += [(url, card) for url, card in previews if card["name"] not in pages]
+    cards.sort(key=lambda entry: (not entry[1]["source"], entry[1]["name"]))
+    html = render("index.html.j2", cards=cards, releases=releases)
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)
+
+
+def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, object]]]:
+    """The card of each page in a folder, with the page's URL."""
+    files = [file for file in folder.glob("*.json") if file.with_suffix(".html").exists()]
+    cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return [(f"{prefix}{card['name']}.html", card) for card in cards]

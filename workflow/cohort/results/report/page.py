@@ -8,47 +8,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cohort.core import own
 from cohort.core.files import write_text
-from cohort.results.comparison import Comparison
-from cohort.results.figures import KINDS
-from cohort.results.figures.alternative import alternative
+from cohort.results.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, read_claims
-from cohort.results.report.render import FILTERS, data_url, links, merged, render, with_suffix
-from cohort.results.report.runs import Cell, Coverage, StudyRuns
-from cohort.results.report.tables import Table, shown_table
+from cohort.results.report.items import key_figure, sections
+from cohort.results.report.render import FILTERS, counted, links, merged, render
+from cohort.results.report.runs import Cell, StudyRuns
 from cohort.results.series import GENERATED
 
 Spec = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A figure or a table: a picture with what is seen in it, or a laid-out table, or neither if
-    there is nothing to show yet. `links` are pairs of a relative URL and a format's name."""
-
-    id: str
-    title: str
-    caption: str
-    command: str
-    links: list[tuple[str, str]]
-    coverage: Coverage | None
-    labels: dict[str, list[str]]
-    image: str = ""
-    seen: str = ""
-    table: Table | None = None
-    is_across: bool = False
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether there is anything to show."""
-        return bool(self.image or self.table)
 
 
 def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
@@ -56,32 +29,17 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
-    claims = read_claims(with_suffix(spec["claims"], ".json"), runs) if spec["claims"] else None
-    tables = [_table(item, runs, page.parent) for item in spec["tables"]]
-    figures = [_figure(item, runs, page.parent) for item in spec["figures"]]
+    claims = read_claims(spec, runs) if spec["claims"] else None
+    shown = sections(spec, runs, page.parent)
     card = _card(spec, runs, claims)
     html = render(
         "page.html.j2",
         spec=spec,
         card=card,
-        coverage=runs.coverage(),
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
-        sections=[
-            ("tables", "Tables", "table", tables),
-            (
-                "figures",
-                "Figures",
-                "figure",
-                [figure for figure in figures if not figure.is_across],
-            ),
-            (
-                "across",
-                "Across settings",
-                "figure",
-                [figure for figure in figures if figure.is_across],
-            ),
-        ],
+        sections=shown,
+        key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_made(runs.finished()),
@@ -93,57 +51,24 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     write_text(card_file, json.dumps(card))
 
 
-def _item(item: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
-    """A figure or table without its content."""
-    experiment = item["experiment"]
-    return partial(
-        Item,
-        id=item["name"],
-        title=str(item["title"]),
-        caption=item["caption"],
-        command=item["command"],
-        links=links(item["files"], folder),
-        coverage=runs.coverage(experiment) if experiment else None,
-        labels=merged(cell["labels"] for cell in runs.experiments.get(experiment, [])),
-    )
-
-
-def _figure(item: Spec, runs: StudyRuns, folder: Path) -> Item:
-    made = partial(_item(item, runs, folder), is_across=KINDS[item["kind"]].is_across)
-    if not _has_runs(runs, item["experiment"]):
-        return made()
-    picture = with_suffix(item["files"], ".png")
-    comparison = Comparison.read(with_suffix(item["files"], ".json"))
-    return made(image=data_url(picture), seen=alternative(item, comparison))
-
-
-def _table(item: Spec, runs: StudyRuns, folder: Path) -> Item:
-    table = shown_table(item, runs)
-    return _item(item, runs, folder)(table=table if table.columns else None)
-
-
-def _has_runs(runs: StudyRuns, experiment: str) -> bool:
-    counted = runs.coverage(experiment).runs
-    return counted.missing < counted.planned
-
-
 def _is_generated(runs: StudyRuns) -> bool:
     return any(cell.get("generated") for cell in runs.cells.values())
 
 
 def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The values to filter by: for each label its name, its title, and its values with titles."""
+    """The values to filter by: for each label its name, its title, and titles with the values that
+    have them, separated by spaces."""
     cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
     labels = merged(cells)
-    return [
-        (label.lower(), title, _titled(label, labels[label], names))
-        for label, title in FILTERS.items()
-        if len(labels.get(label, [])) > 1
-    ]
-
-
-def _titled(label: str, values: Sequence[str], names: Names) -> list[tuple[str, str]]:
-    return [(value, names.value(label, value)) for value in values]
+    choices = []
+    for label, title in FILTERS.items():
+        by_title: dict[str, list[str]] = {}
+        for value in labels.get(label, []):
+            by_title.setdefault(names.value(label, value), []).append(value)
+        options = [(" ".join(values), name) for name, values in by_title.items()]
+        if len(options) > 1:
+            choices.append((label.lower(), title, options))
+    return choices
 
 
 def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
@@ -172,12 +97,34 @@ def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def _finding(runs: StudyRuns, claims: Claims | None) -> str:
+    """What came out so far: what a paper says of itself, and what our runs say."""
+    total = runs.coverage().runs
+    finished = total.done + total.diverged
+    ours = (
+        f"{finished:,} of {counted(total.planned, 'run')} {'is' if total.planned == 1 else 'are'}"
+    )
+    judged = []
+    for whose, counts in claims.totals if claims else []:
+        words = dict(counts)
+        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
+        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
+        if held or against or leaning:
+            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
+            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
+    if not judged or not claims:
+        return f"{ours} finished."
+    return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
+
+
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None) -> dict[str, Any]:
     """What the index shows of a study."""
     coverage, finished = runs.coverage(), runs.finished()
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
-        **{key: spec[key] for key in ("name", "title", "source", "scale", "command")},
+        **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
+        "finding": _finding(runs, claims),
+        "left_out": spec["notes"],
         "runs": {status: getattr(coverage.runs, status) for status in statuses},
         "phrase": coverage.runs.phrase,
         "spent": coverage.spent,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
 """The labels by which a page can be filtered, with their titles."""
 FORMATS = {
@@ -21,6 +24,7 @@ FORMATS = {
     ".md": "Markdown",
     ".tex": "LaTeX",
     ".json": "JSON",
+    ".narrow.png": "PNG for a phone",
 }
 MARKS = {
     **{"held": "✓", "not held": "✗", "undecided": "?", "tie": "="},
@@ -42,8 +46,18 @@ def render(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
-    environment.filters |= {"hours": hours, "attributes": attributes}
+    environment.filters |= {
+        "hours": hours,
+        "attributes": attributes,
+        "counted": counted,
+        "linked": linked,
+    }
     return environment.get_template(template).render(**content)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2,661 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def hours(seconds: float) -> str:
@@ -56,6 +70,15 @@ def hours(seconds: float) -> str:
         return f"{seconds / 60:.0f} minutes"
     value = seconds / 3600
     return f"{float(f'{value:.3g}'):,.0f} hours" if value >= 100 else f"{value:.2g} hours"
+
+
+def linked(text: str) -> Markup:
+    """The text as HTML, with links where it has addresses."""
+    parts = ADDRESS.split(text)
+    link = Markup('<a href="{0}">{0}</a>')
+    return Markup("").join(
+        link.format(part) if index % 2 else part for index, part in enumerate(parts)
+    )
 
 
 def attributes(labels: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -76,7 +99,10 @@ def merged(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
 def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
     """The relative URL of each file, and the name of its format."""
     return [
-        (quote(Path(os.path.relpath(file, folder)).as_posix()), FORMATS[Path(file).suffix])
+        (
+            quote(Path(os.path.relpath(file, folder)).as_posix()),
+            FORMATS["".join(Path(file).suffixes)],
+        )
         for file in files
     ]
 
@@ -88,4 +114,4 @@ def data_url(picture: Path) -> str:
 
 def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
     """The file with this suffix."""
-    return next(Path(file) for file in files if Path(file).suffix == suffix)
+    return next(Path(file) for file in files if "".join(Path(file).suffixes) == suffix)

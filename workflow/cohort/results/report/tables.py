@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cohort.results.comparison import NO_PAPER, NO_RESULT, Comparison
@@ -16,6 +16,8 @@ from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
 from cohort.results.tables.tabulate import lay_out_table
 
 EMPTY = ("", NO_VALUE, NO_RESULT_YET, NO_RESULT, NO_PAPER)
+SEPARATOR = " · "
+WORDS = ("agrees", "differs", "cannot tell")
 
 
 @dataclass(frozen=True)
@@ -30,21 +32,33 @@ class Cell:
         """Whether there is no result."""
         return _is_empty(self.entry)
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether there is a result of our runs."""
+        return any(piece.value not in EMPTY for piece in self.entry.pieces)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the paper agrees, if that can be told from the runs."""
+        return self.entry.verdict if self.entry.verdict in WORDS else ""
+
 
 @dataclass(frozen=True)
 class Line:
-    """A table's row: its words, its cells, and the label values that all of them share."""
+    """A table's row: its name, its cells, and the label values that all of them share."""
 
-    words: list[str]
+    name: str
     cells: list[Cell]
     labels: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: heads of its words and columns (with the label values that a column stands for)."""
+    """A table: heads of its rows and columns (with the label values that a column stands for), and
+    what is the same everywhere."""
 
-    heads: list[str]
+    head: str
+    constants: str
     columns: list[tuple[str, dict[str, list[str]]]]
     lines: list[Line]
     notes: list[str]
@@ -57,7 +71,7 @@ def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
     if needs_no_runs(item):
         layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
     else:
-        layout = lay_out_table(item, Comparison.read(file))
+        layout = lay_out_table(item, Comparison.read(file), wide=True)
     return table_of(layout, item["experiment"], runs)
 
 
@@ -65,20 +79,36 @@ def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
     """A laid-out table with links; columns and rows without any number are left out."""
     by_column = list(zip(*(entries for _, entries in layout.lines), strict=True))
     numbered = [index for index, entries in enumerate(by_column) if _has_number(entries)]
-    lines = []
-    for words, entries in layout.lines:
-        if _has_number(entries):
-            cells = [_cell(entries[index], experiment, runs) for index in numbered]
-            lines.append(Line(words, cells, _shared(entries)))
-    left_out = len(layout.lines) - len(lines)
+    rows = [(words, entries) for words, entries in layout.lines if _has_number(entries)]
+    left_out = len(layout.lines) - len(rows)
     notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
-    columns = [(layout.columns[index], _shared(by_column[index])) for index in numbered]
-    labels = merged(entry.labels for entries in by_column for entry in entries)
-    return Table(layout.heads, columns, lines, [*notes, *layout.notes], labels)
+    by_head = list(zip(*(words for words, _ in rows), strict=True))
+    varied = [index for index, words in enumerate(by_head) if len(set(words)) > 1] or [0]
+    constants = [
+        f"{head} {words[0]}"
+        for index, (head, words) in enumerate(zip(layout.heads, by_head, strict=False))
+        if index not in varied
+    ]
+    lines = []
+    for words, entries in rows:
+        cells = [_cell(entries[index], experiment, runs) for index in numbered]
+        lines.append(Line(_joined(words, varied), cells, _shared(entries)))
+    return Table(
+        head=_joined(layout.heads, varied) if layout.heads else "",
+        constants=", ".join(constants),
+        columns=[(layout.columns[index], _shared(by_column[index])) for index in numbered],
+        lines=lines,
+        notes=[*notes, *layout.notes],
+        labels=merged(entry.labels for entries in by_column for entry in entries),
+    )
+
+
+def _joined(words: Sequence[str], places: Sequence[int]) -> str:
+    return SEPARATOR.join(words[place] for place in places)
 
 
 def _is_empty(entry: Entry) -> bool:
-    return all(piece.value in EMPTY for piece in entry.pieces)
+    return not (entry.paper or Cell(entry, "").has_runs)
 
 
 def _has_number(entries: Sequence[Entry]) -> bool:
@@ -86,8 +116,10 @@ def _has_number(entries: Sequence[Entry]) -> bool:
 
 
 def _cell(entry: Entry, experiment: str, runs: StudyRuns) -> Cell:
-    has_runs = entry.labels and not _is_empty(entry)
-    return Cell(entry, runs.anchor(experiment, entry.labels) if has_runs else "")
+    cell = Cell(entry, "")
+    if not entry.labels or not cell.has_runs:
+        return cell
+    return replace(cell, anchor=runs.anchor(experiment, entry.labels))
 
 
 def _shared(entries: Sequence[Entry]) -> dict[str, list[str]]:

@@ -31,7 +31,8 @@ class Entry:
     """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text.
 
     `mean`, `sd` and `interval` are the parts of a value of several runs; `labels` say of which runs
-    it is. A cell of several results has `parts`, each with a value and a mark of its own.
+    it is. A cell of several results has `parts`, each with a value and a mark of its own. `paper`
+    is the paper's value, with the `difference` from it and the `verdict` on that.
     """
 
     value: str = ""
@@ -44,6 +45,9 @@ class Entry:
     interval: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[Entry, ...] = ()
+    paper: Entry | None = None
+    difference: str = ""
+    verdict: str = ""
 
     @property
     def pieces(self) -> tuple[Entry, ...]:
@@ -65,20 +69,24 @@ class Layout:
     prose: bool = False
 
 
-def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
+def lay_out(
+    comparison: Comparison, names: Names, *, joined: bool = False, wide: bool = False
+) -> Layout:
     """Lay out the results of a table in their order.
 
     `joined` puts the measures, or else the values of the last label, into one row, separated by
-    slashes.
+    slashes. A `wide` table has them in columns, with the paper's value within each cell.
     """
     results = comparison.results
     if not results:
         return Layout([], [], notes=["Nothing of it is planned at this scale."])
     measures = comparison.by_measure()
     entries = [replace(_entry(result), labels=result.labels) for result in results]
-    lay_out_as = _long if comparison.has_paper else _wide
-    layout = lay_out_as(results, entries, names, measures)
-    if joined := joined and comparison.has_paper:
+    wide = wide or not comparison.has_paper
+    if wide and comparison.has_paper:
+        entries = list(map(_beside_paper, results, entries))
+    layout = (_wide if wide else _long)(results, entries, names, measures)
+    if joined := joined and not wide:
         layout = _joined(layout)
     layout.notes.append(
         f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
@@ -140,6 +148,16 @@ def _paper(result: Result) -> Entry:
     return Entry(_rounded(paper.value, metric) + sd, mark=DOUBLE_DAGGER if paper.doubtful else "")
 
 
+def _beside_paper(result: Result, entry: Entry) -> Entry:
+    """The entry with the paper's value, if it has one."""
+    if result.paper is None:
+        return entry
+    printed, difference = _paper(result), _difference(result) if result.values else ""
+    value, _, sd = printed.value.partition(" ± ")
+    paper = replace(printed, value=value, sd=sd)
+    return replace(entry, paper=paper, difference=difference, verdict=result.verdict)
+
+
 def _difference(result: Result) -> str:
     """Our mean less the paper's value."""
     metric = METRICS[result.metric]
@@ -188,7 +206,7 @@ def _entry(result: Result) -> Entry:
     mean = _rounded(sample.mean, metric)
     if n == 1:
         return Entry(mean, count, result.best, mark)
-    low, high = (_rounded(end, metric) for end in sample.interval())
+    low, high = (_rounded(end, metric) for end in result.interval)
     sd, interval = f"± {_rounded(sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
     value = f"{mean} {sd} {interval}"
     return Entry(value, count, result.best, mark, mean=mean, sd=sd, interval=interval)

@@ -62,11 +62,11 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     return compare(table.measures(), spec, metrics_file, top=table.top)
 
 
-def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
-    """The comparison of a table, rounded and titled for readers."""
+def lay_out_table(spec: Mapping[str, Any], comparison: Comparison, *, wide: bool = False) -> Layout:
+    """The comparison of a table, rounded and titled for readers; `wide` as in the paper."""
     if comparison.standings:
         return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
+    return lay_out(comparison, _names(spec), joined=spec.get("joined", False), wide=wide)
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
@@ -89,7 +89,7 @@ PAPER = [
 
 def _row(result: Result) -> dict[str, Any]:
     sample, paper, agreed = result.sample, result.paper, result.agreement
-    low, high = sample.interval() if sample.n > 1 else NO_INTERVAL
+    low, high = result.interval if sample.n > 1 else NO_INTERVAL
     apart = agreed.interval if agreed and agreed.interval else NO_INTERVAL
     return {
         **result.labels,

@@ -14,7 +14,6 @@ from cohort.results.figures.kind import Averaging, Kind
 from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, placed
 from cohort.results.figures.style import (
     CROSS,
-    PAPER_LINE,
     deviation_bar,
     legend_line,
     name_places,
@@ -185,7 +184,7 @@ class Bars(Averaging):
                 [value.value * METRICS[self.metric].scale] * 2,
                 color=PAPER_TICK,
                 label=paper_name(value.source),
-                **PAPER_LINE,
+                linewidth=1.2,
             )
 
     def x_title(self, style: Style) -> str:

@@ -17,7 +17,6 @@ from cohort.results.figures.style import (
     BAND,
     CROSS,
     DASHES,
-    NOMINAL,
     PAPER_GRAY,
     PAPER_LINE,
     STATISTICS,
@@ -51,7 +50,7 @@ CROSSES: dict[str, Any] = {
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
-FEW_CURVES = 6  # whose legend is in the study's order
+FEW_CURVES = 6  # which have a band each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,18 +138,28 @@ class Curves(Averaging):
         for hue in hues:
             runs = panel[panel[self.hue] == hue]
             if len(runs):
-                self._draw_curve(axes, runs, colors[hue], self._dash(hue, style))
+                line = {"color": colors[hue], "linestyle": self._dash(hue, style)}
+                line |= style.stroke(self.hue, hue)
+                has_band = self.band == "sd" and self._has_band(hue, hues, style)
+                self._draw_curve(axes, runs, line, has_band=has_band)
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
         _start_at_zero(axes)
 
-    def _draw_curve(self, axes: Axes, runs: DataFrame, color: str, dash: object) -> None:
+    def _has_band(self, hue: str, hues: list[str], style: Style) -> bool:
+        """Whether a curve has a band: of many curves only those of the paper's own methods."""
+        return len(hues) <= FEW_CURVES or (self.hue == "strategy" and hue in style.methods)
+
+    def _draw_curve(
+        self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
+    ) -> None:
         """Draw one hue: in its own dashes as far as all runs go, then dotted."""
+        color = line["color"]
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
         end = complete.max() if len(complete) else counts.index.min()
-        parts = [(runs[runs["round"] <= end], dash)]
+        parts = [(runs[runs["round"] <= end], line["linestyle"])]
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
@@ -161,14 +170,13 @@ class Curves(Averaging):
                 x=values.index,
                 y="mean",
                 estimator=None,
-                color=color,
-                linestyle=linestyle,
+                **line | {"linestyle": linestyle},
                 marker="o" if len(counts) <= FEW_POINTS else None,
                 markersize=2.5,
                 markeredgecolor=color,
                 ax=axes,
             )
-            if self.band == "sd":
+            if has_band:
                 low, high = one_deviation(values, METRICS[self.metric].unit)
                 axes.fill_between(values.index, low, high, color=color, **BAND)
         # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
@@ -198,21 +206,13 @@ class Curves(Averaging):
         return "Local step" if self.x == "step" else style.round_name
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(color=color, linestyle=self._dash(value, style))
+        stroke = style.stroke(self.hue, value)
+        return legend_line(color=color, linestyle=self._dash(value, style), **stroke)
 
     def _dash(self, hue: str, style: Style) -> Any:
         if self.dashed:
             return DASHES[1] if hue in self.dashed else DASHES[0]
         return style.dash(self.hue, hue)
-
-    def legend_order(self, hues: list[str], measured: DataFrame) -> list[str]:
-        """The study's order for numbers and for a few names; of many names, the one whose curve
-        ends highest comes first."""
-        if len(hues) <= FEW_CURVES or self.hue not in NOMINAL:
-            return hues
-        ends = measured["round"] == measured.groupby("digest")["round"].transform("max")
-        final = measured[ends].groupby(self.hue)["value"].mean()
-        return sorted(hues, key=lambda hue: -final.get(hue, -np.inf))
 
     def remarks(self, measured: DataFrame) -> list[str]:
         statuses = set(measured["status"])

@@ -26,6 +26,7 @@ from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import value_per_cell
 
 if TYPE_CHECKING:
+    import matplotlib.ticker as mpl_ticker
     import seaborn
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from cohort.results.figures.style import Style
     from cohort.results.paper_match import PaperMatch
 else:
-    seaborn = lazy("seaborn")
+    mpl_ticker, seaborn = lazy("matplotlib.ticker"), lazy("seaborn")
 
 PAPER_POINT: dict[str, Any] = {
     "linestyle": "none",
@@ -88,6 +89,7 @@ class Lines(Averaging):
                 line = {
                     "color": colors[hue],
                     "linestyle": style.dash(self.hue, hue),
+                    **style.stroke(self.hue, hue),
                     "marker": style.marker(self.hue, hue),
                     "markeredgecolor": colors[hue],
                 }
@@ -95,7 +97,9 @@ class Lines(Averaging):
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(mpl_ticker.LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(mpl_ticker.NullFormatter())
         names = [style.value(self.x, x) for x in positions]
         if list(positions.values()) == list(range(len(positions))):
             name_places(axes, names)
@@ -152,6 +156,7 @@ class Lines(Averaging):
         return legend_line(
             color=color,
             linestyle=style.dash(self.hue, value),
+            **style.stroke(self.hue, value),
             marker=style.marker(self.hue, value),
             markersize=2.5,
         )

@@ -44,7 +44,8 @@ class PerformanceProfile(Across):
         for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
             color, dash = colors[strategy], style.dash(self.hue, strategy)
             shares = 100 * profile.shares
-            axes.plot(thresholds, shares, color=color, linestyle=dash, drawstyle="steps-post")
+            line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
+            axes.plot(thresholds, shares, drawstyle="steps-post", **line)
             if profile.low is not None and profile.high is not None:
                 band = 100 * profile.low, 100 * profile.high
                 axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
@@ -67,7 +68,8 @@ class PerformanceProfile(Across):
         return f"Runs {'below' if METRICS[self.metric].better == 'low' else 'above'} (%)"
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(color=color, linestyle=style.dash(self.hue, value))
+        stroke = style.stroke(self.hue, value)
+        return legend_line(color=color, linestyle=style.dash(self.hue, value), **stroke)
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return [*super().remarks(measured), BANDS]

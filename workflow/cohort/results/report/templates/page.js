@@ -3,8 +3,10 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const form = document.getElementById("filter");
 
+  // a choice of several values that share a title has them separated by spaces
   function matches(element, chosen) {
-    return chosen.every(([name, value]) => !(name in element.dataset) || element.dataset[name].split(" ").includes(value));
+    return chosen.every(([name, values]) => !(name in element.dataset)
+      || element.dataset[name].split(" ").some((value) => values.split(" ").includes(value)));
   }
 
   function filterTable(table, chosen) {
@@ -16,14 +18,28 @@
     }
   }
 
+  const pressed = () => all(".choice [aria-pressed=true]").map(({ dataset: { side, verdict } }) => [side, verdict]);
+
+  // of the verdicts chosen for a side, a claim must have one
+  function isJudgedSo(claim, verdicts) {
+    return ["paper", "ours"].every((side) => {
+      const allowed = verdicts.filter(([name]) => name === side).map(([, verdict]) => verdict);
+      return !allowed.length || allowed.includes(claim.dataset[side]);
+    });
+  }
+
   function filter() {
-    const chosen = [...new FormData(form)].filter(([, value]) => value);
-    const items = all(".claim, figure, .waiting li, .group");
-    for (const item of items) item.hidden = !matches(item, chosen);
+    const [chosen, verdicts] = [[...new FormData(form)].filter(([, value]) => value), pressed()];
+    const items = all(".claim, figure[id], .waiting li, .group");
+    for (const item of items) {
+      item.hidden = !matches(item, chosen) || (item.matches(".claim") && !isJudgedSo(item, verdicts));
+    }
+    for (const group of all(".claims")) group.hidden = all(".claim", group).every((claim) => claim.hidden);
     all("table.sortable").forEach((table) => filterTable(table, chosen));
     const left = items.filter((item) => !item.hidden).length;
-    form.querySelector("output").textContent = chosen.length ? `${left} of ${items.length} shown` : "";
-    const query = new URLSearchParams(chosen).toString();
+    const asked = [...chosen, ...verdicts];
+    form.querySelector("output").textContent = asked.length ? `${left} of ${items.length} shown` : "";
+    const query = new URLSearchParams(asked).toString();
     history.replaceState(null, "", location.pathname + (query && `?${query}`) + location.hash);
   }
 
@@ -32,6 +48,16 @@
     for (const select of form.elements) {
       const value = asked.get(select.name);
       if (value && [...select.options].some((option) => option.value === value)) select.value = value;
+    }
+    for (const choice of all(".choice")) {
+      const button = document.createElement("button");
+      const { side, verdict } = Object.assign(button.dataset, choice.dataset);
+      const press = (on) => button.setAttribute("aria-pressed", on);
+      press(asked.getAll(side).includes(verdict));
+      button.append(...choice.childNodes);
+      choice.append(button);
+      button.addEventListener("click", () => { press(button.getAttribute("aria-pressed") !== "true"); filter(); });
+      form.addEventListener("reset", () => press(false));
     }
     form.hidden = false;
     form.addEventListener("change", filter);
@@ -43,7 +69,7 @@
   function sort(head, place) {
     const down = head.getAttribute("aria-sort") === "ascending";
     const body = head.closest("table").tBodies[0];
-    const key = (row) => row.cells[place].textContent.trim();
+    const key = (row) => row.cells[place].dataset.value ?? row.cells[place].textContent.trim();
     const number = (text) => parseFloat(text.replace(/[,\s]/g, "").replace("−", "-"));
     const rows = [...body.rows].sort((one, other) => {
       const [a, b] = [key(one), key(other)];
@@ -88,6 +114,8 @@
     if (more) box.insertAdjacentHTML("afterend", `<p class="more">The table scrolls: ${more}.</p>`);
   }));
   all(".scroll > table").forEach((table) => { hints.observe(table); hints.observe(table.parentElement); });
+
+  if (matchMedia("(min-width: 60rem)").matches) all(".contents").forEach((list) => { list.open = true; });
 
   const reveal = () => document.getElementById(location.hash.slice(1))?.closest("details")?.setAttribute("open", "");
   addEventListener("hashchange", reveal);

@@ -1,0 +1,58 @@
+"""`python -m tools.site FOLDER`: the pages as a static site, from the runs that exist.
+
+It draws every listed study, and gathers the index, the pages, the figures and tables that they link
+to, and the released runs. Any web server can serve the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from cohort.core.paths import RELEASED, Layout
+from cohort.pipeline.preview import draw_partial
+from cohort.plan import Plan, load
+from cohort.plan.loading import all_studies
+from cohort.results.release.folder import MANIFEST
+from cohort.results.report.index import write_index
+
+RUNS = "runs.parquet"
+
+
+def make_site(plan: Plan, site: Path) -> None:
+    """Write the site of a plan's listed studies to a folder, in place of what is there."""
+    layout = Layout(plan.scale, partial=True)
+    for study in plan.listed:
+        draw_partial(plan, study)
+    for part in ("figures", "tables", "released"):
+        shutil.rmtree(site / part, ignore_errors=True)
+    for part in ("figures", "tables"):
+        for study in plan.listed:
+            source = Path(layout.folder, part, study)
+            if source.exists():
+                shutil.copytree(source, site / part / study)
+    for study in plan.listed:
+        page, card = map(Path, layout.page(study))
+        shutil.copy(card, site / card.name)
+        html = page.read_text(encoding="utf-8")
+        (site / page.name).write_text(html.replace('="../', '="'), encoding="utf-8")
+    write_index(site / "index.html", _releases(site / "released"))
+
+
+def _releases(copies: Path) -> list[tuple[str, str, int]]:
+    """Copy the releases, and name each with its file of runs and their number."""
+    releases = []
+    for manifest in sorted(Path(RELEASED).glob(f"*/{MANIFEST}")):
+        shutil.copytree(manifest.parent, copies / manifest.parent.name)
+        runs = json.loads(manifest.read_text(encoding="utf-8"))["runs"]
+        releases.append((manifest.parent.name, RUNS, runs))
+    return releases
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
+    folder.mkdir(parents=True, exist_ok=True)
+    make_site(load({"studies": all_studies()}), folder)
+    print(folder / "index.html")

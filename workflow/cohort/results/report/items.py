@@ -1,0 +1,143 @@
+"""The figures and tables of a page, under the numbers that their paper gives them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cohort.results.comparison import Comparison
+from cohort.results.figures import KINDS
+from cohort.results.figures.across import NOTHING_IN_COMMON
+from cohort.results.figures.alternative import alternative
+from cohort.results.report.render import data_url, links, merged, with_suffix
+from cohort.results.report.runs import Coverage, StudyRuns
+from cohort.results.report.tables import Table, shown_table
+
+Spec = Mapping[str, Any]
+FIGURE = re.compile(r"fig0*(\d+)")
+TABLE = re.compile(r"(Table [IVX0-9]+)(?:: |$)(.*)")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure or a table: a picture with what is seen in it, or a laid-out table, or neither if
+    there is nothing to show yet. `number` is the paper's (`Fig. 5`), `links` are pairs of a
+    relative URL and a format's name, `narrow` is the picture for a phone."""
+
+    id: str
+    number: str
+    title: str
+    caption: str
+    command: str
+    links: list[tuple[str, str]]
+    coverage: Coverage | None
+    labels: dict[str, list[str]]
+    image: str = ""
+    narrow: str = ""
+    seen: str = ""
+    table: Table | None = None
+    is_across: bool = False
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.image or self.table)
+
+    @property
+    def heading(self) -> str:
+        """Its number and its title."""
+        return ": ".join(filter(None, (self.number, self.title)))
+
+
+@dataclass(frozen=True)
+class Section:
+    """The tables or the figures of a page, and the notes that several of them share."""
+
+    id: str
+    title: str
+    noun: str
+    items: list[Item]
+    notes: list[str]
+
+
+def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[Section]:
+    """The tables, the figures, and the figures across settings, each section if it has any."""
+    tables, notes = _shared_notes([_table(item, spec, runs, folder) for item in spec["tables"]])
+    figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
+    all_sections = [
+        Section("tables", "Tables", "table", tables, notes),
+        Section("figures", "Figures", "figure", [it for it in figures if not it.is_across], []),
+        Section("across", "Across settings", "figure", [it for it in figures if it.is_across], []),
+    ]
+    return [section for section in all_sections if section.items]
+
+
+def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:
+    """The figure that the study names, or else the first one, if there is anything to see."""
+    figures = [item for section in shown for item in section.items if item.image]
+    chosen = [item for item in figures if item.id == spec["key_figure"]]
+    return next(iter([*chosen, *figures]), None)
+
+
+def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[str, str]:
+    """The paper's number for an item, and the title without it: fig05 of a paper is its Fig. 5."""
+    if table := TABLE.fullmatch(title):
+        return table[1], table[2][:1].upper() + table[2][1:]
+    figure = FIGURE.fullmatch(name) if source else None
+    return f"Fig. {figure[1]}" if figure else "", title
+
+
+def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
+    """A figure or table without its content."""
+    experiment = item["experiment"]
+    number, title = number_and_title(item["name"], str(item["title"]), spec["source"])
+    return partial(
+        Item,
+        id=item["name"],
+        number=number,
+        title=title,
+        caption=item["caption"],
+        command=item["command"],
+        links=links(item["files"], folder),
+        coverage=runs.coverage(experiment) if experiment else None,
+        labels=merged(cell["labels"] for cell in runs.experiments.get(experiment, [])),
+    )
+
+
+def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+    made = partial(_item(item, spec, runs, folder), is_across=KINDS[item["kind"]].is_across)
+    counted = runs.coverage(item["experiment"]).runs
+    if counted.missing == counted.planned:
+        return made()
+    comparison = Comparison.read(with_suffix(item["files"], ".json"))
+    if set(comparison.description) == {NOTHING_IN_COMMON}:
+        return made()
+    return made(
+        image=data_url(with_suffix(item["files"], ".png")),
+        narrow=data_url(with_suffix(item["files"], ".narrow.png")),
+        seen=alternative(item, comparison),
+    )
+
+
+def _table(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+    table = shown_table(item, runs)
+    return _item(item, spec, runs, folder)(table=table if table.columns else None)
+
+
+def _shared_notes(tables: list[Item]) -> tuple[list[Item], list[str]]:
+    """The tables without the notes that several of them have, and these notes."""
+    counts = Counter(note for item in tables if item.table for note in item.table.notes)
+    shared = [note for note, count in counts.items() if count > 1]
+    return [_without(item, shared) for item in tables], shared
+
+
+def _without(item: Item, notes: Sequence[str]) -> Item:
+    if not item.table:
+        return item
+    own = [note for note in item.table.notes if note not in notes]
+    return replace(item, table=replace(item.table, notes=own))
