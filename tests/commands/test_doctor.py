@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from cohort.commands import doctor
 from cohort.plan import Plan, load
@@ -97,9 +98,16 @@ def test_data_in_the_mirror_or_not(project: Path):
         (["status", "--j"], "--json"),
         (["status", "fed"], "fedentopt"),
         (["run", "--device", "c"], "cpu cuda"),
+        (["try", "fedprox", "kl"], "kl"),
+        (["try", "kl", "--on", "ucb.r"], "ucb.repeated ucb.results"),
+        (["check", "ucb.f"], "ucb.faster_in_round_10 ucb.faster_global_model ucb.fairness_risk"),
+        (["shards", "iid", "--dataset", "mn"], "mnist mnist-own"),
+        (["status", "--scale", "s"], "smoke"),
     ],
 )
 def test_completion_in_bash(project: Path, output_of: OutputOf, words: list[str], completed: str):
+    Path("my").mkdir()
+    Path("my/datasets.yaml").write_text("mnist-own:\n  title: Own\n")
     script = output_of("completion", "bash")
     line = " ".join(["cohort", *words])
     code = (
@@ -108,6 +116,24 @@ def test_completion_in_bash(project: Path, output_of: OutputOf, words: list[str]
     )
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == completed
+
+
+def test_completed_figures_tables_and_claims_are_those_of_the_studies(
+    project: Path, output_of: OutputOf
+):
+    """By reading the YAML; those that a study takes over from another are not completed."""
+    code = output_of("completion", "bash") + '\n_cohort_drawings ""; _cohort_claims ""'
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    studies = {
+        file.stem: yaml.safe_load(file.read_text()) for file in Path("config/studies").iterdir()
+    }
+    expected = {
+        f"{study}.{name}"
+        for study, content in studies.items()
+        for section in ("figures", "tables", "claims")
+        for name in content.get(section, {})
+    }
+    assert set(done.stdout.split()) == expected | studies.keys()
 
 
 def test_completion_in_the_other_shells(output_of: OutputOf):

@@ -46,9 +46,11 @@ def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     finish(done, seconds=5.0)
     session = "--- 2026-01-01 00:10:00\nstart at round 0: somewhere\n"
     save(running, 6)
-    log(
-        running, f"{session}k1  round 7/10  test accuracy 0.5  loss 1.0  0.25 rounds/s  12 s left\n"
+    lines = (
+        f"k1  round {round}/10  test accuracy {value}  loss 1.0  0.25 rounds/s  12 s left\n"
+        for round, value in ((4, 0.2), (5, 0.5), (7, 0.8))
     )
+    log(running, session + "".join(lines))
     held = try_lock(state_folder(running.path) / "lease")
     save(stopped, 4)
     (state_folder(stopped.path) / "lease").touch()
@@ -67,8 +69,8 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, output_of: OutputOf)
     name = "digits/small-mlp/iid/J2"
     assert lines[2] == f"running 7/10  0.25 rounds/s  {name}/fedavg/seed1-{running.digest}"
     assert lines[3] == f"stopped 4/10  {name}/fedavg/seed2-{stopped.digest}"
-    assert lines[4] == "left: 0.111 hours of one CPU core, as estimated"
-    assert lines[5] == "left: 0.0556 hours at the pace of the cells done on a CPU"
+    assert lines[4] == "left: 6 min 40 s of one CPU core, as estimated"
+    assert lines[5] == "left: 3 min 20 s at the pace of the cells done on a CPU"
     assert lines[6:] == [
         "",
         f"failed: {failed.path}",
@@ -95,6 +97,26 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
     cost = json.loads(output_of("cost", "--json"))
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
     assert cost["experiments"][0]["rounds"] == 50
+
+
+def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, output_of: OutputOf):
+    """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
+    short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
+    long = ["--config", "seeds=2", "only=strategy=loss", "scale=reduced"]
+    for command in ("status", "cost"):
+        assert output_of(command, *short) == output_of(command, *long)
+    counted = json.loads(output_of("status", *short, "--json"))
+    assert (counted["scale"], counted["experiments"][0]["missing"]) == ("reduced", 2)
+    dry = output_of("reproduce", "six.tab1", *short, "-n").splitlines()
+    assert "2 cells are missing: about 4 s of one CPU core" in dry
+    assert dry[-1] == (
+        "$ snakemake six_tab1 --config scale=reduced 'only=strategy=loss' seeds=2".replace("'", "")
+    )
+    assert "six.tab1 at scale smoke" in output_of("show", "six.tab1", "--scale", "smoke")
+    assert "there is no study 'sex'; did you mean 'six'?" in output_of("status", "sex", fails=True)
+    assert "six has no claims" in output_of("check", "six", fails=True)
+    assert "there is no study 'nine'" in output_of("check", "nine.best", fails=True)
+    assert "ucb has no claim 'best'" in output_of("check", "ucb.best", fails=True)
 
 
 def test_show_of_a_table(every_state: Plan, output_of: OutputOf):
@@ -174,7 +196,7 @@ def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     lines = list(summary(every_state, cells))
     assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
     assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth
-    assert lines[3].split()[1:] == ["███████░░░", "7/10", "0.25", "12", "s"]
+    assert lines[3].split()[1:] == ["▁▁▁▁▄▄█░░░", "80.0", "%", "7/10", "0.25", "12", "s"]
     assert seconds_left(every_state, cells) == pytest.approx(160)
     assert lines[-1] == "all cells: about 2 min 40 s at 1 side by side"
     for planned in every_state.cells.values():

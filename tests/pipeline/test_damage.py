@@ -29,7 +29,7 @@ from cohort.results.collect import collect
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
-from cohort.results.series import read_metric, read_runs, reads_generated
+from cohort.results.series import is_generated, read_metric, read_runs
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
@@ -101,7 +101,7 @@ def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
 
 def numbers(file: Path) -> Any:
     table = read_metric(file, "test_accuracy")
-    return table.to_csv(), read_runs(file), reads_generated(file)
+    return table.to_csv(), read_runs(file), is_generated(read_metrics(file, "generated"))
 
 
 KINDS = (

@@ -158,6 +158,17 @@ def test_smoke_keeps_a_cell_for_each_panel_and_hue(plan_of: PlanOf):
     assert {row[0] for row in labels(plan, "J")} == {"J4"}
 
 
+def test_smoke_keeps_every_strategy_with_the_seeds_that_are_asked_for(plan_of: PlanOf):
+    axes = {"partition": ["iid", "classes-2"], "strategy": ["fedavg", "loss"], "seed": [0, 1]}
+    plan = plan_of({"axes": axes}, config={"scale": "smoke", "seeds": 2})
+    assert labels(plan, "partition", "strategy", "seed") == [
+        ("iid", "fedavg", 0),
+        ("iid", "fedavg", 1),
+        ("iid", "loss", 0),
+        ("iid", "loss", 1),
+    ]
+
+
 def test_smoke_keeps_a_cell_for_each_combination_of_rows_and_columns(plan_of: PlanOf):
     axes = {
         "partition": ["iid", "classes-2"],

@@ -100,7 +100,7 @@ def test_the_page_of_costs(
     first = lines[1].split()
     assert first[:4] == ["study.main", "3", "1", "100"] and first[5:] == ["2", "2.00"]
     assert float(first[4]) == pytest.approx((2 + 2 * seconds) / 3600, rel=0.01)
-    assert last == "or 2 hours of one A100, by rates measured there for small-mlp"
+    assert last == "or 2 h 00 min of one A100, by rates measured there for small-mlp"
 
 
 def test_cells_longer_than_a_job(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):

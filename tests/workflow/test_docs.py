@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cohort.commands.cost import facts as cost_facts
+from cohort.core.durations import duration
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.needs import NEEDS
@@ -31,6 +33,7 @@ from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 README = (ROOT / "README.md").read_text()
+SCALES = ("smoke", "reduced", "full")  # as the columns of its table
 TEST = re.compile(r"`(?:tests/)?(?!my/)((?:[a-z_]+/)+test_\w+\.py)(?:::(\w+))?`")
 
 
@@ -187,6 +190,13 @@ def test_the_readme_shows_what_a_claim_says(fresh: Project):
     assert shown
     for command, output in shown:
         assert cohort(fresh, *command.split()).stdout == output
+
+
+@pytest.mark.parametrize("study", ["aml", "fedentopt", "peco", "stratify", "ucb"])
+def test_the_readme_shows_what_studies_cost(study: str, project: Path):
+    costs = (cost_facts(load({"studies": study, "scale": scale})) for scale in SCALES)
+    times = [duration(3600 * cost["core_hours"]) for cost in costs]
+    assert f"| `{study}` | {' | '.join(times)} |" in README
 
 
 def test_tests_that_a_page_names_exist():

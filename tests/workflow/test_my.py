@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_a_component_with_a_built_in_name_is_refused(mine: Project):
         ("try turns --on tiny.fig9", "tiny has no figure or table 'fig9'"),
         ("try turns --on tin.fig1", "there is no study 'tin'; did you mean 'tiny'?"),
         ("reproduce tiny", "tiny has no figure or table ''"),
-        ("check nothing_at_all", "there is no claim 'nothing_at_all'"),
+        ("check nothing_at_all", "there is no study or claim 'nothing_at_all'"),
         ("data add digits my", "there is a data set 'digits' already"),
         ("data add Own my", "'Own' must be a name of small letters, digits and -"),
         ("data add own nowhere", "nowhere does not exist"),
@@ -177,7 +178,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     assert f"2 records were {BY_ANOTHER}" in page.read_text()
 
     planned = cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n", "--retrain").stdout
-    assert "turns: 2 to train" in planned and "the 2 missing cells" in planned
+    assert "turns: 2 to train" in planned and "2 cells are missing" in planned
     assert {path: sha256(path) for path in mine.records()} == before
     done = cohort(mine, "try", "turns", "--on", "tiny.fig1", "--retrain")
     assert done.returncode == 0 and "made by another" not in done.stdout, done.stderr
@@ -217,6 +218,20 @@ def test_a_strategy_that_the_figure_shows_needs_no_study(finished: Project):
     assert not (finished.root / "my").exists()
 
 
+def test_two_strategies_with_other_seeds_than_the_figure_has(mine: Project):
+    """Only theirs are trained, with two seeds: how many runs each strategy has is said."""
+    text = (mine.root / "my/strategies.yaml").read_text()
+    more = text + "\nothers: {title: Others, selector: {name: turns, stride: 2}}\n"
+    (mine.root / "my/strategies.yaml").write_text(more)
+    first = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "-n", "--seeds", "2").stdout
+    assert first.startswith("try_turns_others_tiny_one.fig1 at scale full: 16 cells of one\n")
+    only = "--only", "strategy=turns|others"
+    done = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "--seeds", "2", *only)
+    assert done.returncode == 0, done.stderr
+    (sentence,) = re.findall(r"^unequal seeds: (.*);", done.stdout, re.MULTILINE)
+    assert sentence == "FedAvg (random) 0, FedEntOpt 0, Turns 2, Others 2"
+
+
 def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
     record = next(path for path in finished.records() if "/J2/" in str(path))
     record.write_bytes(record.read_bytes()[:500])
@@ -227,14 +242,21 @@ def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
 
 
 def test_a_claim_is_judged_without_any_run(fresh: Project):
-    """The numbers that the slides print decide."""
-    done = cohort(fresh, "check", "ucb")
+    """By the numbers that the slides print: in a line each with totals, in full, and as JSON."""
+    short = cohort(fresh, "check", "ucb").stdout.splitlines()
+    claims = json.loads(cohort(fresh, "check", "ucb", "--json").stdout)["claims"]
+    assert [line.split()[0] for line in short[1:-3]] == [claim["claim"] for claim in claims]
+    totals = Counter(claim["paper"] for claim in claims)
+    assert all(f"{count} {verdict}" in short[-2] for verdict, count in totals.items())
+    assert short[-3] == f"our runs, scale full: {len(claims)} not enough runs"
+    done = cohort(fresh, "check", "ucb", "--details")
     assert done.returncode == 0, done.stderr
     assert "the paper's own values: held" in done.stdout
     runs = re.findall(r"our runs \((\d+) of", done.stdout)
     assert runs and set(runs) == {"0"}
     named = set(re.findall(r"do not bear out ucb\.(\w+)", done.stdout))
     refuted = re.findall(r"ucb\.(\w+): [^\n]*\n  the paper's own values: not held", done.stdout)
-    assert named == set(refuted)
+    assert named == set(refuted) == {c["claim"] for c in claims if c["paper"] == "not held"}
+    assert short[-1] == f"the paper contradicts itself: {', '.join(sorted(named))}"
     assert not list(Path(fresh.root, "results/cells").glob("*"))
     assert "the paper's own values" not in cohort(fresh, "check", "demo").stdout

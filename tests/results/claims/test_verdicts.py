@@ -225,5 +225,5 @@ def test_what_more_seeds_would_cost() -> None:
     assert seconds_per_seed(points, lambda experiment, metric: timed) == 720
     text = more_seeds((20, 1001), 3, 720)
     assert text.startswith("20 to more than 1000 seeds would decide it")
-    assert "at least 17 more, about 3.4 hours" in text
+    assert "at least 17 more, about 3 h 24 min" in text
     assert "at least 17 more)" in more_seeds((20, 30), 3, float("nan"))

@@ -3,75 +3,84 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from cohort.core.errors import UserError, suggest
-from cohort.pipeline.preview import collect_partial
+from cohort.commands.planning import add_config, add_json, load_plan
+from cohort.commands.screen import print_json, prose, table
+from cohort.core.errors import UserError, closest, suggest
+from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, all_studies, load
+from cohort.plan import Plan, all_studies, claim_names, known_study
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import judged
+from cohort.results.claims.judge import Judged, judged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim."""
+    """Add the claim, --details and --json."""
+    add_config(parser)
     parser.add_argument(
         "claim",
         metavar="CLAIM",
         help="a claim (STUDY.CLAIM where two studies have one of that name), or a whole study",
     )
-    parser.add_argument("--scale", help="a scale of config/scales.yaml (config.yaml's by default)")
+    parser.add_argument(
+        "--details", action="store_true", help="print the evidence for each claim of a study"
+    )
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print what the paper's values and our runs say of the claim, and contradictions."""
-    plan, study, claims = find_claims(options.claim, options.scale)
-    contradicted = []
-    spec = _spec(plan, study, claims)
-    for claim in judged(spec):
-        print(f"{study}.{claim.claim}: {claim.says} ({claim.where})")
-        if spec["reproduces"]:
-            print(f"  the paper's own values: {claim.paper}. {claim.paper_evidence}".rstrip())
-        if claim.doubtful:
-            print(f"  doubtful: {claim.doubtful}")
-        print(
-            f"  our runs ({claim.n} of {claim.planned}, scale {plan.scale}): "
-            f"{claim.measured}. {claim.measured_evidence}"
-        )
-        contradicted += [claim.claim] if claim.paper == NOT_HELD else []
-    for name in contradicted:
-        print(f"the paper contradicts itself: its own values do not bear out {study}.{name}")
+    """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
+    study, names = find_claims(options.claim)
+    plan = load_plan(options, studies=study, only="")
+    spec = _spec(plan, study, names)
+    claims = judged(spec)
+    if options.json:
+        content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
+        print_json(content)
+    elif options.claim == study and not options.details:
+        for line in _overview(plan, claims, reproduces=spec["reproduces"]):
+            print(line)
+    else:
+        for line in _details(plan, study, claims, reproduces=spec["reproduces"]):
+            print(line)
 
 
-def find_claims(text: str, scale: str | None) -> tuple[Plan, str, dict[str, Any]]:
-    """The plan of the study that has a claim of this name, the study, and the claim; all claims
-    where a study is named."""
-    named, _, claim = text.rpartition(".")
-    every = all_studies()
-    overrides = {"scale": scale} if scale else {}
-    studies = [text] if text in every else [named] if named in every else every
-    matches = []
-    names: list[str] = []
-    for study in studies:
-        plan = load(overrides | {"studies": study, "only": ""})
-        claims = plan.study(study).claims
-        names += claims
-        if study == text and claims:
-            return plan, study, claims
-        if claim in claims:
-            matches.append((plan, study, {claim: claims[claim]}))
-    if len(matches) > 1:
-        where = " and ".join(f"{study}.{claim}" for _, study, _ in matches)
-        raise UserError(f"'{text}' is the name of several claims; name {where}")
-    if not matches:
-        raise UserError(f"there is no claim '{text}'{suggest(claim, names)}")
-    return matches[0]
+def find_claims(text: str) -> tuple[str, list[str]]:
+    """The study and the name of the claim `STUDY.CLAIM`, or of the one claim of this name in any
+    study; all claims where a study is named."""
+    studies = all_studies()
+    study, _, claim = text.rpartition(".")
+    if not study and claim not in studies:
+        named = {name: claim_names(name) for name in studies}
+        having = [name for name, claims in named.items() if claim in claims]
+        if len(having) > 1:
+            where = " and ".join(f"{name}.{claim}" for name in having)
+            raise UserError(f"'{text}' is the name of several claims; name {where}")
+        if not having:
+            every = {name: study for study, claims in named.items() for name in claims}
+            near = closest(claim, every)
+            meant = f"{every[near]}.{near}" if near else ""
+            raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
+        return having[0], [claim]
+    study = known_study(study or claim)
+    claims = claim_names(study)
+    if not claims:
+        raise UserError(f"{study} has no claims")
+    if text == study:
+        return study, claims
+    if claim not in claims:
+        raise UserError(f"{study} has no claim '{claim}'{suggest(claim, claims)}")
+    return study, [claim]
 
 
-def _spec(plan: Plan, study: str, claims: Mapping[str, Any]) -> dict[str, Any]:
+def _spec(plan: Plan, study: str, names: Iterable[str]) -> dict[str, Any]:
     """The spec to judge these claims by, with metrics collected from what exists."""
-    spec = claims_spec(plan, study) | {"claims": claims}
+    spec = claims_spec(plan, study)
+    claims: Mapping[str, Any] = {name: spec["claims"][name] for name in names}
     points = [
         point["experiment"]
         for claim in claims.values()
@@ -79,4 +88,47 @@ def _spec(plan: Plan, study: str, claims: Mapping[str, Any]) -> dict[str, Any]:
         for point in comparison["points"]
     ]
     used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
-    return spec | {"metrics": {name: collect_partial(plan, study, name) for name in used}}
+    metrics = {name: collect_partial(plan, study, name) for name in used}
+    return spec | {"claims": claims, "metrics": metrics}
+
+
+def _overview(plan: Plan, claims: Sequence[Judged], *, reproduces: bool) -> Iterator[str]:
+    """A line per claim, and how many have each verdict."""
+    titles = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"]
+    rows = []
+    for claim in claims:
+        paper = [claim.paper] if reproduces else []
+        rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
+    yield from table(titles, rows)
+    measured = Counter(claim.measured for claim in claims)
+    yield prose(f"our runs, scale {plan.scale}: {_counted(measured)}")
+    if reproduces:
+        yield prose(f"the paper's own values: {_counted(Counter(claim.paper for claim in claims))}")
+        if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
+            yield prose(f"the paper contradicts itself: {', '.join(contradicted)}")
+
+
+def _counted(verdicts: Counter[str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+
+
+def _details(
+    plan: Plan, study: str, claims: Sequence[Judged], *, reproduces: bool
+) -> Iterator[str]:
+    """The sentence, both verdicts and the evidence of each claim, and contradictions."""
+    for claim in claims:
+        yield f"{study}.{claim.claim}: {claim.says} ({claim.where})"
+        if reproduces:
+            yield f"  the paper's own values: {claim.paper}. {claim.paper_evidence}".rstrip()
+        if claim.doubtful:
+            yield f"  doubtful: {claim.doubtful}"
+        yield (
+            f"  our runs ({claim.n} of {claim.planned}, scale {plan.scale}): "
+            f"{claim.measured}. {claim.measured_evidence}"
+        )
+    for claim in claims:
+        if claim.paper == NOT_HELD:
+            yield (
+                "the paper contradicts itself: its own values do not bear out "
+                f"{study}.{claim.claim}"
+            )

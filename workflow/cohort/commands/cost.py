@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cohort.commands.planning import add_json, add_studies, load_plan
-from cohort.commands.screen import core_time, print_json, prose, rounded, table
+from cohort.commands.screen import print_json, prose, rounded, table
+from cohort.core.durations import duration
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS, paces, round_seconds
@@ -135,7 +136,8 @@ def total(plan: Plan, missing: list[Cell]) -> str:
 def _sentence(hours: float, missing: int) -> str:
     if not missing:
         return "no cell is missing"
-    return f"{core_time(hours)} are estimated for the {missing} missing cells, on one CPU core each"
+    cells = "1 cell is" if missing == 1 else f"{missing} cells are"
+    return f"{cells} missing: about {duration(3600 * hours)} of one CPU core"
 
 
 def _gpu_sentence(costs: Mapping[str, Any]) -> str:
@@ -145,8 +147,8 @@ def _gpu_sentence(costs: Mapping[str, Any]) -> str:
     measured = costs["measured_models"]
     rates = [f"measured there for {', '.join(measured)}"] if measured else []
     rates += [f"assumed in {GPUS}, a guess"] if costs["assumed_models"] else []
-    hours = rounded(costs["gpu_hours"])
-    return f"or {hours} hours of one {costs['gpu']}, by rates {' and '.join(rates)}"
+    time = duration(3600 * costs["gpu_hours"])
+    return f"or {time} of one {costs['gpu']}, by rates {' and '.join(rates)}"
 
 
 def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str, Any]:

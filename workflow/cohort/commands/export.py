@@ -1,47 +1,93 @@
-"""`cohort export`: release the finished runs of studies as Parquet."""
+"""`cohort export`: release the finished runs of studies as Parquet, or write them for others."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cohort.commands.planning import add_studies, load_plan
 from cohort.core.errors import UserError
-from cohort.core.paths import RELEASED
+from cohort.core.lazy import lazy
+from cohort.core.paths import RELEASED, RESULTS
+from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.release.folder import MANIFEST, read_release, write_release
+from cohort.results.release.tables import tables_of
+
+if TYPE_CHECKING:
+    from cohort.results.release import exports, frames
+else:
+    exports, frames = lazy("cohort.results.release.exports"), lazy("cohort.results.release.frames")
+
+PARQUET = "parquet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, and --to."""
+    """Add the studies, --to and --format."""
     add_studies(parser)
     parser.add_argument(
-        "--to", type=Path, metavar="DIR", default=Path(RELEASED), help=f"default: {RELEASED}"
+        "--to",
+        type=Path,
+        metavar="DIR",
+        help=f"default: {RELEASED}; for other formats than {PARQUET}: {RESULTS}/FORMAT",
+    )
+    parser.add_argument(
+        "--format",
+        choices=(PARQUET, "csv", "tensorboard"),
+        default=PARQUET,
+        help="a release as Parquet (the default), tables as CSV, or curves for TensorBoard",
     )
 
 
 def run(options: argparse.Namespace) -> None:
     """Write a release for each study: the runs that have records, and those that an earlier release
-    in the same folder holds and the study still plans."""
+    in the same folder holds and the study still plans. Other formats hold the runs with records."""
     plan = load_plan(options)
     for study in plan.listed:
-        folder = options.to / study
-        digests = set(plan.digests(study))
-        released = _released(folder)
-        runs = {digest: run for digest, run in released.items() if digest in digests}
-        for path in (Path(plan.cells[digest].path) for digest in digests):
-            if path.exists():
-                record = read(path)
-                runs.setdefault(record.header["digest"], record)
-        if not runs:
-            raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
-        write_release(folder, study, runs.values())
-        size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-        added, dropped = len(runs.keys() - released.keys()), len(released.keys() - runs.keys())
-        print(
-            f"{folder}: {len(runs)} of {len(digests)} runs, {added} of them new, {size:.2f} MB"
-            + (f"; {dropped} dropped that {study} no longer has" if dropped else "")
-        )
+        if options.format == PARQUET:
+            print(_release(plan, study, (options.to or Path(RELEASED)) / study))
+        else:
+            folder = (options.to or Path(RESULTS, options.format)) / study
+            print(_written(plan, study, options.format, folder))
+
+
+def _written(plan: Plan, study: str, form: str, folder: Path) -> str:
+    """Write the runs of a study that have records in this form; say what was written."""
+    records = _records(plan, study)
+    if not records:
+        raise _nothing(plan, study)
+    data = frames.Data.of(tables_of(records.values()))
+    paths = exports.FORMATS[form](data, folder)
+    where = ", ".join(path.name for path in paths)
+    return f"{folder}: {len(records)} runs" + (f" in {where}" if form == "csv" else "")
+
+
+def _release(plan: Plan, study: str, folder: Path) -> str:
+    """Release the runs of a study; say what the release holds."""
+    digests = set(plan.digests(study))
+    released = _released(folder)
+    runs = {digest: run for digest, run in released.items() if digest in digests}
+    runs = _records(plan, study) | runs
+    if not runs:
+        raise _nothing(plan, study)
+    write_release(folder, study, runs.values())
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    added, dropped = len(runs.keys() - released.keys()), len(released.keys() - runs.keys())
+    return f"{folder}: {len(runs)} of {len(digests)} runs, {added} of them new, {size:.2f} MB" + (
+        f"; {dropped} dropped that {study} no longer has" if dropped else ""
+    )
+
+
+def _records(plan: Plan, study: str) -> dict[str, Record]:
+    """The records that the cells of a study have, by digest."""
+    paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
+    records = (read(path) for path in paths if path.exists())
+    return {record.header["digest"]: record for record in records}
+
+
+def _nothing(plan: Plan, study: str) -> UserError:
+    return UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
 
 
 def _released(folder: Path) -> dict[str, Record]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands.cost import total
+from cohort.commands.planning import add_only, config_texts, load_plan
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
@@ -24,7 +25,7 @@ from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_ano
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, all_studies, load
+from cohort.plan import Plan, known_study
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
@@ -35,24 +36,19 @@ from cohort.training.cell import Cell
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the scale, a part of the matrix, and whether to run."""
-    parser.add_argument("--scale", help="a scale of config/scales.yaml (config.yaml's by default)")
-    parser.add_argument(
-        "--only",
-        default="",
-        metavar="LABEL=VALUE",
-        help="a part of the matrix: strategy=fedavg|loss,seed=0",
-    )
+    """Add --config and its like, and whether to run."""
+    add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or table of a study."""
+    """A figure or table of a study, planned with these KEY=VALUE texts for the config."""
 
     plan: Plan
     study: str
     name: str
+    config: Sequence[str] = ()
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -73,21 +69,18 @@ class Item:
     @property
     def command(self) -> str:
         """The Snakemake command that rebuilds this item."""
-        config = [f"scale={self.plan.scale}"]
-        config += [f"only={self.plan.config['only']}"] if self.plan.config.get("only") else []
+        others = [text for text in self.config if not text.startswith("scale=")]
+        config = [f"scale={self.plan.scale}", *others]
         return shlex.join(["snakemake", self.target, "--config", *config])
 
 
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", *, with_sizes: bool = False
 ) -> Item:
-    """The figure or table `STUDY.NAME` at the scale that was asked for; `study` stands in for the
+    """The figure or table `STUDY.NAME` by the plan that was asked for; `study` stands in for the
     study. What needs no runs is found only `with_sizes`."""
     named, _, name = text.partition(".")
-    if named not in (studies := all_studies()):
-        raise UserError(f"'{text}': there is no study '{named}'{suggest(named, studies)}")
-    overrides = {"studies": study or named, "only": options.only}
-    plan = load(overrides | ({"scale": options.scale} if options.scale else {}))
+    plan = load_plan(options, studies=study or known_study(named))
     drawn = plan.study(study or named).drawn()
     shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
     for note in plan.notes if name not in shown else ():
@@ -95,7 +88,7 @@ def find_item(
             raise UserError(f"'{text}' waits: {note}")
     if name not in shown:
         raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, shown)}")
-    return Item(plan, study or named, name)
+    return Item(plan, study or named, name, config_texts(options))
 
 
 def run_item(
@@ -177,6 +170,8 @@ def print_result(item: Item, *, against: bool, is_complete: bool) -> Comparison:
         print(f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else ""))
         for line in _lines(results, names, comparison.scale, against=against):
             print(line)
+        if against and (sentence := _unequal_seeds(results, names)):
+            print(sentence)
     print("drawn: " + ", ".join(files))
     return comparison
 
@@ -209,6 +204,21 @@ def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool
     for setting, lines in groups.items():
         yield from [setting] if setting else []
         yield from (_aligned(texts, widths) for texts in lines)
+
+
+def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
+    """A sentence that counts the runs of each strategy; empty if all have the same seeds."""
+    seeds: dict[str, list[list[str]]] = {}
+    for result in results:
+        seeds.setdefault(result.labels.get("strategy", ""), []).append(sorted(result.values))
+    if len(set(map(str, seeds.values()))) < 2:
+        return ""
+    counts = []
+    for strategy, finished in seeds.items():
+        fewest, most = (pick(map(len, finished)) for pick in (min, max))
+        count = f"{most}" if fewest == most else f"{fewest} to {most}"
+        counts.append(f"{names.phrase('strategy', strategy)} {count}")
+    return f"unequal seeds: {', '.join(counts)}; differences are over the seeds that both have"
 
 
 def _varying(results: Sequence[Result]) -> set[str]:

@@ -16,11 +16,11 @@ from cohort.pipeline.stages import output_files
 from cohort.results.tables.sizes import needs_no_runs
 
 
-def show(text: str, scale: str | None, *, as_json: bool) -> None:
+def show(text: str, options: argparse.Namespace) -> None:
     """Print where a figure or table stands."""
-    item = find_item(text, argparse.Namespace(scale=scale, only=""), with_sizes=True)
+    item = find_item(text, options, with_sizes=True)
     cells = [] if needs_no_runs(item.spec) else item.cells()
-    if as_json:
+    if options.json:
         print_json(facts(item, cells))
     else:
         _print(item, cells)

@@ -1,9 +1,9 @@
-"""The arguments that commands share, and the plan that they ask for."""
+"""The options that commands share, and the plan that they ask for."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
 
@@ -14,21 +14,36 @@ else:  # `cohort run` of a plan file plans nothing
     planning = lazy("cohort.plan")
     yaml_files = lazy("cohort.plan.yaml_files")
 
+KEYS = ("scale", "only", "seeds")
+"""The keys of config/config.yaml that have an option of their own."""
+
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add --config."""
+    """Add --config, --scale and --seeds."""
     parser.add_argument(
         "--config",
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="override keys of config/config.yaml, as with snakemake, e.g. scale=smoke",
+        help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
+    )
+    parser.add_argument("--scale", metavar="NAME", help="a scale of config/scales.yaml")
+    parser.add_argument("--seeds", metavar="N", help="seeds of every experiment")
+
+
+def add_only(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --scale, --seeds and --only."""
+    add_config(parser)
+    parser.add_argument(
+        "--only",
+        metavar="LABEL=VALUE",
+        help="a part of the matrix: strategy=fedavg|loss,seed=0",
     )
 
 
 def add_studies(parser: argparse.ArgumentParser) -> None:
-    """Add --config and the names of studies."""
-    add_config(parser)
+    """Add --config, --scale, --seeds, --only and the names of studies."""
+    add_only(parser)
     parser.add_argument(
         "studies",
         nargs="*",
@@ -42,9 +57,16 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
-def load_plan(options: argparse.Namespace) -> Plan:
-    """The plan for --config and the studies that were named."""
-    overrides = dict(yaml_files.parse_override(text) for text in options.config)
+def config_texts(options: argparse.Namespace) -> list[str]:
+    """The KEY=VALUE texts of --config, and of the options that stand for one of its keys."""
+    values = ((key, getattr(options, key, None)) for key in KEYS)
+    return [*options.config, *(f"{key}={value}" for key, value in values if value)]
+
+
+def load_plan(options: argparse.Namespace, **fixed: Any) -> Plan:
+    """The plan for --config and its like and the studies that were named; `fixed` keys of the
+    config take precedence."""
+    overrides = dict(yaml_files.parse_override(text) for text in config_texts(options))
     if getattr(options, "studies", None):
-        overrides["studies"] = options.studies
-    return planning.load(overrides)
+        overrides["studies"] = list(map(planning.known_study, options.studies))
+    return planning.load(overrides | fixed)

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from cohort.commands.planning import add_config
+from cohort.commands.planning import add_config, load_plan
 from cohort.core.paths import CELLS, SHARDS, is_record_file, state_folder
 from cohort.pipeline.driver import lock_directory
-from cohort.plan import Plan, all_studies, load
+from cohort.plan import Plan, all_studies
 from cohort.records.record import read
 from cohort.training.job.lease import is_held
 
@@ -30,8 +30,8 @@ def run(options: argparse.Namespace) -> None:
     if options.restored:
         prune(restored(), delete=options.delete)
         return
-    studies = all_studies()
-    plans = [load({"scale": scale, "studies": studies, "only": ""}) for scale in load().scales]
+    scales, studies = load_plan(options).scales, all_studies()
+    plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
     prune(unused(plans), delete=options.delete)
 
 

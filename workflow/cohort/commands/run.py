@@ -134,7 +134,7 @@ def make_data(plan: Plan, path: str) -> None:
     files = plan.datasets[data.settings["dataset"]]["files"]
     options = options_of(plan.config)["download"]
     for name, file in data.inputs.items():
-        if not Path(file).exists():
+        if not downloading.is_here(files[name], file):
             downloading.download(files[name], file, **options)
     freeze(data)
     preparing.prepare(plan_file(data.digest), path)

@@ -17,6 +17,7 @@ COLORS = {
     **dict.fromkeys(("stopped", "waiting", "warning"), "33"),  # yellow
     "running": "36",  # cyan
 }
+BLOCKS = "".join(map(chr, range(0x2581, 0x2589)))  # from the lowest to the full one
 GAP, MORE = "  ", "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -37,6 +38,21 @@ def bar(share: float, width: int = 10) -> str:
     """A bar that is filled by a share of its width."""
     filled = int(share * width)
     return "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (width - filled)
+
+
+def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) -> str:
+    """A bar whose filled part shows a curve over so many rounds, from its lowest value to its
+    highest."""
+    values = [value for _, value in curve]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    filled = int(max((round for round, _ in curve), default=0) * width / rounds)
+    blocks = ""
+    for column in range(filled):
+        reached = [value for round, value in curve if round * width <= (column + 1) * rounds]
+        value = reached[-1] if reached else values[0]
+        height = (value - low) / (high - low) if high > low else 0.5
+        blocks += BLOCKS[int(height * (len(BLOCKS) - 1))]
+    return blocks + "\N{LIGHT SHADE}" * (width - filled)
 
 
 def shortened(text: str, width: int) -> str:
@@ -73,14 +89,6 @@ def rounded(value: float) -> str:
     """A value to three digits, as people write it: 0.279, 45.8, 8,530."""
     digits = f"{value:.3g}"
     return f"{float(digits):,.0f}" if value >= 100 else digits
-
-
-def core_time(hours: float) -> str:
-    """A time of one CPU core in its largest unit of which there is one: 45.8 core minutes."""
-    for unit, length in (("hours", 1.0), ("minutes", 1 / 60)):
-        if hours >= length:
-            return f"{rounded(hours / length)} core {unit}"
-    return f"{rounded(hours * 3600)} core seconds"
 
 
 def print_json(value: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.commands.planning import add_json
+from cohort.commands.planning import add_config, add_json
 from cohort.commands.screen import WIDTH, print_json, table
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a record's path, a digest or the beginning of one, or a figure or table, "
         "e.g. fedentopt.tab1",
     )
-    parser.add_argument("--scale", help="of a figure or table (config.yaml's by default)")
+    add_config(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print a record, or where a figure or table stands."""
     if is_item(options.what):
-        item_facts.show(options.what, options.scale, as_json=options.json)
+        item_facts.show(options.what, options)
         return
     record = read(found_record(options.what))
     if options.json:

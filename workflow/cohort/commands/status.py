@@ -17,10 +17,10 @@ from cohort.commands.screen import (
     paint,
     print_json,
     prose,
-    rounded,
     shortened,
     table,
 )
+from cohort.core.durations import duration
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
 from cohort.core.shipped import shipped
 from cohort.pipeline.cell_states import (
@@ -218,9 +218,9 @@ def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
     """A line on the hours left for each kind of device."""
     for device, hours in hours_left(plan, runnable(cells)).items():
         if hours and not device:
-            yield f"left: {rounded(hours)} hours of one CPU core, as estimated"
+            yield f"left: {duration(3600 * hours)} of one CPU core, as estimated"
         elif hours:
-            yield f"left: {rounded(hours)} hours at the pace of the cells done on {device}"
+            yield f"left: {duration(3600 * hours)} at the pace of the cells done on {device}"
 
 
 def _counted(by_experiment: Statuses) -> Iterator[str]:

@@ -1,9 +1,11 @@
-"""`cohort try`: a strategy of yours compared with those of a figure or table."""
+"""`cohort try`: strategies of yours compared with those of a figure or table."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,13 @@ from cohort.plan.located import located
 from cohort.results.ranks import Standings
 from cohort.results.tables.leaderboard import rank_interval
 
+LONGEST = 60  # letters of the name of a study
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the strategy, what to try it on, and --retrain."""
+    """Add the strategies, what to try them on, and --retrain."""
     parser.add_argument(
-        "strategy", metavar="STRATEGY", help="a strategy, e.g. of my/strategies.yaml"
+        "strategies", nargs="+", metavar="STRATEGY", help="a strategy, e.g. of my/strategies.yaml"
     )
     parser.add_argument(
         "--on", required=True, metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1"
@@ -36,18 +40,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the strategy, compare it with those of the figure or table, and print all."""
-    shown = find_item(options.on, argparse.Namespace(scale=None, only=""))
-    if options.strategy not in shown.plan.strategies:
-        choices = suggest(options.strategy, shown.plan.strategies)
-        raise UserError(f"there is no strategy '{options.strategy}'{choices}")
+    """Run the strategies, compare them with those of the figure or table, and print all."""
+    everything = {"scale": None, "only": None, "seeds": None}
+    shown = find_item(options.on, argparse.Namespace(**vars(options) | everything))
+    strategies = list(dict.fromkeys(options.strategies))
+    for name in strategies:
+        if name not in shown.plan.strategies:
+            raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
     experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
-    is_new = options.strategy not in experiment.axes["strategy"]
-    study = written_study(shown, options.strategy) if is_new else ""
+    new = [name for name in strategies if name not in experiment.axes["strategy"]]
+    study = written_study(shown, new) if new else ""
     item = find_item(options.on, options, study)
     comparison = run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
     if comparison and comparison.standings:
-        print(rank_line(comparison.standings, options.strategy))
+        for name in strategies:
+            print(rank_line(comparison.standings, name))
 
 
 def rank_line(standings: Standings, strategy: str) -> str:
@@ -59,20 +66,28 @@ def rank_line(standings: Standings, strategy: str) -> str:
     return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 
 
-def written_study(item: Item, strategy: str) -> str:
-    """Write the study that adds a strategy to an item's experiment, and return its name. One that
+def written_study(item: Item, strategies: Sequence[str]) -> str:
+    """Write the study that adds strategies to an item's experiment, and return its name. One that
     is impossible at any scale is not written, because every command would stumble over it."""
     experiment = item.spec["experiment"]
-    words = re.sub(r"[^a-z0-9]+", "_", f"{strategy}_{item.study}_{experiment}")
-    name = f"try_{words}"[:60]
-    extended = {"extends": f"{item.study}.{experiment}", "strategy": [f"+{strategy}"]}
+    name = study_name([*strategies, item.study, experiment])
+    added = [f"+{strategy}" for strategy in strategies]
+    extended = {"extends": f"{item.study}.{experiment}", "strategy": added}
     text: dict[str, Any] = {
-        "title": f"{strategy} on {item.study}.{experiment}",
+        "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: extended},
     }
     file = Path(own.folder(), "studies", f"{name}.yaml")
-    with located(f"{strategy} cannot be tried on {item.study}.{item.name}"):
+    with located(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
     write_text(file, yaml.safe_dump(text, sort_keys=False))
     return name
+
+
+def study_name(words: Sequence[str]) -> str:
+    """The name of a study made of these words; a digest of them ends one that would be too long."""
+    name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[: LONGEST - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"

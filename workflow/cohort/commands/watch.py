@@ -11,11 +11,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cohort.commands.planning import add_studies, load_plan
-from cohort.commands.screen import WIDTH, bar, is_terminal, paint, table
+from cohort.commands.screen import WIDTH, bar, is_terminal, paint, sparkline, table
 from cohort.commands.status import name_of, runnable, statuses, unique_cells
+from cohort.core.durations import duration
 from cohort.core.lazy import lazy
-from cohort.core.log import clock
-from cohort.pipeline.cell_states import STATES, CellStatus, estimate, find_slurm_logs, hours_left
+from cohort.pipeline.cell_states import (
+    STATES,
+    CellStatus,
+    accuracies,
+    estimate,
+    find_slurm_logs,
+    hours_left,
+)
 from cohort.plan import Plan
 
 if TYPE_CHECKING:
@@ -69,11 +76,12 @@ def summary(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
     running = [status for status in cells if status.state == "running"]
     rows = [_row(status) for status in running[:MOST_LISTED]]
     if rows:
-        yield from table(("running", "", "round", "rounds/s", "left"), rows)
+        yield from table(("running", "test accuracy", "", "round", "rounds/s", "left"), rows)
     if more := running[MOST_LISTED:]:
         yield f"and {len(more)} more"
     if running:
-        yield f"all cells: about {clock(seconds_left(plan, cells))} at {len(running)} side by side"
+        left = duration(seconds_left(plan, cells))
+        yield f"all cells: about {left} at {len(running)} side by side"
 
 
 def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
@@ -87,10 +95,12 @@ def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
 
 
 def _row(status: CellStatus) -> tuple[str, ...]:
-    left = clock((status.rounds - status.round) / status.rate) if status.rate else ""
+    left = duration((status.rounds - status.round) / status.rate) if status.rate else ""
     rate = f"{status.rate:.3g}" if status.rate else ""
-    share = bar(status.round / status.rounds)
-    return name_of(status), share, f"{status.round}/{status.rounds}", rate, left
+    curve = [point for point in accuracies(status.cell) if point[0] <= status.round]
+    shown = sparkline(curve, status.rounds) if curve else bar(status.round / status.rounds)
+    last = f"{100 * curve[-1][1]:.1f} %" if curve else ""
+    return name_of(status), shown, last, f"{status.round}/{status.rounds}", rate, left
 
 
 def changes(snapshots: Iterator[list[CellStatus]]) -> Iterator[str]:

@@ -57,12 +57,3 @@ def last_session(path: str | Path) -> str:
     except OSError:
         return ""
     return text[text.rfind(SESSION) :] if SESSION in text else text
-
-
-def clock(seconds: float) -> str:
-    """A duration for people: `1 h 05 min`, `5 min 07 s` or `7 s`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

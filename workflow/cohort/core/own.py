@@ -69,6 +69,14 @@ def is_own(module: ModuleType) -> bool:
     return module.__name__.startswith(f"{PACKAGE}.")
 
 
+def declaring(dataset: str) -> str:
+    """The file that declares a data set: the user's datasets.yaml or the built-in one."""
+    file = folder() / "datasets.yaml"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    is_own = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
+    return str(file) if is_own else "config/datasets.yaml"
+
+
 def loaded_modules() -> list[str]:
     """The names of the user's modules that this process has imported from files."""
     return [

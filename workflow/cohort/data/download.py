@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.core import files
+from cohort.core import files, own
 from cohort.core.errors import Refused, UserError
 from cohort.data.fetch import fetch
 from cohort.data.places import in_mirror, take_given
@@ -66,6 +66,12 @@ def download(
         raise UserError(f"{_about_mirror(mirror, target.name, refused)}{error}") from None
 
 
+def is_here(raw: Mapping[str, Any], target: str | Path) -> bool:
+    """Whether this raw file was downloaded, with the checksum that its entry has now."""
+    expected = RawFile(**raw).sha256
+    return Path(target).exists() and (not expected or files.sha256(target) == expected)
+
+
 def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a local file; `called` names it in error messages."""
     with files.replacing(target) as temporary:
@@ -82,6 +88,12 @@ def _copy_file(file: RawFile, target: Path) -> None:
     path = Path(file.source.removeprefix("file:")).expanduser()
     if not path.exists():
         raise UserError(f"{path}, the source of {target.parent.name}, does not exist")
+    if file.sha256 and files.sha256(path) != file.sha256:
+        raise UserError(
+            f"{path} has changed since {own.folder() / 'datasets.yaml'} declared it as "
+            f"{target.parent.name}; add what it is now as another data set (cohort data add), "
+            "or bring the old file back"
+        )
     _copy_or_unpack(file, path, target, str(path))
 
 

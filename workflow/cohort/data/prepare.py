@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from cohort.cell.planned import frozen
+from cohort.core import own
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
@@ -51,21 +52,20 @@ def prepare(plan: str | Path, output: str | Path) -> None:
 
 
 def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
-    """Raise UserError if a split is not as config/datasets.yaml describes it."""
+    """Raise UserError if a split is not as datasets.yaml describes it."""
     what = f"{settings['dataset']}: {name}"
+    file = own.declaring(settings["dataset"])
     if split is None:
         if settings[name]:
-            raise UserError(f"{what} does not exist, config/datasets.yaml says otherwise")
+            raise UserError(f"{what} does not exist, {file} says otherwise")
         return
     count, shape = len(split.labels), list(split.values.shape)
     if count != settings[name]:
-        raise UserError(
-            f"{what} has {count} samples, config/datasets.yaml expects {settings[name]}"
-        )
+        raise UserError(f"{what} has {count} samples, {file} expects {settings[name]}")
     if shape != [count, *settings["shape"]]:
         raise UserError(
             f"{what} has {shape[0]} samples of shape {shape[1:]}, "
-            f"config/datasets.yaml expects {count} of {settings['shape']}"
+            f"{file} expects {count} of {settings['shape']}"
         )
     _check_numbers(what, "labels", split.labels, count, settings["classes"])
     _check_numbers(what, "groups", split.groups, count, settings["groups"])

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
-from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
-from cohort.core.sealed_json import write_sealed
+from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.pipeline.cell_states import failures
 from cohort.pipeline.pages import page_spec
-from cohort.pipeline.specs import (
-    claims_spec,
-    experiment_plan,
-    frozen_experiment_path,
-    spec_of,
-)
+from cohort.pipeline.partial_metrics import collect_partial
+from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.plan import Plan
 from cohort.results.claims.judge import judge
 from cohort.results.figures.draw import draw
@@ -28,14 +20,6 @@ from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.results.tables.tabulate import tabulate
-from cohort.training.job.lease import CHECKPOINT
-
-if TYPE_CHECKING:
-    from cohort.results import collect as collecting
-    from cohort.training.job import checkpoint
-else:
-    collecting = lazy("cohort.results.collect")
-    checkpoint = lazy("cohort.training.job.checkpoint")
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
@@ -91,23 +75,3 @@ def draw_claims(plan: Plan, study: str) -> list[str]:
         collect_partial(plan, study, experiment)
     judge(claims_spec(plan, study, layout), layout.claims(study))
     return layout.claims(study)
-
-
-def collect_partial(plan: Plan, study: str, experiment: str) -> str:
-    """Collect the metrics of an experiment from what exists; return their file."""
-    content = experiment_plan(plan, study, experiment)
-    write_sealed(frozen_experiment_path(content), content, sync=False)
-    target = Layout(plan.scale, partial=True).metrics(study, experiment)
-    collecting.collect(frozen_experiment_path(content), target, result_of=result_so_far)
-    return target
-
-
-def result_so_far(record: str) -> collecting.Result:
-    """The result of a cell from its record, else from its checkpoint, else an empty one."""
-    try:
-        return collecting.from_record(record)
-    except UserError:
-        history = checkpoint.load_history(state_folder(record) / CHECKPOINT)
-    if history is None:
-        return collecting.Result("missing", collecting.EMPTY.iloc[:0])
-    return collecting.Result("unfinished", collecting.by_round(history))

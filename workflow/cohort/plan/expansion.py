@@ -38,14 +38,13 @@ class FullExperiment:
     """An experiment at full scale: every cell's values, the values of each label, its scale.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
-    the cells that they share with it; `added` are the strategies that the extended one has not.
+    the cells that they share with it.
     """
 
     cells: list[Values]
     axes: dict[str, list[Any]]
     scale: Scale
     earlier: list[FullExperiment] = field(default_factory=list)
-    added: Sequence[str] = ()
 
 
 def expand_study(
@@ -208,7 +207,7 @@ def _full_experiment(
     own_scale = {**default, **changed[0], **changed[1]}
     if seeds:
         own_scale.pop("seeds", None)
-    return FullExperiment(cells, axes, own_scale, added=added)
+    return FullExperiment(cells, axes, own_scale)
 
 
 def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int) -> FullExperiment:
@@ -245,7 +244,7 @@ def _experiments(
             cells = choices.resolve(experiment.cells, kept, experiment.scale)
             cells = first_seeds(cells, experiment.scale)
             if experiment.scale.get("thin"):
-                cells = thinned(cells, shown[key], experiment.added)
+                cells = thinned(cells, shown[key])
             experiments[key] = _planned(cells, experiment.axes, choices, resolver)
         if len(cells) < len(experiment.cells):
             missing = "".join(f", without {_described(entry)}" for entry in excluded)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cohort.cell.planned import Planned
 from cohort.core import own
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.dataset_info import DatasetInfo
@@ -260,3 +260,18 @@ def drawn_names(study: str) -> list[str]:
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError, KeyError):
         return []
+
+
+def claim_names(study: str) -> list[str]:
+    """The names of a study's claims, without expanding it."""
+    return list(read_yaml(study_file(study)).get("claims", {}))
+
+
+def known_study(name: str) -> str:
+    """The name of a study. Raise UserError if there is none of that name."""
+    if name not in (studies := all_studies()):
+        for file in misnamed_studies():
+            if file.stem == name:
+                raise UserError(misnamed(file))
+        raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
+    return name

@@ -100,7 +100,7 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     seeds: dict[Identity, list[Any]] = {}
     firsts: dict[Identity, Values] = {}
     for cell in cells:
-        rest = frozenset((key, value) for key, value in cell.items() if key != "seed")
+        rest = _but_seed(cell)
         firsts.setdefault(rest, cell)
         seeds.setdefault(rest, []).append(cell["seed"])
     seeded = []
@@ -111,27 +111,25 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     return seeded
 
 
-def thinned(
-    cells: list[Values], facets: Iterable[tuple[str, ...]], added: Iterable[str] = ()
-) -> list[Values]:
+def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
     """Enough cells to show each panel and each hue of every figure once, but not each hue in each,
-    and each added strategy.
+    and each strategy, with all their seeds.
 
-    `facets` are the labels that make up the panels, or the hues, of each figure; without any, one
-    cell is kept.
+    `facets` are the labels that make up the panels, or the hues, of each figure.
     """
     kept: dict[int, None] = {}
-    for columns in dict.fromkeys([(), *facets]):
+    for columns in dict.fromkeys([(), *facets, ("strategy",)]):
         seen = {_labels(cells[position], columns) for position in kept}
         for position, cell in enumerate(cells):
             if _labels(cell, columns) not in seen:
                 seen.add(_labels(cell, columns))
                 kept[position] = None
-    for name in added:
-        own = [position for position, cell in enumerate(cells) if cell.get("strategy") == name]
-        if own and not kept.keys() & set(own):
-            kept[own[0]] = None
-    return [cells[position] for position in sorted(kept)]
+    wanted = {_but_seed(cells[position]) for position in kept}
+    return [cell for cell in cells if _but_seed(cell) in wanted]
+
+
+def _but_seed(cell: Values) -> Identity:
+    return frozenset((key, value) for key, value in cell.items() if key != "seed")
 
 
 def _labels(cell: Values, columns: tuple[str, ...]) -> tuple[Any, ...]:

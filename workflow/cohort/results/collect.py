@@ -36,6 +36,7 @@ EMPTY = pd.DataFrame(
 
 
 POSITIONS = ("round", "client", "label")
+TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ class Result:
 
 
 def collect(
-    plan: str | Path, output: str | Path, *, result_of: Callable[[str], Result] | None = None
+    plan: str | Path,
+    output: str | Path,
+    *,
+    result_of: Callable[[str], Result] | None = None,
+    sources: str = "",
 ) -> None:
     """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
     status of each cell with the settings, provenance and cost that its record states.
@@ -67,7 +72,8 @@ def collect(
     It has a row per cell, metric and round, client or class; label counts have a row per client
     and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
     several panels is there once for each, under its digest with a number: the digest tells runs
-    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record).
+    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record);
+    `sources` says which files were read, see `sources_of`.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
@@ -91,16 +97,7 @@ def collect(
         heads.append(labels | status_columns)
     head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
     table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
-    table = table.astype(
-        {
-            "metric": "string",
-            "round": "Int64",
-            "client": "Int64",
-            "label": "Int64",
-            "value": "float64",
-        }
-    )
-    write_metrics(output, table, {**experiment, "cells": runs})
+    write_metrics(output, table.astype(TYPES), {**experiment, "cells": runs}, sources)
 
 
 def from_record(path: str | Path) -> Result:

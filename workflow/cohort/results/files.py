@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import Refused, UserError, explained
 from cohort.core.files import replacing, sha256
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
@@ -24,18 +24,21 @@ if TYPE_CHECKING:
 else:
     pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
 
-PARQUET_SHA256 = "parquet_sha256"
+PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
 KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"
 
 
-def write_metrics(file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any]) -> None:
+def write_metrics(
+    file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
+) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
-    both."""
+    both; `sources` is a hash of the files that they were collected from, if it is of use."""
     with replacing(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
-    write_sealed(Path(file).with_suffix(".json"), {**experiment, PARQUET_SHA256: checksum})
+    header = {**experiment, PARQUET_SHA256: checksum} | ({SOURCES: sources} if sources else {})
+    write_sealed(Path(file).with_suffix(".json"), header)
 
 
 def read_metrics(file: str | Path, *columns: str) -> DataFrame:
@@ -49,6 +52,17 @@ def read_metrics(file: str | Path, *columns: str) -> DataFrame:
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside metrics. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
+
+
+def sources_of(file: str | Path) -> str:
+    """The hash of what metrics were collected from; empty if they are missing or damaged."""
+    try:
+        _verified(Path(file))
+        return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
+    except Refused:
+        raise
+    except UserError:
+        return ""
 
 
 def _verified(file: Path) -> io.BytesIO:

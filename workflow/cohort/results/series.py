@@ -108,11 +108,6 @@ def is_generated(metrics: DataFrame) -> bool:
     return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
 
 
-def reads_generated(file: str | Path) -> bool:
-    """Whether a metrics file has any run on generated stand-in data."""
-    return is_generated(read_metrics(file, "generated"))
-
-
 def label_columns(metrics: DataFrame) -> list[str]:
     """The columns that distinguish an experiment's cells: dataset, J, strategy, seed, and so on."""
     return [column for column in metrics.columns if column not in FIXED]

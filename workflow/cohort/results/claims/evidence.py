@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cohort.core.durations import duration
 from cohort.results.claims.claim import Claim, called, short
 from cohort.results.claims.decision import (
     HELD,
@@ -194,9 +195,7 @@ def more_seeds(seeds: tuple[int, int], seen: int, seconds: float) -> str:
     if fewest > MOST_SEEDS:
         return f"more than {MOST_SEEDS} seeds would be needed to decide it"
     more = fewest - seen
-    hours = more * seconds / 3600
-    time = f"{hours:.2g} hours" if hours >= 1 else f"{hours * 60:.2g} minutes"
-    cost = f", about {time}" if seconds == seconds else ""
+    cost = f", about {duration(more * seconds)}" if seconds == seconds else ""
     return (
         f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
         f"possible; at least {more} more{cost})"

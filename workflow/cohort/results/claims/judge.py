@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from cohort.results.claims.values import from_paper, measured, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.comparison import FIX
 from cohort.results.names import Names
-from cohort.results.series import read_metric, reads_generated
+from cohort.results.series import is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
 
 TITLE = "Claims"
@@ -98,9 +98,8 @@ def judged(spec: Mapping[str, Any]) -> list[Judged]:
     """Each claim with its verdicts and evidence, by our runs and by the paper's own values."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    judge_one = partial(
-        _judge, files=spec["metrics"], paper=paper, names=names, judged=_judged(spec)
-    )
+    read = cache(partial(_read, spec["metrics"]))  # claims share experiments and metrics
+    judge_one = partial(_judge, read=read, paper=paper, names=names, judged=_judged(spec))
     return [judge_one(name, entry) for name, entry in spec["claims"].items()]
 
 
@@ -122,6 +121,11 @@ def read_judged(file: str | Path) -> list[Judged]:
     return claims
 
 
+def _read(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
+    """The metrics of an experiment and metric; None without a file of this experiment."""
+    return read_metric(files[experiment], metric) if experiment in files else None
+
+
 def _judged(spec: Mapping[str, Any]) -> bool:
     """Whether runs at this scale can support a claim: those of a paper's study at full scale only,
     those of a study that reproduces no paper at any scale."""
@@ -132,7 +136,7 @@ def _judge(
     name: str,
     entry: Mapping[str, Any],
     *,
-    files: Mapping[str, str],
+    read: Callable[[str, str], pd.DataFrame | None],
     paper: Paper,
     names: Names,
     judged: bool,
@@ -141,10 +145,6 @@ def _judge(
     ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
     comparisons = list(map(_comparison, entry["comparisons"]))
     points = [point for comparison in comparisons for point in comparison.points]
-
-    def read(experiment: str, metric: str) -> pd.DataFrame | None:
-        return read_metric(files[experiment], metric) if experiment in files else None
-
     runs = judge_runs(
         ours,
         [_with_scaled_rounds(comparison, entry["rounds"]) for comparison in comparisons],
@@ -154,8 +154,8 @@ def _judge(
         seconds=partial(seconds_per_seed, points, read),
     )
     papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
-    experiments = dict.fromkeys(point.experiment for point in points)
-    if any(reads_generated(files[name]) for name in experiments if name in files):
+    frames = (read(point.experiment, point.metric) for point in points)
+    if any(is_generated(frame) for frame in frames if frame is not None):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
     evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,16 @@ else:
     pd = lazy("pandas")
 
 NOTHING, NEVER = float("nan"), float("inf")
+
+
+class Run(NamedTuple):
+    """A planned run of a point; `value` is NaN if it is not finished, `lasted` its last round."""
+
+    seed: Any
+    value: float
+    lasted: float
+    diverged: bool
+    at_chance: bool
 
 
 @dataclass(frozen=True)
@@ -133,15 +144,18 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
         value=cells["value"].where(finished) * _scale(metric, at),
         diverged=cells["status"].eq("diverged"),
     )
-    lasted = counted["digest"].map(metrics.groupby("digest")["round"].max())
+    lasted = counted["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
     counted = counted.assign(
         lasted=lasted.mask(counted["diverged"], metrics["round"].max()),  # it would never get there
         at_chance=cells["status"].eq("done") & is_at_chance(cells, metrics, metric, at),
     )
-    return {
-        tuple(sorted(zip(labels, key, strict=True))): _of_runs(group)
-        for key, group in counted.groupby(labels, sort=False)
-    }
+    of_run = ["seed" if "seed" in counted else "digest", *Run._fields[1:]]
+    columns = [counted[name].tolist() for name in (*labels, *of_run)]
+    groups: defaultdict[Any, list[Run]] = defaultdict(list)
+    for row in zip(*columns, strict=True):
+        key = tuple(sorted(zip(labels, row, strict=False)))
+        groups[key].append(Run(*row[len(labels) :]))
+    return {key: _of_runs(runs) for key, runs in groups.items()}
 
 
 def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
@@ -151,16 +165,16 @@ def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | st
     return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
 
 
-def _of_runs(cells: DataFrame) -> Value:
+def _of_runs(cells: Sequence[Run]) -> Value:
     """The value of cells that differ in their seed only."""
-    runs = cells[cells["value"].notna()]
-    names = runs["seed"] if "seed" in runs else runs["digest"]
-    seeds = dict(zip(map(str, names), runs["value"].astype(float), strict=True))
-    rounds = float(runs["lasted"].min()) if len(runs) else NEVER
+    runs = [run for run in cells if run.value == run.value]
+    seeds = {str(run.seed): run.value for run in runs}
+    lasted = [run.lasted for run in runs if run.lasted == run.lasted]
+    rounds = min(lasted, default=NOTHING if runs else NEVER)
     reached = any(value < NEVER for value in seeds.values())
     cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
     mean = round(float(np.mean(cut)), 9) if cut else NOTHING
-    diverged, at_chance = int(cells["diverged"].sum()), int(cells["at_chance"].sum())
+    diverged, at_chance = sum(run.diverged for run in cells), sum(run.at_chance for run in cells)
     return Value(mean, len(runs), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import parquet
 
 from cohort.core.errors import UserError
@@ -54,6 +55,19 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 
 def read_release(folder: Path) -> list[Record]:
     """The runs of a release. Raise UserError unless its checksums fit and every run is valid."""
+    try:
+        records = list(records_of(read_tables(folder)))
+        for record in records:
+            check(record)
+    except UserError:
+        raise
+    except Exception as error:  # tables from outside may raise anything
+        raise _invalid(folder, error) from None
+    return records
+
+
+def read_tables(folder: Path) -> dict[str, pa.Table]:
+    """The tables of a release by name. Raise UserError unless its checksums fit."""
     manifest = read_manifest(folder)
     for name, facts in manifest["files"].items():
         file = folder / name
@@ -62,14 +76,9 @@ def read_release(folder: Path) -> list[Record]:
         if sha256(file) != facts["sha256"]:
             raise UserError(f"{file} has another SHA-256 than {MANIFEST} says; {_again(folder)}")
     try:
-        tables = {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
-        records = list(records_of(tables))
-        for record in records:
-            check(record)
-    except Exception as error:  # tables from outside may raise anything
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}") from None
-    return records
+        return {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
+    except Exception as error:
+        raise _invalid(folder, error) from None
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -96,6 +105,11 @@ def _are_tables(files: Any) -> bool:
         and {"runs.parquet"} <= files.keys() <= allowed
         and all(isinstance(facts, Mapping) and "sha256" in facts for facts in files.values())
     )
+
+
+def _invalid(folder: Path, error: Exception) -> UserError:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}")
 
 
 def _again(folder: Path) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cohort.core.durations import duration
 from cohort.core.lazy import lazy
-from cohort.core.log import clock
 from cohort.training.state import RunState
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LogLines:
         if now - self.printed >= EVERY_SECONDS or state.round == self.rounds:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
-            left = clock((self.rounds - state.round) / speed)
+            left = duration((self.rounds - state.round) / speed)
             where = f"{self.name}  {describe(state, self.rounds)}"
             print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
 

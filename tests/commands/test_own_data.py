@@ -1,0 +1,29 @@
+"""A data set of the user's own whose file no longer is what datasets.yaml declares."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cohort.commands.cli import main
+
+
+def test_own_data_that_changed_since_they_were_added(project: Path):
+    """Refused by the file that declares them; a raw file of an older entry is not taken for them."""
+    np.savez("own.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
+    main(["data", "add", "own", "own.npz"])
+    shards = ["shards", "iid", "--dataset", "own", "--clients", "2"]
+    stored = Path("my/data/own.npz")
+    before = stored.read_bytes()
+    stored.write_bytes(before + b"more")
+    with pytest.raises(SystemExit, match=r"own.npz has changed since my/datasets.yaml declared it"):
+        main(shards)
+    stored.write_bytes(before)
+    main(shards)
+    entry = Path("my/datasets.yaml").read_text()
+    Path("my/datasets.yaml").write_text(entry.replace(hashlib.sha256(before).hexdigest(), "f" * 64))
+    with pytest.raises(SystemExit, match=r"my/datasets.yaml declared it as own"):
+        main(shards)

@@ -1,0 +1,16 @@
+"""Durations for people."""
+
+from __future__ import annotations
+
+LONG = 100  # hours, of which minutes are no longer of interest
+
+
+def duration(seconds: float) -> str:
+    """A duration as people say it: `7 s`, `5 min 07 s`, `1 h 05 min` or `2,160 h`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= LONG:
+        return f"{round(seconds / 3600):,} h"
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,64 @@
+"""The metrics of those records and checkpoints of an experiment that exist."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cohort.core.errors import UserError
+from cohort.core.files import code_hash
+from cohort.core.lazy import lazy
+from cohort.core.paths import Layout, state_folder
+from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.specs import Spec, experiment_plan, frozen_experiment_path
+from cohort.plan import Plan
+from cohort.results.files import sources_of
+from cohort.training.job.lease import CHECKPOINT
+
+if TYPE_CHECKING:
+    from cohort.results import collect as collecting
+    from cohort.training.job import checkpoint
+else:
+    collecting = lazy("cohort.results.collect")
+    checkpoint = lazy("cohort.training.job.checkpoint")
+
+
+def collect_partial(plan: Plan, study: str, experiment: str) -> str:
+    """Collect the metrics of an experiment from what exists, unless they were collected from just
+    that by the current code; return their file."""
+    content = experiment_plan(plan, study, experiment)
+    target = Layout(plan.scale, partial=True).metrics(study, experiment)
+    sources = _sources(content)
+    if sources_of(target) != sources:
+        file = frozen_experiment_path(content)
+        write_sealed(file, content, sync=False)
+        collecting.collect(file, target, result_of=result_so_far, sources=sources)
+    return target
+
+
+def result_so_far(record: str) -> collecting.Result:
+    """The result of a cell from its record, else from its checkpoint, else an empty one."""
+    if Path(record).exists():
+        with contextlib.suppress(UserError):
+            return collecting.from_record(record)
+    saved = state_folder(record) / CHECKPOINT
+    history = checkpoint.load_history(saved) if saved.exists() else None
+    if history is None:
+        return collecting.Result("missing", collecting.EMPTY.iloc[:0])
+    return collecting.Result("unfinished", collecting.by_round(history))
+
+
+def _sources(content: Spec) -> str:
+    """A hash of the cells of an experiment, of the code that collects them, and of the version of
+    each of their records and checkpoints."""
+    digest = hashlib.sha256(json.dumps(content).encode())
+    digest.update(code_hash("records/**/*", "results/*").encode())
+    for path in (cell["path"] for cell in content["cells"]):
+        for file in (Path(path), state_folder(path) / CHECKPOINT):
+            if file.exists():
+                version = file.stat()
+                digest.update(f"{file} {version.st_mtime_ns} {version.st_size}\n".encode())
+    return digest.hexdigest()
