@@ -12,7 +12,6 @@ from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.results.across import Estimate, Scores, runs_by_setting
 from cohort.results.comparison import Comparison, compare
-from cohort.results.measure import BASELINE
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import Standing, Standings, rank_strategies
 from cohort.results.series import NO_VALUE, read_metric
@@ -171,7 +170,7 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         "[95 % intervals]: what other seeds would change, by a bootstrap of the seeds within each "
         "setting, paired over strategies.",
         "Bold: Nemenyi's test at 5 % does not tell it apart from the first.",
-        f"Ahead: the share of seeds in which it is ahead of {BASELINE}, a tie half; "
+        "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half; "
         "further columns are means over all runs.",
     ]
     if standings.left_out:
