@@ -13,6 +13,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cohort.core.durations import duration
+
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
 """The labels by which a page can be filtered, with their titles."""
@@ -47,7 +49,7 @@ def render(template: str, **content: Any) -> str:
     )
     environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
     environment.filters |= {
-        "hours": hours,
+        "duration": duration,
         "attributes": attributes,
         "counted": counted,
         "linked": linked,
@@ -58,18 +60,6 @@ def render(template: str, **content: Any) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 run`, `2,661 runs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def hours(seconds: float) -> str:
-    """A time as people say it: 40 seconds, 3 minutes, 1.5 hours, 2,040 hours."""
-    if 0 < seconds < 1:
-        return "less than a second"
-    if seconds < 90:
-        return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'}"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    value = seconds / 3600
-    return f"{float(f'{value:.3g}'):,.0f} hours" if value >= 100 else f"{value:.2g} hours"
 
 
 def linked(text: str) -> Markup:
