@@ -102,14 +102,19 @@ def by_setting(plan: Plan, experiment: str) -> str:
     """The mean accuracy of each selector, the best ranked first, in each setting."""
     standings, runs = leaderboard(plan, experiment)
     titles = plan.study(STUDY).titles.get("partition", {})
-    means = runs.groupby(["strategy", "clients", "partition"], sort=False)["value"].mean()
-    settings = list(dict.fromkeys(zip(runs["clients"], runs["partition"], strict=True)))
-    rows = []
-    for standing in standings:
-        values = [f"{100 * means[standing.strategy, *setting]:.2f}" for setting in settings]
-        rows.append([plan.strategies[standing.strategy]["title"], *values])
-    heads = [f"{titles.get(partition, partition)}, {clients}" for clients, partition in settings]
-    return table(["selector", *heads], rows)
+    named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))
+    axes = [axis for axis in ("partition", "clients") if axis in named]
+    named["column"] = named[axes].astype(str).agg(", ".join, axis=1)
+    means = 100 * named.groupby(["strategy", "column"])["value"].mean()
+    columns = list(named["column"].unique())
+    rows = [
+        [
+            plan.strategies[standing.strategy]["title"],
+            *(f"{means[standing.strategy, column]:.2f}" for column in columns),
+        ]
+        for standing in standings
+    ]
+    return table(["selector", *columns], rows)
 
 
 def update(text: str) -> str:
@@ -120,7 +125,7 @@ def update(text: str) -> str:
         title = plan.study(STUDY).tables[experiment]["title"]
         parts += [f"**{title}**", markdown(plan, experiment)]
         parts += [
-            "Mean accuracy % by partition and number of clients:",
+            "Mean accuracy % by setting:",
             by_setting(plan, experiment),
         ]
     return put(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
