@@ -9,9 +9,9 @@ from cohort.plan.loading import unexpanded
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Add nothing: the command takes no arguments."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the schema. No study is read, so it can be had to mend a broken one."""
+    """Print the schema; a broken study does not prevent that, since none is read."""
     print_json(unexpanded().study_schema())

@@ -62,7 +62,7 @@ def ranking(scores: Scores) -> Ranking | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A strategy's place among all: its `rank` by the mean rank over settings, with the interval of
+    """A strategy among all others: its `rank` by the mean rank over settings, with the interval of
     the rank over seeds; the interquartile mean of its runs; and how often it is ahead of FedAvg.
 
     `leads` says that Nemenyi's test does not tell it apart from the first.

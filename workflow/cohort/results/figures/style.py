@@ -151,8 +151,8 @@ class Style(Names):
         The paper's own methods have a color that nothing else has, and so has FedAvg.
         """
         if hue == "strategy" and value in self.methods:
-            place = self.methods.index(value)
-            return OWN, place, place
+            index = self.methods.index(value)
+            return OWN, index, index
         names = [name for name in self._names(hue) if hue != "strategy" or name not in self.methods]
         if value not in names:
             return UNKNOWN, 0, 0

@@ -41,8 +41,8 @@ def write_tensorboard(data: Data, folder: Path) -> list[Path]:
     folders = []
     for run in data.runs.to_dict("records"):
         name = f"seed{run['seed']}-{run['digest']}"
-        place = Path(*(str(run[label]) for label in LABELS[:-1]), name)
-        folders.append(folder / place)
+        run_path = Path(*(str(run[label]) for label in LABELS[:-1]), name)
+        folders.append(folder / run_path)
         write_events(folders[-1], _by_round(curves[run["digest"]]))
     return folders
 

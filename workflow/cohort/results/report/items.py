@@ -50,7 +50,7 @@ class Item:
 
     @property
     def heading(self) -> str:
-        """Its number and its title."""
+        """The heading of a figure or table: `Fig. 5: Accuracy by round`, or its title alone."""
         return ": ".join(filter(None, (self.number, self.title)))
 
 

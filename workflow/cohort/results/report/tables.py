@@ -103,8 +103,8 @@ def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
     )
 
 
-def _joined(words: Sequence[str], places: Sequence[int]) -> str:
-    return SEPARATOR.join(words[place] for place in places)
+def _joined(words: Sequence[str], indices: Sequence[int]) -> str:
+    return SEPARATOR.join(words[index] for index in indices)
 
 
 def _is_empty(entry: Entry) -> bool:

@@ -198,7 +198,7 @@ class Table(TableKind):
 def pairs_of(metric: str, at: int | str, also: Sequence[str] | None) -> list[tuple[str, int | str]]:
     """The metrics of a table, each with its `at`, which is that of the first by default."""
     further = [text.partition(" ")[::2] for text in also or []]
-    return [(metric, at), *((name, place or at) for name, place in further)]
+    return [(metric, at), *((name, own_at or at) for name, own_at in further)]
 
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
