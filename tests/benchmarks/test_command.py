@@ -64,7 +64,7 @@ def test_where_a_round_goes(tmp_path: Path):
 def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         command.main(["W9"])
-    assert "there is no part W9; choose from W1, W2, W2a, W3, W4, W5, W6" in capsys.readouterr().err
+    assert "there is no part W9; choose from W1, W2, W2a, W2b, W3, W4, W5, W6" in capsys.readouterr().err
 
 
 def test_different_weights_are_a_failure():
