@@ -97,7 +97,7 @@ def add_momentum(given: Work) -> None:
 
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
-    multiprocessing.set_start_method("fork")  # workers need not import torch in each round
+    multiprocessing.set_start_method("fork")  # or workers would import torch anew in each round
     options = arguments()
     given, clients = _work(options.folder), Clients(options.folder)
     add_momentum(given)
@@ -116,6 +116,7 @@ def main() -> None:
         sample_ratio=(load.cohort + 0.5) / load.clients,
         batch_size=load.batch,
     )
+    torch.optim.SGD(server.model.parameters())  # the first one imports torch._dynamo, for a second
     trainer, rounds = trainer_of(given, options.style, **shared), count(1)
 
     def step() -> None:
