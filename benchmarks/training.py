@@ -43,7 +43,7 @@ EAGER = Entry(
 )
 ENTRIES = {
     "W2": (*ALL, SERIAL, BATCHED),
-    "W2b": (*OWN, PLAIN, PLAIN_ONE_THREAD, *BLAZE),
+    "W2b": (OURS_PER_MACHINE, OURS, PLAIN, *BLAZE),
     "W3": (OURS, OURS_AVX2, SERIAL, EAGER, PLAIN_ONE_THREAD),
 }
 """Of the workloads that do not measure `ALL`."""
