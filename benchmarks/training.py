@@ -47,7 +47,14 @@ ENTRIES = {
     "W3": (OURS, OURS_AVX2, SERIAL, EAGER, PLAIN_ONE_THREAD),
 }
 """Of the workloads that do not measure `ALL`."""
-REFERENCES = {"W2b": {"vs plain": PLAIN, "vs BlazeFL": BLAZEFL}, "W3": {"vs eager": EAGER}}
+REFERENCES = {
+    "W2b": {
+        "vs plain": PLAIN,
+        "vs BlazeFL, processes": BLAZEFL,
+        "vs BlazeFL, threads": BLAZEFL_THREADS,
+    },
+    "W3": {"vs eager": EAGER},
+}
 DEFAULT_REFERENCES = {"vs plain": PLAIN, "vs Flower": FLOWER}
 SPEEDUP_GOALS = {"W1": {FLOWER: 4.5}, "W2": {FLOWER: 6.5, PFL: 7.0}, "W2a": {FLOWER: 15.0}}
 """Per machine."""
