@@ -91,7 +91,7 @@ def add_momentum(given: Work) -> None:
     """Give BlazeFL's trainers, which name only a learning rate, the workload's momentum and weight
     decay."""
     load = given.workload
-    settings = {"momentum": load.momentum, "weight_decay": load.weight_decay}
+    settings: Any = {"momentum": load.momentum, "weight_decay": load.weight_decay}
     mock.patch.object(torch.optim, "SGD", functools.partial(torch.optim.SGD, **settings)).start()
 
 

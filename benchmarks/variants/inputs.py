@@ -98,5 +98,5 @@ class EpochBatches:
     def __init__(self, given: Work, round: int, client: int):
         self.batches, self.per_epoch = given.batches(round, client), given.workload.per_epoch
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[Any]:
         return islice(self.batches, self.per_epoch)
