@@ -4,6 +4,8 @@ they are given is as it was."""
 from __future__ import annotations
 
 import math
+import sys
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -187,8 +189,15 @@ class Network(nn.Module):
         return self.change(self, self.linear(inputs.flatten(1)))
 
 
-class OfTheUser(Model):
-    name: ClassVar[str] = "of-the-user"
+@pytest.fixture
+def model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`small-mlp` is a model of the user's folder."""
+    module = types.ModuleType("my.models.small")
+    module.__file__ = "my/models/small.py"
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(
+        MODELS, "small-mlp", type("Small", (Model,), {"__module__": module.__name__})
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,21 +209,19 @@ class OfTheUser(Model):
         (lambda network, outputs: outputs.nothing, "AttributeError: 'Tensor' object has no"),
     ],
 )
-def test_a_model_in_evaluation_mode_puts_out_the_same_twice(
-    change: Callable, sentence: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(MODELS, "small-mlp", OfTheUser)
+@pytest.mark.usefixtures("model_of_the_user")
+def test_a_model_in_evaluation_mode_puts_out_the_same_twice(change: Callable, sentence: str):
     actual = sentence_of(small_task(model=Network(change), **ALL))
     assert sentence in actual
-    assert "model 'small-mlp' (tests/training/contract/test_components.py)" in actual
+    assert "model 'small-mlp' (my/models/small.py)" in actual
 
 
 @pytest.mark.parametrize(("is_of_the_user", "checks"), [(True, 2), (False, 0)])
 def test_only_a_model_of_the_user_is_checked_once_per_run(
-    is_of_the_user: bool, checks: int, monkeypatch: pytest.MonkeyPatch
+    is_of_the_user: bool, checks: int, request: pytest.FixtureRequest
 ):
     if is_of_the_user:
-        monkeypatch.setitem(MODELS, "small-mlp", OfTheUser)
+        request.getfixturevalue("model_of_the_user")
     task = small_task(model=(network := Network(lambda network, outputs: outputs)), **ALL)
     before = network.calls
     rounds = len(list(task.procedure.rounds(task, task.procedure.begin(task))))
