@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from cohort.native.network import NativeNetwork, Sgd, Unsupported, check_supported, flat, unflat
+from cohort.native.network import (
+    NativeNetwork,
+    Sgd,
+    Unsupported,
+    check_supported,
+    flatten,
+    unflatten,
+)
 from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import Resumable
 from cohort.training.objectives.objective import Coefficients, coefficients_of
@@ -50,7 +57,7 @@ class NativeTrainer(Trainer):
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
         rows = np.empty((len(works), self.network.size), self.network.dtype)  # (client, weight)
-        stacked = unflat(rows, self.model)
+        stacked = unflatten(rows, self.model)
         losses, steps = load_finished(resumable, stacked)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             own = self._run(work, anchor, rows[row], resumable)
@@ -66,7 +73,7 @@ class NativeTrainer(Trainer):
         planned = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
         if not planned:
-            trained[:] = flat(work.weights, self.model)
+            trained[:] = flatten(work.weights, self.model)
             return losses
         self._begin(work, anchor)
         if current := resumable.take_current():
