@@ -177,10 +177,8 @@ class ConvolutionCode(StageCode):
             sums.update() as values,
         ):
             y = emit.add(emit.mul(chunk, rows), row)
-            start = self.inputs.corner
-            source = self.pointer(
-                self.inputs, block, inner, emit.add(y, line), column, offset=start
-            )
+            below, corner = emit.add(y, line), self.inputs.corner
+            source = self.pointer(self.inputs, block, inner, below, column, offset=corner)
             is_whole = bool(unpooled.strides[0])
             indices = (block, channel, y) if is_whole else (0, 0, row)
             gradient = self.pointer(unpooled, *indices, column)

@@ -294,8 +294,7 @@ class Variables:
 
     @contextmanager
     def update(self) -> Iterator[list[str]]:
-        """Emit loads of the variables, yield their values in a list, and emit stores of what it
-        then holds."""
+        """Emit loads, yield the values as a list, and emit stores of what the list then holds."""
         values = self.load()
         yield values
         self.store(values)
