@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cohort.core.errors import Refused, UserError, explained
+from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.data.intake import Arrays, coded, take
 from cohort.data.parsers.arrays import Arrays as Parser
 
@@ -126,7 +126,10 @@ def test_an_empty_file_and_one_that_may_not_be_read(tmp_path: Path, monkeypatch)
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
     monkeypatch.setattr(np, "load", refuse)
-    with pytest.raises(Refused, match=r"x\.npz: permission is denied; change"), explained():
+    with (
+        pytest.raises(FileAccessError, match=r"x\.npz: permission is denied; change"),
+        explain_errors(),
+    ):
         taken(file)
 
 

@@ -73,7 +73,7 @@ def test_name_is_parsed_and_formatted(text: str):
 
 
 def test_every_scheme_is_found():
-    assert [scheme.form() for scheme in SCHEMES.values()] == FORMS
+    assert [scheme.name_pattern() for scheme in SCHEMES.values()] == FORMS
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.cell.planned import Planned, digest_of, freeze, plan_file
+from cohort.cell.planned import PlannedFile, digest_of, plan_file, write_plan
 from cohort.cell.settings import shard_identity
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
@@ -54,7 +54,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def dealt(data: str = "data.h5", **changes: Any) -> Shards:
     settings = SETTINGS | changes
     digest = digest_of(shard_identity(settings, digest_in(data)), {})
-    freeze(Planned("shards.h5", digest, settings, {}, {"data": data}))
+    write_plan(PlannedFile("shards.h5", digest, settings, {}, {"data": data}))
     deal(plan_file(digest), "shards.h5")
     return read("shards.h5")
 
@@ -283,10 +283,12 @@ def test_with_replace_borrowed_samples_replace_own_ones():
 
 def print_grouped(**changes: Any) -> None:
     """Print what `cohort shards` says of grouped data."""
-    planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
+    planned = PlannedFile(
+        "shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"}
+    )
 
     class Plan:
-        def plan_shards(self, settings: dict[str, Any]) -> Planned:
+        def plan_shards(self, settings: dict[str, Any]) -> PlannedFile:
             return planned
 
         def scheme(self, settings: dict[str, Any]) -> Scheme:

@@ -75,7 +75,7 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
 
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
 def test_chunk_size_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
+    monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
     loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
     assert loss == pytest.approx(expected[0], rel=1e-12)
@@ -129,7 +129,7 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
 @pytest.mark.parametrize("client", range(3))
 @pytest.mark.parametrize("chunk", [4, 1000])
 def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
+    monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
     for indices in (list(range(23)), [4]):
         result = evaluate(
             linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
@@ -229,7 +229,7 @@ def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     whole = read(cell.path)
     Path(cell.path).unlink()

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cohort.core.errors import Refused
+from cohort.core.errors import FileAccessError
 from cohort.records.history import History
 from cohort.training.job import checkpoint
 from cohort.training.job.checkpoint import load_history, save
@@ -164,7 +164,7 @@ def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous
     before = path.read_bytes(), previous.read_bytes()
     with (
         limited(limit),
-        pytest.raises(Refused, match=r"checkpoint\.safetensors: the file grows beyond"),
+        pytest.raises(FileAccessError, match=r"checkpoint\.safetensors: the file grows beyond"),
     ):
         save(path, state(4), "k1")
     assert (path.read_bytes(), previous.read_bytes()) == before and sorted(
@@ -175,14 +175,14 @@ def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_checkpoint_without_read_permission_is_an_error(path: Path):
     path.chmod(0)
-    with pytest.raises(Refused, match="permission is denied"):
+    with pytest.raises(FileAccessError, match="permission is denied"):
         load(path)
 
 
 def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
     path.unlink()
     path.mkdir()
-    with pytest.raises(Refused, match="a folder stands where a file is needed"):
+    with pytest.raises(FileAccessError, match="a folder stands where a file is needed"):
         load(path)
 
 

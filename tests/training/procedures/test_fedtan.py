@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
@@ -365,7 +365,7 @@ def test_a_planned_cell_learns_the_digits(project: Path):
         project, procedure="fedtan", model="resnet20", rounds=8, J="J1e", partition="iid"
     )
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     history = read(cell.path).history
     assert history.metrics["test_accuracy"][-1][1] > 0.5

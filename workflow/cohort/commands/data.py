@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import replacing, sha256, write_text
 from cohort.data.intake import names_of, take
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     samples = take(
         options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
     )
-    stored = own.folder() / "data" / f"{name}.npz"
+    stored = user_files.folder() / "data" / f"{name}.npz"
     with replacing(stored) as temporary:
         np.savez(temporary, **samples.parts)  # type: ignore[arg-type]
     x_train, x_test = samples.parts["x_train"], samples.parts["x_test"]
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         "test": len(x_test),
         "scale": samples.scale,
     }
-    own_file = own.folder() / "datasets.yaml"
+    own_file = user_files.folder() / "datasets.yaml"
     before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
     write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
     shape = " x ".join(map(str, x_train.shape[1:]))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.cell.settings import Settings
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import paint
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, try_lock
@@ -183,7 +183,10 @@ def _resources(profile: dict[str, Any]) -> dict[str, Any]:
 def locks(folder: Path) -> Iterator[Finding]:
     """Whether a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
-    with explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary:
+    with (
+        explain_errors(folder),
+        tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary,
+    ):
         path = Path(temporary, "lock")
         file = try_lock(path)
         held = is_locked(path)

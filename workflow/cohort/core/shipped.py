@@ -18,6 +18,7 @@ CONFIG_FILE = CONFIG / "config.yaml"
 
 
 def shipped(path: str | Path) -> Path:
-    """A file or folder of the working directory, or Cohort's own where it has none of that path."""
+    """The path itself if the working directory has a file or folder there, else that of Cohort's
+    own copy."""
     built_in = ROOT / path
     return built_in if built_in.exists() and not Path(path).exists() else Path(path)

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.core import files, own
-from cohort.core.errors import Refused, UserError
+from cohort.core import files, user_files
+from cohort.core.errors import FileAccessError, UserError
 from cohort.data.fetch import fetch
 from cohort.data.places import in_mirror, take_given
 from cohort.data.raw import RawFile, check_content, check_packed
@@ -53,20 +53,20 @@ def download(
             _copy_or_unpack(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
             return
-        except Refused:
+        except FileAccessError:
             raise
         except UserError as error:
             print(f"not taken from the mirror: {error}")
             refused.append(str(error))
     try:
         _from_publisher(file, target)
-    except Refused:
+    except FileAccessError:
         raise
     except UserError as error:
         raise UserError(f"{_about_mirror(mirror, target.name, refused)}{error}") from None
 
 
-def is_here(raw: Mapping[str, Any], target: str | Path) -> bool:
+def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
     """Whether this raw file was downloaded, with the checksum that its entry has now."""
     expected = RawFile(**raw).sha256
     return Path(target).exists() and (not expected or files.sha256(target) == expected)
@@ -90,7 +90,7 @@ def _copy_file(file: RawFile, target: Path) -> None:
         raise UserError(f"{path}, the source of {target.parent.name}, does not exist")
     if file.sha256 and files.sha256(path) != file.sha256:
         raise UserError(
-            f"{path} has changed since {own.folder() / 'datasets.yaml'} declared it as "
+            f"{path} has changed since {user_files.folder() / 'datasets.yaml'} declared it as "
             f"{target.parent.name}; add what it is now as another data set (cohort data add), "
             "or bring the old file back"
         )
@@ -128,14 +128,14 @@ def _from_publisher(file: RawFile, target: Path) -> None:
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
     if file.is_archive:
-        _copy_or_unpack(file, _fetched(file, url), target, url)
+        _copy_or_unpack(file, _fetch_archive(file, url), target, url)
         return
     with files.replacing(target) as temporary:
         fetch(url, temporary)
         check_content(file, temporary, url)
 
 
-def _fetched(file: RawFile, url: str) -> Path:
+def _fetch_archive(file: RawFile, url: str) -> Path:
     """The path of a fetched archive. One job fetches it while the jobs for other files in it
     wait."""
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names

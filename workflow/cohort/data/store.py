@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import Refused, UserError, explained
-from cohort.core.hdf5 import Sealed, sealed_hdf5
+from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core.hdf5 import SealedFile, sealed_hdf5
 from cohort.data.split import Split
 
 FORMAT = 2
@@ -47,15 +47,15 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[Sealed]:
+def _opened(path: str | Path) -> Iterator[SealedFile]:
     try:
-        with explained(path), sealed_hdf5(path) as file:
+        with explain_errors(path), sealed_hdf5(path) as file:
             if file.attrs["format"] != FORMAT:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
     except FileNotFoundError:
         raise UserError(f"{path} is missing; start again to prepare it anew") from None
-    except Refused:
+    except FileAccessError:
         raise
     except Exception as error:  # a file from elsewhere may raise anything
         reason = " ".join(str(error).split())
@@ -65,5 +65,5 @@ def _opened(path: str | Path) -> Iterator[Sealed]:
         ) from None
 
 
-def _groups(file: Sealed, split: str) -> np.ndarray | None:
+def _groups(file: SealedFile, split: str) -> np.ndarray | None:
     return file[f"{split}/groups"][:].astype(np.int64) if f"{split}/groups" in file else None

@@ -24,7 +24,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
     if packed.suffix == ".zip":
         with Zip(packed) as archive, archive.open(member) as stream:
             return _copy(stream, size, target, f"{member} in {called}")
-    with _explained(called), gzip.open(packed) as stream:
+    with _explain_errors(called), gzip.open(packed) as stream:
         if not member:
             _copy(stream, size, target, called)
             return None
@@ -37,7 +37,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
 
 def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files in a .tar.gz, in its order."""
-    with _explained(str(packed)), gzip.open(packed) as stream:
+    with _explain_errors(str(packed)), gzip.open(packed) as stream:
         for info, content in _trusted(stream, str(packed)):
             if info.isfile():
                 if info.size > largest:
@@ -49,7 +49,7 @@ def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
 
 
 @contextmanager
-def _explained(called: str) -> Iterator[None]:
+def _explain_errors(called: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError, zlib.error, tarfile.TarError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.planned import PlannedFile, check_digest, read_plan
 from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
@@ -25,12 +25,12 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
-    planned = frozen(plan)
+    planned = read_plan(plan)
     check_digest(planned, _identity)
     write(output, dealt(planned.settings, planned.inputs["data"]))
 
 
-def _identity(planned: Planned) -> dict[str, Any]:
+def _identity(planned: PlannedFile) -> dict[str, Any]:
     return shard_identity(planned.settings, digest_in(planned.inputs["data"]))
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
@@ -30,7 +30,7 @@ class Pool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme(Named):
+class Scheme(NameEncoded):
     """A rule that deals samples to clients."""
 
     exact: ClassVar[bool] = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
@@ -81,15 +81,15 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
-def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
+def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
     """A sentence for each of the user's own files that made records, or checkpoints, of these cells
     in another version than the current one."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
     for status in cells:
         changed[status.is_finished].append(status.changed)
     return [
-        *own.made_by_another("record", changed[True]),
-        *own.made_by_another("checkpoint", changed[False]),
+        *user_files.changed_sentences("record", changed[True]),
+        *user_files.changed_sentences("checkpoint", changed[False]),
     ]
 
 
@@ -190,7 +190,7 @@ def accuracies(cell: Cell) -> list[tuple[int, float]]:
 
 def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """The user's own files that changed after a run of this provenance."""
-    return tuple(own.changed_files(own.versions_in(provenance)))
+    return tuple(user_files.changed_files(user_files.module_versions(provenance)))
 
 
 def _progress(log: Path) -> tuple[int, float]:

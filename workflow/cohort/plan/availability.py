@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
+from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError
 from cohort.data.places import check_given, check_mirror, in_mirror
 from cohort.plan.located import located
@@ -102,7 +102,7 @@ class Availability:
             and not Path(cell.path).exists()
         }
 
-    def _is_available(self, data: Planned) -> bool:
+    def _is_available(self, data: PlannedFile) -> bool:
         dataset = data.settings["dataset"]
         if dataset not in self._available:
             self._available[dataset] = (
@@ -110,7 +110,7 @@ class Availability:
             )
         return self._available[dataset]
 
-    def _is_here(self, data: Planned) -> bool:
+    def _is_here(self, data: PlannedFile) -> bool:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
         missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
         return Path(data.path).exists() or all(

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cohort.cell.evaluations import evaluated_at_once, is_evaluated
+from cohort.cell.evaluations import evaluation_batch_size, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
@@ -178,7 +178,7 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     load = cell.procedure.workload(cell.settings.rounds)
     at_once = cell.settings.cohort if load.together else 1
     trained = factor * at_once * min(cell.settings.batch, largest)
-    activations = counts.outputs * max(trained, evaluated_at_once(shape)) * number
+    activations = counts.outputs * max(trained, evaluation_batch_size(shape)) * number
     models = _model_copies(cell) * counts.weights * number
     overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
     return START_MB + overhead + (data + inputs + activations + models) / 1e6

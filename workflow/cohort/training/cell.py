@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.planned import PlannedFile, check_digest, read_plan
 from cohort.cell.settings import DEFAULTS, Settings, cell_identity
 from cohort.core.components import Component, build
 from cohort.core.paths import digest_in
@@ -83,12 +83,12 @@ class Cell:
         parts = {part: getattr(self, part).spec() for part in PARTS}
         return settings | parts | ({"generated": True} if self.generated else {})
 
-    def planned(self) -> Planned:
+    def planned(self) -> PlannedFile:
         """The content of the cell's plan file."""
-        return Planned(self.path, self.digest, self.plain_settings(), self.science, self.inputs)
+        return PlannedFile(self.path, self.digest, self.plain_settings(), self.science, self.inputs)
 
 
-def cell_of(planned: Planned) -> Cell:
+def cell_of(planned: PlannedFile) -> Cell:
     """Build the cell that a plan file describes."""
     values = dict(planned.settings)
     parts: dict[str, Any] = {part: build(PARTS[part], values.pop(part)) for part in PARTS}
@@ -99,6 +99,6 @@ def cell_of(planned: Planned) -> Cell:
 
 def read_cell(file: str | Path) -> Cell:
     """Read the plan file of a cell. Raise UserError unless its digest is that of its settings."""
-    planned = frozen(file)
+    planned = read_plan(file)
     check_digest(planned, lambda planned: cell_of(planned).identity())
     return cell_of(planned)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from cohort.cell.evaluations import evaluated_at_once
+from cohort.cell.evaluations import evaluation_batch_size
 from cohort.data.samples import Samples
 from cohort.native.network import predict
 from cohort.training.updates import Weights
@@ -42,7 +42,7 @@ class Evaluation(NamedTuple):
 
 def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
     """The indices, split into batches for evaluation."""
-    return indices.split(evaluated_at_once(samples.values.shape[1:]))
+    return indices.split(evaluation_batch_size(samples.values.shape[1:]))
 
 
 @torch.inference_mode()

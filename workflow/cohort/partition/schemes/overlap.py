@@ -33,7 +33,7 @@ class Overlap(Scheme):
     replace: bool = False
 
     @classmethod
-    def form(cls) -> str:
+    def name_pattern(cls) -> str:
         return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 
     def versions(self, holdout: float = 0.0) -> dict[str, int]:
@@ -123,7 +123,7 @@ def read_overlap(base: Scheme, ratios: str) -> Overlap:
             raise ValueError
     except ValueError:
         raise UserError(
-            f"partition '{text}' is not of the form {Overlap.form()} with ratios from 0 to below 1"
+            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to below 1"
         ) from None
     scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:

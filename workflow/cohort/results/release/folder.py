@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from cohort.core.errors import UserError
 from cohort.core.files import replacing, sha256, write_text
-from cohort.core.sealed_json import read_sealed, sealed
+from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.records.record import Record, check
 from cohort.results.release.tables import TABLES, records_of, tables_of
 
@@ -48,7 +48,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         "cite": CITE,
         "files": files,
     }
-    write_text(folder / MANIFEST, sealed(manifest, indent=1))
+    write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
     for stale in set(folder.glob("*.parquet")) - {folder / name for name in files}:
         stale.unlink()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Speeds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Devices(Named):
+class Devices(NameEncoded):
     """The devices on which clients train. In this base class nothing is known of them, and no time
     is simulated."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import replacing
 from cohort.records.history import History
 from cohort.training.job.checkpoint_header import header_of
@@ -135,7 +135,7 @@ def _state(
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
     """The header and tensors of a checkpoint, their checksum verified. An error of the disk is
     raised as it is: it is no reason to start over."""
-    with explained(path):
+    with explain_errors(path):
         content = path.read_bytes()
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
     try:

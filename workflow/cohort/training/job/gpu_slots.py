@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, lock, try_lock
 
@@ -75,7 +75,7 @@ def slot(
     Calls `waiting` once if none is free. `folder` holds the lock files.
     """
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
-    with explained(folder):
+    with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         taken = _lock_free_slot(gpus, slots, folder)
         if taken is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
 from cohort.training.state import RunState
 
@@ -36,7 +36,7 @@ class LogLines:
         if now - self.printed >= EVERY_SECONDS or state.round == self.rounds:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
-            left = duration((self.rounds - state.round) / speed)
+            left = duration_text((self.rounds - state.round) / speed)
             where = f"{self.name}  {describe(state, self.rounds)}"
             print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
 

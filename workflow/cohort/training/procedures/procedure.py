@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.training.contract.mistakes import located
@@ -46,7 +46,7 @@ class Overhead(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Procedure(Named):
+class Procedure(NameEncoded):
     """A procedure: the course of a run, and the settings that it takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
