@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchmarks.tables import table
 from cohort.core.randomness import generator
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.training.procedures.stratified import StratifiedSingle
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
@@ -33,7 +33,7 @@ CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 
 def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
     """A partition of these labels, drawn as for a cell with this seed."""
-    parts = parse_name(partition).deal(Pool(labels), clients, generator(seed, "partition"))
+    parts = parse_partition(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
     return ClientData(parts, labels, np.stack(counts, axis=1))
 

@@ -46,7 +46,7 @@ HEADER = {
 
 def write_record(path: Path) -> None:
     history = History(cohorts=[np.array([0, 2]), np.array([1, 2])])
-    history.add(2, test_accuracy=0.5)
+    history.add_metrics(2, test_accuracy=0.5)
     clients = {name: RNG.random(3) for name in record.CLIENT_ARRAYS} | {
         "label_counts": RNG.integers(0, 9, (3, 4))
     }

@@ -198,7 +198,7 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     settings = asdict(Settings(**(names | numbers | changes))) | parts
     inputs = {"data": "data.h5", "shards": "shards.h5"}
     cell = cell_of(PlannedFile("record.h5", "k0123456789ab", settings, {}, inputs))
-    write_shards("shards.h5", deal.dealt(settings, "data.h5"))
+    write_shards("shards.h5", deal.deal_data(settings, "data.h5"))
     return cell
 
 

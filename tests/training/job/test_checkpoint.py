@@ -29,7 +29,7 @@ RNG = np.random.default_rng(3)
 
 def state(rounds: int = 2) -> RunState:
     history = History(cohorts=[np.array([2, round % 2]) for round in range(rounds)])
-    history.add(2, test_accuracy=0.5)
+    history.add_metrics(2, test_accuracy=0.5)
     history.add_cost(1, seconds=0.25)
     selector = {"loss": np.array([np.inf, 1.0]), "buffer": np.arange(3.0)}
     return RunState(

@@ -20,7 +20,7 @@ from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, try_lock
 from cohort.core.paths import RESULTS
-from cohort.data.places import in_mirror
+from cohort.data.places import files_in_mirror
 from cohort.data.raw import RawFile
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
@@ -235,7 +235,9 @@ def raw_files(plan: Plan) -> Iterator[Finding]:
             yield OK, f"{dataset} is prepared"
         elif not fetched:
             yield OK, f"{dataset} is here"
-        elif all(in_mirror(mirror, {Path(path).name, file.source_name}) for path, file in fetched):
+        elif all(
+            files_in_mirror(mirror, {Path(path).name, file.source_name}) for path, file in fetched
+        ):
             yield OK, f"{dataset} is in the mirror, {mirror}"
         else:
             where = f"not in the mirror, {mirror}" if mirror else "no data_mirror is set"

@@ -18,7 +18,7 @@ from typing import Any
 from cohort.core import files, user_files
 from cohort.core.errors import FileAccessError, UserError
 from cohort.data.fetch import fetch
-from cohort.data.places import in_mirror, take_given
+from cohort.data.places import copy_or_pack, files_in_mirror
 from cohort.data.raw import RawFile, check_content, check_packed
 from cohort.data.unpack import unpack
 
@@ -31,15 +31,15 @@ def download(
     mirror: str = "",
     paths: Mapping[str, str] | None = None,
 ) -> None:
-    """Write one raw file to `target`. `raw` is its entry in config/datasets.yaml, whose source may
-    be a file bundled with an installed Python package, `package:NAME/PATH`, or one of this machine,
-    `file:PATH`.
+    """Download or copy one raw file to `target`. `raw` is the file's entry in config/datasets.yaml,
+    whose source may be a file bundled with an installed Python package, `package:NAME/PATH`, or one
+    of this machine, `file:PATH`.
 
     `paths` gives, for data sets behind a login, the user's zip or folder.
     """
     file, target = RawFile(**raw), Path(target)
     if file.source.startswith("package:"):
-        _copy_or_unpack(file, _bundled(file.source), target, file.source)
+        _copy_or_unpack(file, _bundled_file(file.source), target, file.source)
         return
     if file.source.startswith("file:"):
         _copy_file(file, target)
@@ -48,7 +48,7 @@ def download(
         _copy_given(file, named, target)
         return
     refused = []
-    for path in in_mirror(mirror, {target.name, file.source_name or target.name}):
+    for path in files_in_mirror(mirror, {target.name, file.source_name or target.name}):
         try:
             _copy_or_unpack(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
@@ -63,11 +63,11 @@ def download(
     except FileAccessError:
         raise
     except UserError as error:
-        raise UserError(f"{_about_mirror(mirror, target.name, refused)}{error}") from None
+        raise UserError(f"{_mirror_failure(mirror, target.name, refused)}{error}") from None
 
 
 def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
-    """Whether this raw file was downloaded, with the checksum that its entry has now."""
+    """Whether a raw file is in place, with the checksum that its entry has now."""
     expected = RawFile(**raw).sha256
     return Path(target).exists() and (not expected or files.sha256(target) == expected)
 
@@ -103,13 +103,14 @@ def _copy_given(file: RawFile, named: str, target: Path) -> None:
     if not path.exists():
         raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
     with files.replacing(target) as temporary:
-        take_given(path, temporary)
+        copy_or_pack(path, temporary)
         check_content(file, temporary, named)
     print(f"taken from data_paths: {path}")
 
 
 def _from_publisher(file: RawFile, target: Path) -> None:
-    """Fetch from the source, or else from the first of its mirrors that has the file."""
+    """Download from the source, or else from the first of the source's mirrors that has the
+    file."""
     if file.login:
         dataset = target.parent.name
         raise UserError(
@@ -136,11 +137,11 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
 
 
 def _fetch_archive(file: RawFile, url: str) -> Path:
-    """The path of a fetched archive. One job fetches it while the jobs for other files in it
-    wait."""
+    """Download a file's archive, unless it is there already, and return its path. Jobs for other
+    files of the same archive wait meanwhile."""
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
     path = folder / file.source_name
-    with _locked(folder.with_suffix(".lock")):
+    with _hold_lock(folder.with_suffix(".lock")):
         if not _is_complete(file, path):
             with files.replacing(path) as temporary:
                 fetch(url, temporary)
@@ -157,14 +158,14 @@ def _is_complete(file: RawFile, path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _about_mirror(mirror: str, name: str, refused: list[str]) -> str:
+def _mirror_failure(mirror: str, name: str, refused: list[str]) -> str:
     """The start of an error sentence: why no file of the mirror could be used."""
     if not mirror:
         return ""
@@ -172,7 +173,7 @@ def _about_mirror(mirror: str, name: str, refused: list[str]) -> str:
     return f"data_mirror '{mirror}' has no {name} that can be used ({reasons}), and "
 
 
-def _bundled(source: str) -> Path:
+def _bundled_file(source: str) -> Path:
     package, _, path = source.removeprefix("package:").partition("/")
     spec = importlib.util.find_spec(package)
     file = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None

@@ -27,7 +27,7 @@ STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", 
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
-    """Parse the raw files of the data set that a plan file names, and write the store to
+    """Parse the raw files of the data set that a plan file names, and write the prepared data to
     `output`."""
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
@@ -112,7 +112,8 @@ def _write(
 
 
 class Moments:
-    """Mean and deviation of each channel, from sums that are exact because they are integers."""
+    """Mean and deviation of each channel, from running sums that are exact because they are
+    integers."""
 
     def __init__(self, channels: int):
         self.count = 0

@@ -37,7 +37,7 @@ class Shards:
     one, or if the shards are of a version that did not say."""
 
     def overlapping(self) -> np.ndarray:
-        """Whether each client overlaps with others."""
+        """Whether each client overlaps with others (client)."""
         overlapping = (
             np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
         )

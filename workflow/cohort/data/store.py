@@ -21,7 +21,8 @@ FORMAT = 2
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """Read a split, its values mapped into memory, and the attributes of the data set's file."""
+    """Read a split of prepared data, its values mapped into memory, and the attributes of the
+    file."""
     with _opened(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
@@ -30,14 +31,14 @@ def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
 
 
 def has_validation(path: str | Path) -> bool:
-    """Whether the data set comes with validation samples."""
+    """Whether prepared data has validation samples of the publisher."""
     with _opened(path) as file:
         return "validation/labels" in file
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Read what dealing needs: training labels, groups (None if there are none), number of
-    classes."""
+    """Read what dealing needs of prepared data: training labels, groups (None if there are none),
+    number of classes."""
     with _opened(path) as file:
         return (
             file["train/labels"][:].astype(np.int64),

@@ -28,7 +28,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
         if not member:
             _copy(stream, size, target, called)
             return None
-        for info, content in _trusted(stream, called):
+        for info, content in _checked_members(stream, called):
             if PurePosixPath(info.name) == PurePosixPath(member) and info.isfile():
                 _copy(content, size, target, f"{member} in {called}")
                 return None
@@ -36,9 +36,9 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
 
 
 def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of the files in a .tar.gz, in its order."""
+    """Yield names and contents of the files in a .tar.gz, in the archive's order."""
     with _explain_errors(str(packed)), gzip.open(packed) as stream:
-        for info, content in _trusted(stream, str(packed)):
+        for info, content in _checked_members(stream, str(packed)):
             if info.isfile():
                 if info.size > largest:
                     raise UserError(
@@ -58,9 +58,12 @@ def _explain_errors(called: str) -> Iterator[None]:
         raise UserError(f"{called}: cannot be unpacked ({error})") from None
 
 
-def _trusted(stream: gzip.GzipFile, called: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """Yield the members of a .tar.gz; UserError if one is no file or folder, or leads out of it."""
-    limited: Any = _Limited(stream, called)  # as much of a file as tarfile needs
+def _checked_members(
+    stream: gzip.GzipFile, called: str
+) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
+    """Yield the members of a .tar.gz; UserError if a member is no file or folder, or leads out of
+    it."""
+    limited: Any = _LimitedStream(stream, called)  # as much of a file as tarfile needs
     with tarfile.open(fileobj=limited, mode="r|") as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # or 100,000 headers pile up
@@ -89,8 +92,8 @@ def _copy(stream: Any, size: int, target: Path, called: str) -> None:
         )
 
 
-class _Limited:
-    """A stream that fails once it has yielded more bytes than any data set here has."""
+class _LimitedStream:
+    """A stream that fails once more bytes were read from it than any data set here has."""
 
     def __init__(self, stream: gzip.GzipFile, called: str):
         self.stream, self.called, self.left = stream, called, LIMIT

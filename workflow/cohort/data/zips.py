@@ -28,7 +28,7 @@ BROKEN = (
 
 
 class Zip:
-    """An open zip whose member list was checked. `names` lists its files, without hidden ones and
+    """An open zip whose member list was checked. `names` lists its files, without hidden files and
     those that macOS adds."""
 
     def __init__(

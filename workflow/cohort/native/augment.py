@@ -14,7 +14,7 @@ from cohort.data.augmentations.augmentation import (
     GRAY,
     HUE,
     SATURATION,
-    Changes,
+    AugmentationParameters,
 )
 from cohort.native.arena import Arena
 from cohort.native.emitter import ZERO, Emitter, Index
@@ -55,14 +55,16 @@ class AugmentOptions:
     def of(augmentation: Augmentation, shape: Shape, lanes: int) -> AugmentOptions | None:
         """The options for an augmentation of images whose rows fill whole vectors; None if native
         code cannot augment so."""
-        changes = augmentation.changes(np.zeros((1, augmentation.numbers)))
+        changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
         has_colors = changes.colors.shape[1] > 0
         return AugmentOptions(augmentation.border, augmentation.reflects, has_colors)
 
 
-def to_instructions(changes: Changes, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def to_instructions(
+    changes: AugmentationParameters, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
     """Turn parameters of an augmentation into the two arrays that native code reads, instructions
     and factors, with a row per image."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)

@@ -138,7 +138,7 @@ class NativeNetwork:
             inputs = _scaled_inputs(self.samples, images, self.dtype)
             indices = np.arange(len(indices))
         if draws is not None:
-            changes = self.augmentation.changes(draws)
+            changes = self.augmentation.parameters(draws)
             assert changes is not None
             augmented = AugmentRows(np.arange(len(indices)), *to_instructions(changes, self.dtype))
         batches = Batches(indices, counts, self._kernel.code.program.width)

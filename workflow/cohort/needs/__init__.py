@@ -20,7 +20,8 @@ class Needing(Protocol):
 
 
 def needs_of(selector: Needing) -> list[type[Need]]:
-    """The needs of a selector, by name. Raise UserError for an unknown one."""
+    """The needs that a selector names, in alphabetical order. Raise UserError for an unknown
+    name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:
             raise UserError(

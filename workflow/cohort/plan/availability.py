@@ -10,7 +10,7 @@ from typing import Any
 
 from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError
-from cohort.data.places import check_given, check_mirror, in_mirror
+from cohort.data.places import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
@@ -53,7 +53,7 @@ class Availability:
                     f"({', '.join(self._logins) or 'none'}); "
                     "name a folder with its files as data_mirror"
                 )
-            check_given(dataset, path)
+            check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
         """The study without the cells that cannot be run here, and a note on each experiment.
@@ -114,7 +114,7 @@ class Availability:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
         missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
         return Path(data.path).exists() or all(
-            in_mirror(self._mirror, {file.name}) for file in missing
+            files_in_mirror(self._mirror, {file.name}) for file in missing
         )
 
     def _reasons(self, cells: Sequence[Cell]) -> str:

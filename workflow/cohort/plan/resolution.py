@@ -24,7 +24,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import sample_identity, sample_info
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
-from cohort.partition import Scheme, parse_name
+from cohort.partition import Scheme, parse_partition
 from cohort.plan.axes import Values
 from cohort.plan.checks import (
     check_cohort,
@@ -158,7 +158,7 @@ class Resolver:
 
     def _scheme(self, *values: Any) -> Scheme:
         settings = dict(zip(SCHEME_KEYS, values, strict=True))
-        scheme = parse_name(settings["partition"])
+        scheme = parse_partition(settings["partition"])
         check_partition(scheme, settings, self.datasets[settings["dataset"]])
         return scheme
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def laplace(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Add reproducible noise, for experiments. Anyone who knows the seed can remove it."""
-    return counts + rng.laplace(scale=1 / epsilon, size=counts.shape)
+def add_laplace_noise(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Add reproducible noise of scale 1 / epsilon to counts, for experiments. Anyone who knows the
+    seed can remove it."""
+    return counts + rng.add_laplace_noise(scale=1 / epsilon, size=counts.shape)

@@ -82,7 +82,7 @@ class Record:
 
 
 def write(path: str | Path, record: Record) -> None:
-    """Write a record, completely or not at all."""
+    """Write a record to a file, completely or not at all."""
     _check_header(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
@@ -132,7 +132,7 @@ def is_valid(path: str | Path, digest: str = "") -> bool:
 
 
 def check(record: Record) -> None:
-    """Raise an error unless this is a valid record."""
+    """Raise an error unless a record is valid."""
     _check_header(record.header)
     history = record.history
     for names in (history.metrics, history.cost, history.traffic, record.clients, record.classes):

@@ -12,7 +12,7 @@ from cohort.cell.planned import PlannedFile, check_digest, read_plan
 from cohort.cell.settings import DEFAULTS, Settings, cell_identity
 from cohort.core.components import Component, build
 from cohort.core.paths import digest_in
-from cohort.partition import Scheme, parse_name
+from cohort.partition import Scheme, parse_partition
 from cohort.selection import SELECTORS, Selector
 from cohort.training.devices import Devices, parse_devices
 from cohort.training.objectives import OBJECTIVES, Objective
@@ -50,7 +50,7 @@ class Cell:
     @cached_property
     def partition(self) -> Scheme:
         """The scheme that deals samples to clients."""
-        return parse_name(self.settings.partition)
+        return parse_partition(self.settings.partition)
 
     @cached_property
     def procedure(self) -> Procedure:

@@ -106,7 +106,7 @@ class Ledger:
         by_purpose = {
             f"seconds_{name}": seconds[name] for name in sorted(seconds) if name != "total"
         }
-        history.add(round, **self.metrics)
+        history.add_metrics(round, **self.metrics)
         history.add_cost(round, **self.costs, **by_purpose, seconds=seconds["total"])
         history.add_traffic(self.traffic)
 

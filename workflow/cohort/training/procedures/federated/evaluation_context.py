@@ -90,7 +90,9 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         rng = generator(self.task.settings.seed, "selection")
-        return read_only(self.task.selector.label_report.of(self.task.shards.label_counts, rng))
+        return read_only(
+            self.task.selector.label_report.reported_counts(self.task.shards.label_counts, rng)
+        )
 
     def overlapping(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
