@@ -31,7 +31,7 @@ from cohort.data.samples import Samples, load
 from cohort.data.sampling import draw_share
 from cohort.models import MODELS
 from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
-from cohort.training.procedures.stratified.label_schedule import ClientData, batches
+from cohort.training.procedures.stratified.label_schedule import ClientData, schedule_batches
 from tools.handoffs import dealt
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
@@ -60,7 +60,7 @@ def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.n
 
 def scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """The first batch of an epoch of Stratify's label schedule."""
-    return batches(data, rng, batch=batch).samples[:batch]
+    return schedule_batches(data, rng, batch=batch).samples[:batch]
 
 
 def one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:

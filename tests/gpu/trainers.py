@@ -91,7 +91,7 @@ def difference(actual: Updates, expected: Updates) -> float:
         float((tensor.cpu() - other.cpu()).norm() / other.cpu().norm())
         for row in range(len(actual.clients))
         for tensor, other in zip(
-            actual.of_client(row).values(), expected.of_client(row).values(), strict=True
+            actual.client_weights(row).values(), expected.client_weights(row).values(), strict=True
         )
     ]
     return float(np.nan_to_num(max(ratios, key=lambda ratio: (ratio != ratio, ratio)), nan=np.inf))

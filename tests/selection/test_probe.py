@@ -215,7 +215,7 @@ def test_a_cohort_continues_with_the_bits_of_its_probe():
         [dataclasses.replace(work, end=4) for work in trainer.work(start, [0, 1], 1)], start
     )
     rest = [
-        dataclasses.replace(work, weights=probes.of_client(row), begin=4)
+        dataclasses.replace(work, weights=probes.client_weights(row), begin=4)
         for row, work in enumerate(trainer.work(start, [0, 1], 1))
     ]
     result = trainer.train(rest, start)

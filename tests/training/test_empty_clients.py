@@ -78,8 +78,8 @@ def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
     task = small_task(sizes=SIZES, J=J, augmentation=augmentation)
     start = task.initial_weights()
     updates = train(trainer_of(task), start, [1, 2])
-    assert all(torch.equal(updates.of_client(0)[name], start[name]) for name in start)
-    assert any(not torch.equal(updates.of_client(1)[name], start[name]) for name in start)
+    assert all(torch.equal(updates.client_weights(0)[name], start[name]) for name in start)
+    assert any(not torch.equal(updates.client_weights(1)[name], start[name]) for name in start)
     assert updates.sizes.tolist() == [0, 9] and updates.steps[0] == 0 and updates.steps[1] > 0
     assert updates.losses.isnan().tolist() == [True, False]
 

@@ -187,7 +187,7 @@ def test_an_efficientnet_trains_the_same_twice(precision: str):
     again = trained(task, [1, 0], weights=start)
     later = trained(task, [0, 1], 2, start)
     prints = [
-        fingerprint(updates.of_client(row))
+        fingerprint(updates.client_weights(row))
         for updates, row in ((once, 0), (once, 1), (again, 1), (again, 0), (later, 0))
     ]
     assert prints[0] == prints[2] and prints[1] == prints[3] and prints[4] != prints[0]

@@ -133,7 +133,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
     assert same(two, one)
     assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
-    alone = train(trainer_of(task), start, [3], 3).of_client(0)
+    alone = train(trainer_of(task), start, [3], 3).client_weights(0)
     assert same(part(three, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]

@@ -252,7 +252,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
     )
     for client, own in enumerate(task.shards.indices):
         network = copy.deepcopy(task.model)
-        network.load_state_dict(first.of_client(client))
+        network.load_state_dict(first.client_weights(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
         rng = generator(0, "batches", round=1, client=client)
         for batch in list(batches(8, task.settings, rng.permutation))[1:]:
@@ -263,7 +263,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
             optimizer.step()
         for name, tensor in network.state_dict().items():
             torch.testing.assert_close(
-                whole.of_client(client)[name], tensor, rtol=1e-10, atol=1e-10
+                whole.client_weights(client)[name], tensor, rtol=1e-10, atol=1e-10
             )
     assert whole.steps.tolist() == [3, 3]
 

@@ -87,7 +87,7 @@ def test_invalid_names_are_refused_in_one_sentence(text: str):
 
 
 def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
-    """The weights are those of a round with only the other clients, merged by hand."""
+    """The weights are those of a round with only the other clients, merge_parts by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
     answers = parse_participation("dropout-0.5").responds(
         np.arange(4), generator(0, "answers", round=1)
@@ -136,7 +136,7 @@ def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
     for client, epochs in enumerate(managed):
         alone = small_task(J=f"J{epochs}" + "e" * J.endswith("e"), batch=batch)
         updates = train(trainer_of(alone), alone.initial_weights(), [client])
-        models.append(updates.of_client(0))
+        models.append(updates.client_weights(0))
     for name, tensor in state.weights.items():
         mean = sum(
             size / task.sizes.sum() * model[name]

@@ -118,7 +118,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     options |= {"device": device} if device else {}
     settings = cell.settings
     title = f"{cell.digest}, {settings.strategy}, seed {settings.seed}"
-    with progress.watching(settings.rounds, title) as watch:
+    with progress.progress_display(settings.rounds, title) as watch:
         train(file, cell.path, until=until, watch=watch, **options)
     folder = state_folder(cell.path)
     if Path(cell.path).exists():

@@ -170,7 +170,7 @@ def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")
         write_sealed(file, vars(cell.planned()), sync=False)
-        with progress.watching(until or cell.settings.rounds, cell.digest) as watch:
+        with progress.progress_display(until or cell.settings.rounds, cell.digest) as watch:
             train(file, record, trainer=trainer, device=device, until=until, watch=watch)
         if record.exists():
             header, history = read(record).header, read(record).history

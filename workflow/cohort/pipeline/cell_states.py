@@ -19,7 +19,7 @@ from cohort.plan.cost import paces, round_seconds
 from cohort.records.record import read
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
-from cohort.training.job.lease import is_held, was_left
+from cohort.training.job.lease import is_held, was_abandoned
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
 FINISHED_STATES = ("done", "diverged")
@@ -74,7 +74,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     words = last_line(log) if log else ""  # `cohort run` writes no log
     failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
-    if not stopped and (failed or was_left(folder)):
+    if not stopped and (failed or was_abandoned(folder)):
         reason = words if failed or not words else f"killed after: {words}"
         return CellStatus(cell, "failed", round=saved or 0, reason=reason, changed=changed)
     state = "missing" if saved is None else "stopped"

@@ -98,7 +98,10 @@ class Availability:
         return {
             digest: cell
             for digest, cell in cells.items()
-            if (not self._is_available(data[cell.inputs["data"]]) or cell.procedure.lacks())
+            if (
+                not self._is_available(data[cell.inputs["data"]])
+                or cell.procedure.missing_package()
+            )
             and not Path(cell.path).exists()
         }
 
@@ -126,7 +129,7 @@ class Availability:
             f"procedure '{cell.procedure}' needs the package {package}, which is not "
             f"installed; pip install {package}"
             for cell in cells
-            if (package := cell.procedure.lacks())
+            if (package := cell.procedure.missing_package())
         )
         return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
 

@@ -62,7 +62,7 @@ class Filtering(ABC):
         them."""
 
 
-class Measuring(ABC):
+class MetricRecording(ABC):
     """Records metrics of its own in every round; the selector declares them in `metrics`."""
 
     @abstractmethod

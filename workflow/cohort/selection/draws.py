@@ -10,7 +10,7 @@ def pool_size(multiple: float, clients: int, cohort: int) -> int:
     return min(round(multiple * cohort), clients)
 
 
-def without_replacement(
+def draw_without_replacement(
     log_weights: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw `count` positions one after another, each with a probability proportional to its weight
@@ -22,7 +22,7 @@ def without_replacement(
     return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
 
 
-def highest(
+def top_clients(
     values: np.ndarray, clients: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """The clients with the highest values, given for each of them; ties are broken at random, and

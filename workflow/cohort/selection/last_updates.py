@@ -28,9 +28,9 @@ class LastUpdates(Selector):
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
         seen = candidates[is_seen]
         count = min(view.cohort - len(unseen), len(seen))
-        return np.concatenate([unseen, self.among(state, seen, count, view, rng)])
+        return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
 
-    def among(
+    def choose_seen(
         self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         """Choose `count` of the candidates that answered before."""

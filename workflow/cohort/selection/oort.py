@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
@@ -65,11 +65,13 @@ class Oort(Selector):
         exploiting = min(int((1 - epsilon) * view.cohort), len(explored))
         exploring = min(view.cohort - exploiting, len(unexplored))
         exploiting = min(view.cohort - exploring, len(explored))
-        by_utility = explored[self._exploited(state, explored, exploiting, rng)]
+        by_utility = explored[self._draw_exploited(state, explored, exploiting, rng)]
         speeds = -np.log(np.maximum(state["duration"][unexplored], np.finfo(float).tiny))
-        return np.concatenate([by_utility, unexplored[without_replacement(speeds, exploring, rng)]])
+        return np.concatenate(
+            [by_utility, unexplored[draw_without_replacement(speeds, exploring, rng)]]
+        )
 
-    def _exploited(
+    def _draw_exploited(
         self, state: State, explored: np.ndarray, count: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Draw `count` positions of explored clients in proportion to utility, among those near the
@@ -78,7 +80,7 @@ class Oort(Selector):
             return np.zeros(0, dtype=np.int64)
         utilities = self.utilities(state)[explored]
         admitted = np.flatnonzero(utilities >= self.cutoff * np.sort(utilities)[-count])
-        return admitted[without_replacement(np.log(utilities[admitted]), count, rng)]
+        return admitted[draw_without_replacement(np.log(utilities[admitted]), count, rng)]
 
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client; NaN for the others."""

@@ -66,7 +66,7 @@ class Peco(Selector, Weighing):
         rest, weights = candidates, self.probabilities(state, candidates, view)
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            index = rng.choice(len(rest), p=normalized(weights))
+            index = rng.choice(len(rest), p=to_probabilities(weights))
             cohort.append(rest[index])
             rest, weights = np.delete(rest, index), np.delete(weights, index)
         return np.array(cohort)
@@ -74,14 +74,14 @@ class Peco(Selector, Weighing):
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
-        return normalized(mean[candidates])
+        return to_probabilities(mean[candidates])
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        cached = self._cached(state, cohort, reports)
-        recent = np.vstack([state["recent"], self.of_scores(self.scores(cached))])
+        cached = self._with_predictions(state, cohort, reports)
+        recent = np.vstack([state["recent"], self.round_probabilities(self.scores(cached))])
         return cached | {"recent": recent[-self.window :]}
 
-    def _cached(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
+    def _with_predictions(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
         """The state with the predictions of the clients that answered."""
         predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
         answered = ~np.isnan(predictions).any(axis=(1, 2))
@@ -105,14 +105,14 @@ class Peco(Selector, Weighing):
         ).sum(axis=1)
         return scores
 
-    def of_scores(self, scores: np.ndarray) -> np.ndarray:
+    def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
         """The probabilities of one round; equal ones if no two clients were evaluated yet."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
         unseen = scores[evaluated].mean() if self.unseen == "mean" else scores[evaluated].max()
         filled = np.where(evaluated, scores, unseen)
-        return normalized((filled / filled.max()) ** self.tau)
+        return to_probabilities((filled / filled.max()) ** self.tau)
 
 
 def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:
@@ -127,7 +127,7 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
     return products
 
 
-def normalized(weights: np.ndarray) -> np.ndarray:
+def to_probabilities(weights: np.ndarray) -> np.ndarray:
     """Weights as probabilities; equal ones if all weights are 0."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))

@@ -45,7 +45,7 @@ class Selector(Component):
     """Chooses the cohort of each round.
 
     `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
-    declares the metrics that it records itself (see the ability Measuring), by recorded name.
+    declares the metrics that it records itself (see the ability MetricRecording), by recorded name.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

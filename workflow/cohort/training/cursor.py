@@ -20,17 +20,20 @@ from cohort.training.updates import Weights
 Collect = Callable[[], Weights]
 
 
-class Resumable:
+class ResumableCall:
     """One call of a trainer within a round, which can be resumed where it was interrupted.
 
     `finished` holds the saved results of clients whose work was done, one row each; `current` the
     saved state of the client whose work was in progress. Both are empty for a call that is new. A
-    trainer calls `set_finished` after each client and `reached` after each step.
+    trainer calls `set_finished` after each client and `save_if_due` after each step.
     """
 
     def __init__(self, cursor: Cursor, saved: Mapping[str, Tensor]):
         self.cursor = cursor
-        self.finished, self.current = part(saved, "finished/"), part(saved, "current/")
+        self.finished, self.current = (
+            strip_prefix(saved, "finished/"),
+            strip_prefix(saved, "current/"),
+        )
         self._collect: Collect = lambda: self.finished
 
     def take_current(self) -> Weights:
@@ -44,7 +47,7 @@ class Resumable:
         when a checkpoint is written."""
         self._collect = collect
 
-    def reached(self, current: Collect) -> None:
+    def save_if_due(self, current: Collect) -> None:
         """Save a checkpoint here if one is due. `current` collects the state of the client in
         progress."""
         if self.cursor.is_due():
@@ -66,12 +69,14 @@ class Cursor:
     ):
         self.is_due, self._write = is_due, write
         self._saved: Mapping[str, Tensor] = saved or {}
-        self._works: list[Resumable] = []
+        self._works: list[ResumableCall] = []
         self._ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
         """Begin a round, or go on with the one that was interrupted: its ledger."""
-        seconds = {name: float(value) for name, value in part(self._saved, "seconds/").items()}
+        seconds = {
+            name: float(value) for name, value in strip_prefix(self._saved, "seconds/").items()
+        }
         self._ledger, self._works = Ledger(costs, seconds), []
         return self._ledger
 
@@ -79,9 +84,9 @@ class Cursor:
         """Forget the work of a round that is over."""
         self._saved, self._works = {}, []
 
-    def next_work(self) -> Resumable:
+    def next_call(self) -> ResumableCall:
         """The next call of a trainer in this round."""
-        work = Resumable(self, part(self._saved, f"work{len(self._works)}/"))
+        work = ResumableCall(self, strip_prefix(self._saved, f"work{len(self._works)}/"))
         self._works.append(work)
         return work
 
@@ -99,7 +104,7 @@ class Cursor:
         return tensors | {f"work{last}/current/{name}": value for name, value in current.items()}
 
 
-def part(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
     """The tensors whose names begin with a prefix, without it."""
     return {
         name.removeprefix(prefix): tensor

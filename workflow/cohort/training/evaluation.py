@@ -77,7 +77,7 @@ def evaluate(
 
 
 @torch.inference_mode()
-def right_by_class(
+def correct_by_class(
     model: nn.Module,
     weights: Weights,
     samples: Samples,

@@ -77,7 +77,7 @@ class Ledger:
             self._seconds[purpose] += time.perf_counter() - self._timed_since.pop(purpose)
 
     @contextlib.contextmanager
-    def scoring(self) -> Iterator[None]:
+    def timed_scoring(self) -> Iterator[None]:
         """Count the processor time of the block, in which the server chooses clients or learns from
         their reports. It is so short that other processes would disturb the time on a clock."""
         started = time.thread_time()

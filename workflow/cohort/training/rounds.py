@@ -15,7 +15,7 @@ import numpy as np
 from torch import nn
 
 from cohort.training.contract.checked_model import check_model
-from cohort.training.contract.mistakes import located
+from cohort.training.contract.mistakes import locate_errors
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
@@ -74,15 +74,15 @@ class Rounds(ABC):
         no longer finite. `cursor` says where in the first round to begin, and saves places inside
         rounds."""
         task, strategy = self.task, self.task.settings.strategy
-        with located(strategy, state.round):
+        with locate_errors(strategy, state.round):
             check_model(task.settings.model, task.model, task.train_samples, task.classes)
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):
             ledger = self.cursor.begin_round(self.costs)
-            with located(strategy, round):
+            with locate_errors(strategy, round):
                 after = self.play(state, round, ledger)
             state = replace(after, round=round, diverged=not all_finite(after.weights))
-            with located(strategy, round), ledger.timed("evaluating"):
+            with locate_errors(strategy, round), ledger.timed("evaluating"):
                 self.evaluate(state, ledger)
             self.local_models = None
             ledger.close(state.history, round)

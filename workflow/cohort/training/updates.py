@@ -70,7 +70,7 @@ class Updates:
         }
         return replace(self, weights=self.weights | changed)
 
-    def of_rows(self, rows: list[int]) -> Updates:
+    def select_rows(self, rows: list[int]) -> Updates:
         """The updates of the clients in these rows."""
         if rows == list(range(len(self.sizes))):
             return self
@@ -89,7 +89,7 @@ class Updates:
         """The updates of the weights with these names."""
         return replace(self, weights={name: self.weights[name] for name in names})
 
-    def of_client(self, row: int) -> Weights:
+    def client_weights(self, row: int) -> Weights:
         """The model of the client in this row."""
         return {name: stack[row] for name, stack in self.weights.items()}
 

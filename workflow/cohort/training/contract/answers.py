@@ -28,7 +28,7 @@ def as_array(answer: Any, method: str) -> np.ndarray:
         raise WrongAnswer(f"{method} returned {answer!r:.80}, not an array") from None
 
 
-def shown(array: np.ndarray) -> str:
+def array_text(array: np.ndarray) -> str:
     """An array's values, or the first of them."""
     values = ", ".join(map(str, array.ravel()[:SHOWN].tolist()))
     return f"[{values}{', ...' if array.size > SHOWN else ''}]"

@@ -12,7 +12,7 @@ from cohort.selection import Selector
 from cohort.selection.abilities import (
     Allocating,
     Filtering,
-    Measuring,
+    MetricRecording,
     Probing,
     Screening,
     Skipping,
@@ -51,24 +51,24 @@ class CheckedSelector:
         """Whether needs are gathered before choosing in this round: always unless it skips some."""
         if not isinstance(self.selector, Skipping):
             return True
-        return bool(self.selector.asks(_memory(state), _shown(view)))
+        return bool(self.selector.asks(_read_only_state(state), _read_only_view(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The selector's state before the first round, checked."""
-        return _check_state(self.selector.begin(_shown(view), rng), "begin")
+        return _check_state(self.selector.begin(_read_only_view(view), rng), "begin")
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         """The pool: all candidates unless the selector screens them."""
         if not isinstance(self.selector, Screening):
             return candidates
-        pool = self.selector.draw_pool(read_only(candidates), _shown(view), rng)
+        pool = self.selector.draw_pool(read_only(candidates), _read_only_view(view), rng)
         return _check_clients(pool, candidates, "draw_pool")
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         """The cohort: distinct candidates, no more than its size."""
-        arguments = _memory(state), read_only(candidates), _shown(view)
+        arguments = _read_only_state(state), read_only(candidates), _read_only_view(view)
         cohort = _check_clients(self.selector.select(*arguments, rng), candidates, "select")
         if len(cohort) > view.cohort:
             raise WrongAnswer(
@@ -80,9 +80,14 @@ class CheckedSelector:
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
         """The selector's metrics of a round, checked; none if it does not measure."""
-        if not isinstance(self.selector, Measuring):
+        if not isinstance(self.selector, MetricRecording):
             return {}
-        arguments = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
+        arguments = (
+            _read_only_state(state),
+            read_only(candidates),
+            read_only(cohort),
+            _read_only_view(view),
+        )
 
         def inputs_are_finite() -> bool:
             reports = [values[candidates] for values in view.reports.values()]
@@ -100,7 +105,7 @@ class CheckedSelector:
         """The probability of each candidate; None if the selector does not weigh them."""
         if not isinstance(self.selector, Weighing):
             return None
-        arguments = _memory(state), read_only(candidates), _shown(view)
+        arguments = _read_only_state(state), read_only(candidates), _read_only_view(view)
         answer = self.selector.probabilities(*arguments)
         chances = check_shape(answer, (len(candidates),), "probabilities")
         if chances.dtype.kind not in "fiu" or not (chances >= 0).all() or np.isinf(chances).any():
@@ -114,7 +119,7 @@ class CheckedSelector:
         all that are `held` unless the selector allocates them."""
         if not isinstance(self.selector, Allocating):
             return held
-        answer = self.selector.quotas(read_only(cohort), _shown(view))
+        answer = self.selector.quotas(read_only(cohort), _read_only_view(view))
         quotas = check_shape(answer, held.shape, "quotas")
         if quotas.dtype.kind not in "iu" or (quotas < 0).any():
             raise WrongAnswer(f"quotas returned {shown(quotas)}, not whole numbers from 0 up")
@@ -132,16 +137,16 @@ class CheckedSelector:
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         """The selector's next state after a round, checked."""
-        arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
-        return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
+        arguments = _read_only_state(state), read_only(cohort), read_only_arrays(reports)
+        return _check_state(self.selector.observe(*arguments, _read_only_view(view)), "observe")
 
 
-def _memory(state: State) -> State:
+def _read_only_state(state: State) -> State:
     """A read-only copy of a state's arrays, by name."""
     return cast(State, read_only_arrays(state))
 
 
-def _shown(view: View) -> View:
+def _read_only_view(view: View) -> View:
     """A view whose arrays are read-only."""
     counts = None if view.label_counts is None else read_only(view.label_counts)
     reports = read_only_arrays(view.reports)

@@ -23,15 +23,17 @@ def begin(rule: ServerRule, weights: Weights, redraw: Callable[[], Weights]) -> 
 
 
 def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-    """The merged weights, which have the form of those before, the new memory, and finite metrics
+    """The merge_parts weights, which have the form of those before, the new memory, and finite metrics
     that the rule declares."""
     tensors = {"sizes": updates.sizes, "steps": updates.steps, "losses": updates.losses}
     with unchanged("apply", weights=weights, updates=updates.weights | tensors, memory=memory):
         shown = replace(updates, weights=dict(updates.weights))
-        merged = rule.apply(dict(weights), shown, dict(memory))
-    if not isinstance(merged, tuple) or len(merged) != len(Merged._fields):
-        raise WrongAnswer(f"apply returned {merged!r:.80}, not Merged(weights, memory, measured)")
-    after, new_memory, measured = merged
+        merge_parts = rule.apply(dict(weights), shown, dict(memory))
+    if not isinstance(merge_parts, tuple) or len(merge_parts) != len(Merged._fields):
+        raise WrongAnswer(
+            f"apply returned {merge_parts!r:.80}, not Merged(weights, memory, measured)"
+        )
+    after, new_memory, measured = merge_parts
     return Merged(
         _check_weights(after, weights),
         _check_memory(new_memory, memory, weights),
@@ -63,7 +65,7 @@ def _check_weights(after: Any, before: Weights) -> Weights:
     for name, tensor in weights.items():
         if _kind(tensor) != _kind(before[name]):
             raise WrongAnswer(
-                f"apply returned the weights '{name}' as {_said(tensor)}, not {_said(before[name])}"
+                f"apply returned the weights '{name}' as {_tensor_text(tensor)}, not {_tensor_text(before[name])}"
             )
     return weights
 
@@ -84,7 +86,7 @@ def _check_memory(after: Any, before: Weights, weights: Weights) -> Weights:
         is_new_number = name not in before and not tensor.dim()
         if _kind(tensor) != _kind(like) and not is_new_number:
             raise WrongAnswer(
-                f"apply returned the memory '{name}' as {_said(tensor)}, not {_said(like)}"
+                f"apply returned the memory '{name}' as {_tensor_text(tensor)}, not {_tensor_text(like)}"
             )
     return memory
 
@@ -106,7 +108,7 @@ def _kind(tensor: Tensor) -> object:
     return tensor.shape, tensor.dtype, tensor.device
 
 
-def _said(tensor: Tensor) -> str:
+def _tensor_text(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{dtype} of shape {tuple(tensor.shape)} on {tensor.device}"
 

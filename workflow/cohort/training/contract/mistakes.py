@@ -33,7 +33,7 @@ class WrongAnswer(Exception):
 
 
 @contextmanager
-def located(strategy: str, round: int) -> Iterator[None]:
+def locate_errors(strategy: str, round: int) -> Iterator[None]:
     """Turn a wrong answer, and an exception inside a component, into an error that names the
     strategy, the round, and for an exception the file and line. Exceptions from elsewhere pass."""
     try:

@@ -11,7 +11,7 @@ from cohort.training.contract.mistakes import WrongAnswer
 
 
 @contextmanager
-def unchanged(method: str, **arguments: Mapping[str, Tensor]) -> Iterator[None]:
+def forbid_changes(method: str, **arguments: Mapping[str, Tensor]) -> Iterator[None]:
     """Raise WrongAnswer if this block changes one of the given tensors in place. A change behind
     PyTorch's back (`.data`, a shared NumPy array) is not found."""
     tensors = [

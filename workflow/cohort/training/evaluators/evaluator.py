@@ -75,7 +75,7 @@ class Evaluator(Component):
         raise NotImplementedError
 
 
-def metrics_of(split: str, title: str, samples: str) -> Mapping[str, Metric]:
+def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
     """The metrics of an `Evaluation` on a split, by recorded name; `title` and `samples` are the
     words for it in figures."""
     return {

@@ -54,7 +54,7 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
         }
     )
     with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
-        metadata = {"facts": header, "sha256": _sum(header, tensors)}
+        metadata = {"facts": header, "sha256": _checksum(header, tensors)}
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 
@@ -142,7 +142,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
         tensors = safetensors.torch.load(content)
         head = content[8 : 8 + int.from_bytes(content[:8], "little")]
         metadata = json.loads(head)["__metadata__"]
-        if _sum(metadata["facts"], tensors) != metadata["sha256"]:
+        if _checksum(metadata["facts"], tensors) != metadata["sha256"]:
             raise Unusable("its checksum does not fit: it was damaged after it was written")
         fields = header_of(head)
         header = {key: fields[key] for key in ("digest", "round", "diverged", "sessions")}
@@ -166,7 +166,7 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Arrays as tensors; one that is read-only is copied, because PyTorch has no such tensors."""
+    """Arrays as tensors; one that is read-only is copy_weights, because PyTorch has no such tensors."""
     return {
         name: torch.from_numpy(np.require(array, requirements="W"))
         for name, array in arrays.items()
@@ -205,7 +205,7 @@ def _form(weights: Weights) -> dict[str, Any]:
     return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
 
 
-def _sum(header: str, tensors: Weights) -> str:
+def _checksum(header: str, tensors: Weights) -> str:
     """The SHA-256 of the header and of each tensor's name, type, shape and bytes."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):

@@ -48,7 +48,7 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     if "SLURM_JOB_ID" in os.environ and len(gpus) == 1:
         yield torch.device("cuda", 0)
         return
-    with slot(gpus, jobs_per_gpu, waiting=_say_busy) as index:
+    with hold_slot(gpus, jobs_per_gpu, waiting=_say_busy) as index:
         torch.cuda.set_device(index)
         yield torch.device("cuda", index)
 
@@ -67,7 +67,7 @@ def visible_gpus() -> list[str]:
 
 
 @contextlib.contextmanager
-def slot(
+def hold_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
     """Hold a slot of the least used of these GPUs and yield that GPU's index in the list.

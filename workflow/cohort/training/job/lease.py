@@ -49,7 +49,7 @@ def tidy(folder: Path, *keep: str) -> None:
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lease on a cell's state folder, after calling `waiting` if another process has it.
 
-    The lease's file is deleted when the block succeeds and stays when it raises, see `was_left`.
+    The lease's file is deleted when the block succeeds and stays when it raises, see `was_abandoned`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with lock(folder / LEASE, waiting):
@@ -62,6 +62,6 @@ def is_held(folder: Path) -> bool:
     return is_locked(folder / LEASE)
 
 
-def was_left(folder: Path) -> bool:
+def was_abandoned(folder: Path) -> bool:
     """Whether a process that trained the cell was killed or failed."""
     return (folder / LEASE).exists() and not is_held(folder)

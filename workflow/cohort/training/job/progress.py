@@ -37,12 +37,12 @@ class LogLines:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
             left = duration_text((self.rounds - state.round) / speed)
-            where = f"{self.name}  {describe(state, self.rounds)}"
+            where = f"{self.name}  {progress_text(state, self.rounds)}"
             print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
 
 
 @contextmanager
-def watching(rounds: int, title: str) -> Iterator[Watch]:
+def progress_display(rounds: int, title: str) -> Iterator[Watch]:
     """Show a live bar if the output is a terminal, else print lines."""
     if not sys.stdout.isatty():
         yield LogLines(rounds, title)
@@ -75,7 +75,7 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
         yield watch
 
 
-def describe(state: RunState, rounds: int) -> str:
+def progress_text(state: RunState, rounds: int) -> str:
     """The current round of a run and its latest evaluation."""
     return f"round {state.round}/{rounds}  {latest_evaluation(state)}"
 

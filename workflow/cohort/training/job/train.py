@@ -20,7 +20,7 @@ from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cell import Cell, read_cell
 from cohort.training.cursor import Cursor
-from cohort.training.evaluation import evaluate, fingerprint, right_by_class
+from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.job.gpu_slots import acquire_device
 from cohort.training.job.lease import (
@@ -34,7 +34,7 @@ from cohort.training.job.lease import (
 )
 from cohort.training.job.loading import load_task
 from cohort.training.job.precision import set_up
-from cohort.training.job.progress import LogLines, Watch, describe
+from cohort.training.job.progress import LogLines, Watch, progress_text
 from cohort.training.job.provenance import provenance, session
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -156,14 +156,15 @@ class Run:
             except GivenUp:
                 with contextlib.suppress(Stopped):
                     cursor.save()
-                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
             except Stopped:
-                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
             if signals and not self.is_over:
-                raise self._stopped(signals, "at a checkpoint")
+                raise self._stop_error(signals, "at a checkpoint")
             if not self.is_over:
                 print(
-                    f"stopped at a checkpoint: {describe(self.state, self.last_round)}", flush=True
+                    f"stopped at a checkpoint: {progress_text(self.state, self.last_round)}",
+                    flush=True,
                 )
 
     def _save_inside(self, cursor: Weights, clock: _Clock, signals: list[int]) -> None:
@@ -176,8 +177,8 @@ class Run:
         if signals:
             raise Stopped
 
-    def _stopped(self, signals: list[int], where: str) -> UserError:
-        name, progress = signal.Signals(signals[0]).name, describe(self.state, self.last_round)
+    def _stop_error(self, signals: list[int], where: str) -> UserError:
+        name, progress = signal.Signals(signals[0]).name, progress_text(self.state, self.last_round)
         return UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
@@ -190,7 +191,7 @@ class Run:
             evaluate(network, state.weights, task.train_samples, indices, plain=task.plain)
             for indices in rows
         ]
-        tested, right = right_by_class(
+        tested, right = correct_by_class(
             network,
             state.weights,
             task.test_samples,

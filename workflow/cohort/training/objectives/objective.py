@@ -58,7 +58,7 @@ class Objective(Component):
         return None
 
 
-def coefficients_of(objective: Objective, statistics: Tensor) -> Coefficients | None:
+def native_coefficients(objective: Objective, statistics: Tensor) -> Coefficients | None:
     """The coefficients of an objective, unless a subclass has changed it since they were given."""
     for kind in type(objective).__mro__:
         if "coefficients" in vars(kind):

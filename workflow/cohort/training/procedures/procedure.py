@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.training.contract.mistakes import located
+from cohort.training.contract.mistakes import locate_errors
 
 if TYPE_CHECKING:
     from cohort.models.model import Model
@@ -73,7 +73,7 @@ class Procedure(NameEncoded):
         or parameters."""
         return self.version()
 
-    def takes(self) -> tuple[str, ...]:
+    def usable_trainers(self) -> tuple[str, ...]:
         """The trainers that can do its local work with these parameters."""
         return self.trainers
 
@@ -81,7 +81,7 @@ class Procedure(NameEncoded):
         """This procedure shrunk to a run that has only this share of the rounds."""
         return self
 
-    def parts(self, cell: C) -> Sequence[C]:
+    def phases(self, cell: C) -> Sequence[C]:
         """The parts of a run, one after another, each with its own rounds and procedure."""
         return [cell]
 
@@ -94,7 +94,7 @@ class Procedure(NameEncoded):
         return Overhead()
 
     @classmethod
-    def lacks(cls) -> str:
+    def missing_package(cls) -> str:
         """The package that it requires and that is not installed, if any."""
         is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
         return "" if is_here else cls.requires
@@ -102,7 +102,7 @@ class Procedure(NameEncoded):
     def rounds_of(self, task: Task) -> Rounds:
         """Build what plays the rounds of a task: the class `{Procedure}Rounds` of the procedure's
         module `rounds`, which imports torch and is imported only now."""
-        if package := self.lacks():
+        if package := self.missing_package():
             raise UserError(
                 f"procedure '{self}' needs the package {package}, which is not installed: "
                 f"pip install {package}"
@@ -113,7 +113,7 @@ class Procedure(NameEncoded):
 
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
-        with located(task.settings.strategy, 0):
+        with locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
     def rounds(

@@ -24,7 +24,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    if wish not in task.procedure.takes():
+    if wish not in task.procedure.usable_trainers():
         return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cohort.records.history import PROFILE
-from cohort.training.cursor import Collect, Resumable
+from cohort.training.cursor import Collect, ResumableCall
 from cohort.training.trainers.local_work import LocalWork
 from cohort.training.trainers.optimizers import LocalOptimizer
 from cohort.training.trainers.serial import AfterStep, SerialTrainer
@@ -26,7 +26,7 @@ class ProfilingTrainer(SerialTrainer):
     It takes the same steps to the bit. A checkpoint inside a round holds the notes too.
     """
 
-    def profile(self) -> list[np.ndarray]:
+    def step_profile(self) -> list[np.ndarray]:
         """The notes of the last call of `train`, one row for each step."""
         return [_table(self._done).numpy()]
 
@@ -36,7 +36,7 @@ class ProfilingTrainer(SerialTrainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Resumable,
+        resumable: ResumableCall,
     ) -> Tensor:
         """Do one client's work and record the loss, accuracy and time of each step."""
         self._steps: list[Tensor] = []
@@ -72,7 +72,7 @@ class ProfilingTrainer(SerialTrainer):
         return self._loss_of_batch
 
     def _load_finished(
-        self, resumable: Resumable, stacked: Weights
+        self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
         self._done = list(resumable.finished.get("profile", torch.empty(0, NOTED)).cpu().unbind())
         return super()._load_finished(resumable, stacked)
@@ -84,7 +84,7 @@ class ProfilingTrainer(SerialTrainer):
     def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         return super()._current(optimizer, losses) | {"profile": torch.stack(self._steps)}
 
-    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+    def _resume_client(self, resumable: ResumableCall, optimizer: LocalOptimizer) -> list[Tensor]:
         if "profile" in resumable.current:
             self._steps = list(resumable.current["profile"].cpu().unbind())
         return super()._resume_client(resumable, optimizer)

@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.checked_objective import augmented, losses_of
-from cohort.training.cursor import Collect, Resumable, part
+from cohort.training.cursor import Collect, ResumableCall, part
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -38,7 +38,9 @@ class SerialTrainer(Trainer):
             layer for layer in self.model.modules() if isinstance(layer, _BatchNorm)
         ]
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         state = self.model.state_dict()  # the network's own tensors, which each client trains
         stacked = {
             name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
@@ -48,7 +50,7 @@ class SerialTrainer(Trainer):
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             self.model.load_state_dict(work.weights)
             optimizer = local_optimizer(self.settings, self.model.parameters(), work.lr)
-            correct = _correcting(self.model, work.correction(), work.lr)
+            correct = _correction_step(self.model, work.correction(), work.lr)
             own = self.run(work, optimizer, pull_to, correct, resumable)
             for name, rows in stacked.items():
                 rows[row].copy_(state[name])
@@ -63,7 +65,7 @@ class SerialTrainer(Trainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Resumable,
+        resumable: ResumableCall,
     ) -> Tensor:
         """Do one client's work, from the network's present weights: the loss of each step.
 
@@ -97,7 +99,7 @@ class SerialTrainer(Trainer):
             if after_step is not None:
                 after_step()
             losses.append(loss)
-            resumable.reached(lambda: self._current(optimizer, losses))
+            resumable.save_if_due(lambda: self._current(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -108,7 +110,7 @@ class SerialTrainer(Trainer):
         return self.objective.label_statistics(counts), bias
 
     def _load_finished(
-        self, resumable: Resumable, stacked: Weights
+        self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
         """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
         return load_finished(resumable, stacked)
@@ -127,7 +129,7 @@ class SerialTrainer(Trainer):
         memory = optimizer_state(optimizer, self.model)
         return state | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
 
-    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+    def _resume_client(self, resumable: ResumableCall, optimizer: LocalOptimizer) -> list[Tensor]:
         """Restore an interrupted client's model, optimizer and random state. Return the losses of
         the steps that it has taken."""
         current = resumable.take_current()
@@ -171,9 +173,9 @@ class SerialTrainer(Trainer):
         and not augmented is standardized once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
-            return lambda step, batch: _laid_out(self.samples.inputs(_rows(indices, batch)))
+            return lambda step, batch: _match_layout(self.samples.inputs(_rows(indices, batch)))
         if not self.augmentation.numbers:
-            inputs = _laid_out(self.samples.inputs(indices))
+            inputs = _match_layout(self.samples.inputs(indices))
             return lambda step, batch: _rows(inputs, batch)
         images = self.samples.scaled(indices)
         draws = self.augmentation_draws(len(indices), work.client, work.round)
@@ -182,25 +184,25 @@ class SerialTrainer(Trainer):
         def inputs_of(step: int, batch: np.ndarray) -> Tensor:
             drawn = _rows(numbers[step // per_epoch], batch)
             applied = augmented(self.augmentation, _rows(images, batch), drawn)
-            return _laid_out(self.samples.standardized(applied))
+            return _match_layout(self.samples.standardized(applied))
 
         return inputs_of
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
-    """The rows of a batch. A single one is not copied."""
+    """The rows of a batch. A single one is not copy_weights."""
     if len(batch) == 1:
         return tensor[batch[0] : batch[0] + 1]
     rows = torch.from_numpy(batch)
     return tensor.index_select(0, rows) if tensor.is_contiguous() else tensor[rows]
 
 
-def _laid_out(inputs: Tensor) -> Tensor:
+def _match_layout(inputs: Tensor) -> Tensor:
     """Images in the memory layout of the convolutions' weights, so that no step converts them."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
-def _correcting(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
+def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
     """Moves the weights along a correction, if there is any."""
     if not correction:
         return None

@@ -47,7 +47,7 @@ class EpochRounds(Rounds):
         return RunState(self.task.initial_weights(), {}, {})
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        model, resumable = self.task.model, self.cursor.next_work()
+        model, resumable = self.task.model, self.cursor.next_call()
         model.load_state_dict(state.weights)
         load_optimizer_state(self.optimizer, model, state.server)
         self._advance_schedule(state)

@@ -106,13 +106,13 @@ def train_classifier(
     anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
     for work in trainer.work(weights, clients, round):
-        resumable = cursor.next_work()
+        resumable = cursor.next_call()
         if not resumable.finished:
             network.classifier.load_state_dict(start)
             optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
             once = replace(work, end=local_steps(len(work.samples), settings)[1])
             own = trainer.run(once, optimizer, anchor, None, resumable)
-            resumable.finished = {"losses": own, **copied(network.classifier.state_dict())}
+            resumable.finished = {"losses": own, **copy_weights(network.classifier.state_dict())}
         losses.append(resumable.finished["losses"])
         models.append({name: resumable.finished[name] for name in start})
     sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
@@ -121,7 +121,7 @@ def train_classifier(
     return Updates(stack(models), sizes, steps, means)
 
 
-def copied(weights: Mapping[str, Tensor]) -> Weights:
+def copy_weights(weights: Mapping[str, Tensor]) -> Weights:
     """Copies of weights, which training does not change."""
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
@@ -131,7 +131,9 @@ def prefix_of(cluster: int) -> str:
     return f"networks.{cluster}."
 
 
-def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, dict[str, float]]:
+def merge_parts(
+    weights: Weights, trained: Mapping[str, Updates]
+) -> tuple[Weights, dict[str, float]]:
     """Replace each trained part of the weights by the mean of its updates, weighted by data size.
     `trained` holds the updates by the prefix of a part's weights. Returns the new weights and the
     mean training loss and update norm."""

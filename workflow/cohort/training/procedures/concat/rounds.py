@@ -13,19 +13,19 @@ from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.cursor import part
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.clusters import clustered
+from cohort.training.procedures.concat.clusters import cluster_clients
 from cohort.training.procedures.concat.concatenated import (
     CLASSIFIER,
     Concatenated,
     initial_weights,
     last_linear,
-    merged,
+    merge_parts,
     prefix_of,
     summed_classifiers,
     train_classifier,
 )
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
-from cohort.training.procedures.federated.gathering import Needs
+from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -43,7 +43,7 @@ class ConcatRounds(Rounds):
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
-        self.needs = Needs(task.selector.needs | {"label_counts"}, task)
+        self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
         data = task.objective, task.train_samples, task.shards.indices
         seed = torch_seed(task.settings.seed, "classifier")
         self.concatenated = Concatenated(task.model, procedure.clusters, seed)
@@ -61,11 +61,11 @@ class ConcatRounds(Rounds):
     def begin(self) -> RunState:
         task, seed = self.task, self.task.settings.seed
         counts, rng = task.shards.label_counts, generator(seed, "clusters")
-        cluster_of_client = clustered(
+        cluster_of_client = cluster_clients(
             counts, self.procedure.clusters, rng, bool(self.procedure.balanced)
         )
         weights = initial_weights(self.concatenated, task.initial_weights())
-        reports = Needs(task.selector.needs, task).once()
+        reports = NeedGatherer(task.selector.needs, task).gather_once()
         memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
         return RunState(
             weights, {"cluster": torch.from_numpy(cluster_of_client)}, memory, reports=reports
@@ -103,7 +103,7 @@ class ConcatRounds(Rounds):
             prefix = prefix_of(cluster)
             weights = part(state.weights, prefix)
             works = self.trainer.work(weights, cohort[clusters == cluster], round)
-            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_work())
+            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_call())
         return trained
 
     def begin_classifier(self, state: RunState, round: int) -> RunState:
@@ -128,7 +128,7 @@ class ConcatRounds(Rounds):
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
         """The networks and classifier after a round, averaged over clients."""
-        weights, measured = merged(state.weights, trained)
+        weights, measured = merge_parts(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)
         if stage == 1:

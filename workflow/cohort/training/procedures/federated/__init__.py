@@ -48,7 +48,7 @@ class Federated(Procedure):
         "by plain PyTorch, one after another",
     )
 
-    def takes(self) -> tuple[str, ...]:
+    def usable_trainers(self) -> tuple[str, ...]:
         return ("serial",) if self.profiled else self.trainers
 
     def check(self, cell: Cell) -> None:

@@ -128,7 +128,7 @@ class ModelEvaluations:
         assert self.local_models is not None
         for row, client in enumerate(self.clients):
             indices = self.task.shards.indices[client]
-            yield self._on_samples(self.local_models.of_client(row), indices, client)
+            yield self._on_samples(self.local_models.client_weights(row), indices, client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
@@ -143,7 +143,7 @@ class ModelEvaluations:
     def _local_on_reserved(self) -> list[ModelEvaluation]:
         """Kept, so that needs which share an evaluation are charged for it once."""
         assert self.local_models is not None
-        models = map(self.local_models.of_client, range(len(self.clients)))
+        models = map(self.local_models.client_weights, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
         return [
             ModelEvaluation(self.task, self.ledger, model, samples, reserved, int(client))

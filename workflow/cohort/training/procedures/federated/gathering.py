@@ -16,42 +16,42 @@ from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates, Weights
 
 
-class Needs:
+class NeedGatherer:
     """The needs of a selector on a task, by when they are gathered."""
 
     def __init__(self, names: Iterable[str], task: Task):
         self.task = task
         self.all: list[Need] = [NEEDS[name]() for name in sorted(names)]
 
-    def gathered(self, when: str) -> list[Need]:
+    def gathered_at(self, when: str) -> list[Need]:
         """The needs that are gathered `once`, `before` choosing or `after` training."""
         return [need for need in self.all if need.gathered == when]
 
-    def once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def gather_once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Gather what all clients report before the first round, by need; they are expected to take
         these `seconds` in a round."""
         everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger(), seconds=seconds)
-        return {need.name: _answers(need, context) for need in self.gathered("once")}
+        return {need.name: _measured(need, context) for need in self.gathered_at("once")}
 
     def charge_setup(self, ledger: Ledger) -> None:
         """Record what all clients uploaded before the first round."""
-        self._charge(self.gathered("once"), self.task.settings.clients, ledger)
+        self._charge(self.gathered_at("once"), self.task.settings.clients, ledger)
 
-    def before_choosing(
+    def gather_before_choosing(
         self, weights: Weights, pool: np.ndarray, round: int, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the clients of a pool report of the global model, by need: a row for each
         client of the federation, NaN for those outside the pool."""
-        needs = self.gathered("before")
+        needs = self.gathered_at("before")
         context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights, round=round)
         with ledger.timed("selecting"):
-            answers = {need.name: _answers(need, context) for need in needs}
+            answers = {need.name: _measured(need, context) for need in needs}
         self._charge(needs, len(pool), ledger)
         clients = self.task.settings.clients
         return {name: scattered(values, pool, clients) for name, values in answers.items()}
 
-    def after_training(
+    def gather_after_training(
         self,
         weights: Weights,
         updates: Updates,
@@ -61,7 +61,7 @@ class Needs:
     ) -> dict[str, np.ndarray]:
         """Gather what is to be known of the clients that answered, by need: one row each. They
         began with these weights and took these `seconds`."""
-        needs = self.gathered("after")
+        needs = self.gathered_at("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(
             self.task,
@@ -73,7 +73,7 @@ class Needs:
             seconds=seconds,
         )
         with ledger.timed("selecting"):
-            answers = {need.name: _answers(need, context) for need in needs}
+            answers = {need.name: _measured(need, context) for need in needs}
         self._charge(needs, len(clients), ledger)
         return answers
 
@@ -84,7 +84,7 @@ class Needs:
                 ledger.sent(need.name, size, to="server", copies=clients)
 
 
-def _answers(need: Need, context: ModelEvaluations) -> np.ndarray:
+def _measured(need: Need, context: ModelEvaluations) -> np.ndarray:
     """Measure a need and check its answers: numbers, one row for each client that is asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":

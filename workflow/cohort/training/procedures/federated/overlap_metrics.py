@@ -13,12 +13,12 @@ OVERLAP_METRICS = {
 }
 
 
-def of_cohort(overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
+def cohort_overlap(overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
     """The share of a cohort that overlaps; nothing if no client of the federation does."""
     return {"overlapping_chosen": float(overlapping[cohort].mean())} if overlapping.any() else {}
 
 
-def of_probabilities(
+def probability_overlap(
     overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
 ) -> dict[str, float]:
     """The probability that the first client drawn from a pool overlaps, and that of the mean

@@ -31,7 +31,7 @@ class Clock:
         rows = np.asarray(clients, dtype=np.int64)
         return steps * self.batch / self.speeds.samples[rows] + size / self.speeds.bytes[rows]
 
-    def evaluating(
+    def evaluation_seconds(
         self, clients: Sequence[int] | np.ndarray, samples: Mapping[int, int]
     ) -> np.ndarray:
         """The time of each of these clients for evaluating a model on so many samples, counted by

@@ -28,12 +28,12 @@ Weighting = Callable[[Counts], list[float]]
 1."""
 
 
-def by_sums(counts: Counts) -> list[float]:
+def equal_row_weights(counts: Counts) -> list[float]:
     """Every row weighs the same: the statistics are those of all rows (Stratify)."""
     return [1 / sum(counts)] * len(counts)
 
 
-def by_averages(counts: Counts) -> list[float]:
+def equal_client_weights(counts: Counts) -> list[float]:
     """Every client weighs the same: the statistics, and the gradients that the clients receive, are
     plain averages of the clients' own (FedTAN)."""
     return [1 / (len(counts) * count) for count in counts]
@@ -62,14 +62,14 @@ class LockStep:
     """
 
     def __init__(self, networks: Sequence[nn.Module], weighting: Weighting):
-        self.batch = _Batch(weighting)
+        self.batch = _RowCounts(weighting)
         self.joined = copy.deepcopy(networks[0]).train()
         for name, layer in networks[0].named_modules():
             own = [network.get_submodule(name) for network in networks]
             if isinstance(layer, _BatchNorm):
                 self.joined.set_submodule(name, _SharedNorm(own, self.batch))
             elif next(layer.parameters(recurse=False), None) is not None:
-                self.joined.set_submodule(name, _OwnLayers(own, self.batch))
+                self.joined.set_submodule(name, _LayerPerClient(own, self.batch))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The outputs of each client's network for its inputs, and running statistics that have
@@ -79,7 +79,7 @@ class LockStep:
         return outputs.split(self.batch.counts)
 
 
-class _Batch:
+class _RowCounts:
     """The number of rows that each client has in the batch, which all layers need to know."""
 
     def __init__(self, weighting: Weighting):
@@ -92,10 +92,10 @@ class _Batch:
         return [weight / pixels for weight in self.weighting(self.counts)]
 
 
-class _OwnLayers(nn.Module):
+class _LayerPerClient(nn.Module):
     """One layer of the network, which every client applies to its own rows with its own weights."""
 
-    def __init__(self, layers: Sequence[Any], batch: _Batch):
+    def __init__(self, layers: Sequence[Any], batch: _RowCounts):
         super().__init__()
         self.layers, self.batch = list(layers), batch
 
@@ -104,7 +104,7 @@ class _OwnLayers(nn.Module):
         return torch.cat([layer(own) for layer, own in zip(self.layers, rows, strict=True)])
 
 
-class _SharedNorm(_OwnLayers):
+class _SharedNorm(_LayerPerClient):
     """A batch normalization layer of every client, with statistics of all rows."""
 
     def forward(self, inputs: Tensor) -> Tensor:

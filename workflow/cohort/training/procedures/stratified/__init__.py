@@ -144,7 +144,7 @@ class StratifiedHybrid(InChunks):
     def scaled(self, share: float) -> StratifiedHybrid:
         return replace(self, epochs=scale_epochs(self.epochs, share))
 
-    def parts(self, cell: C) -> Sequence[C]:
+    def phases(self, cell: C) -> Sequence[C]:
         """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
         batch = StratifiedBatch(**how)

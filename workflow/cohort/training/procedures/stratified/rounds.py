@@ -21,9 +21,9 @@ from cohort.training.procedures.stratified import (
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
-    batches,
     frequencies,
-    single_samples,
+    schedule_batches,
+    schedule_single_samples,
 )
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -51,9 +51,9 @@ class HandedOn(Rounds):
     def trained(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
         """The weights after this work, and its mean loss."""
         with ledger.timed("training"):
-            updates = self.trainer.train([work], work.weights, self.cursor.next_work())
+            updates = self.trainer.train([work], work.weights, self.cursor.next_call())
         ledger.stepped(int(updates.steps.sum()))
-        return updates.of_client(0), float(updates.losses[0])
+        return updates.client_weights(0), float(updates.losses[0])
 
     def charge(self, weights: Weights, transfers: int, ledger: Ledger) -> None:
         """The model goes to the first client, from client to client, back to the server and, at the
@@ -77,14 +77,14 @@ class StratifiedSingleRounds(HandedOn):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         procedure = self.procedure
         with ledger.timed("selecting"):
-            epoch = single_samples(
+            epoch = schedule_single_samples(
                 client_data(self.task),
                 schedule_rng(self.task, round),
                 chunk=procedure.chunk,
                 retained=procedure.retained,
                 **procedure.schedule_options(),
             )
-        work = ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+        work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.trained(work, ledger)
         self.charge(weights, epoch.transfers, ledger)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
@@ -112,21 +112,24 @@ class StratifiedBatchRounds(EpochRounds):
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         batch = self.task.settings.batch
         with ledger.timed("selecting"):
-            epoch = batches(
+            epoch = schedule_batches(
                 self.data,
                 schedule_rng(self.task, round),
                 batch=batch,
                 **self.procedure.schedule_options(),
             )
-        contributions, size = int(epoch.contributions(batch).sum()), size_in_bytes(state.weights)
+        contributions, size = (
+            int(epoch.contributor_counts(batch).sum()),
+            size_in_bytes(state.weights),
+        )
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.sent("gradient", size, to="server", copies=contributions)
-        charge_exchange(state.weights, int(epoch.sharing(batch).sum()), ledger)
+        charge_exchange(state.weights, int(epoch.sharer_counts(batch).sum()), ledger)
         ledger.stepped(contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
-        return ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+        return epoch_work(epoch, state.weights, round, self.trainer.lr(round))
 
 
 class StratifiedHybridRounds(Rounds):
@@ -139,7 +142,7 @@ class StratifiedHybridRounds(Rounds):
         super().__init__(task)
         self.epochs = procedure.epochs  # of batches
         self.batches, self.single = (
-            part.procedure.rounds_of(part) for part in procedure.parts(task)
+            part.procedure.rounds_of(part) for part in procedure.phases(task)
         )
 
     def begin(self) -> RunState:
@@ -182,7 +185,7 @@ def schedule_rng(task: Task, round: int) -> np.random.Generator:
     return generator(task.settings.seed, "label schedule", round=round)
 
 
-def ordered_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
+def epoch_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
     """Training on the samples of an epoch in their order."""
     return LocalWork(
         client=0, round=round, weights=weights, samples=epoch.samples, lr=lr, in_order=True

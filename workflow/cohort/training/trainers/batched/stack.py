@@ -57,32 +57,33 @@ class Stack:
         )
         self.lr.fill_(lr)
 
-    def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
+    def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
         """One SGD step of the first clients, one per row of the inputs: their losses.
 
-        `shares` are the weights of samples in the mean loss of their batch. A client whose samples
+        `sample_weights` are the weights of samples in the mean loss of their batch. A client whose samples
         all have weight 0 does not change, and its loss is 0.
         """
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
         of_each = grad_and_value(self._loss)
         gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(
-            own, inputs, targets, shares, self.statistics[rows], self.anchor
+            own, inputs, targets, sample_weights, self.statistics[rows], self.anchor
         )
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
             norms = torch.stack(squares).sum(dim=0).sqrt()
             factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
             gradients = {
-                name: change * _over(factors, change) for name, change in gradients.items()
+                name: change * _broadcast_rows(factors, change)
+                for name, change in gradients.items()
             }
-        is_active = shares.any(dim=1)
+        is_active = sample_weights.any(dim=1)
         for name, weight in own.items():
             change = gradients[name].add(weight, alpha=settings.weight_decay)
             velocity = self.velocity[name][rows]
             velocity.mul_(settings.momentum).add_(change)
             step = self.lr * (self.correction[name][rows] - velocity)
-            weight.add_(step.where(_over(is_active, step), 0))
+            weight.add_(step.where(_broadcast_rows(is_active, step), 0))
         return losses.where(is_active, 0)
 
     def _loss(
@@ -90,14 +91,16 @@ class Stack:
         weights: Weights,
         inputs: Tensor,
         targets: Tensor,
-        shares: Tensor,
+        sample_weights: Tensor,
         statistics: Tensor,
         anchor: Weights,
     ) -> Tensor:
         """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
-        loss = (shares * losses_of(self.objective, outputs, targets, statistics, bias)).sum()
+        loss = (
+            sample_weights * losses_of(self.objective, outputs, targets, statistics, bias)
+        ).sum()
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss
@@ -108,6 +111,6 @@ def _zero_rows(weights: Weights, height: int) -> Weights:
     return {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in weights.items()}
 
 
-def _over(rows: Tensor, like: Tensor) -> Tensor:
+def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:
     """One number per row, shaped to broadcast over the other dimensions of `like`."""
     return rows.view(-1, *[1] * (like.dim() - 1))

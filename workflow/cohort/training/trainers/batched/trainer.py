@@ -15,7 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
 from cohort.training.contract.checked_objective import augmented
-from cohort.training.cursor import Resumable, part
+from cohort.training.cursor import ResumableCall, part
 from cohort.training.evaluation import chunks
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
@@ -54,7 +54,9 @@ class BatchedTrainer(Trainer):
                 return f"{type(layer).__name__} cannot be batched over clients"
         return ""
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         if saved := resumable.finished:  # all clients finish together
             return Trained(part(saved, "weights/"), saved["losses"], saved["steps"].tolist())
         steps = [list(work.steps(self.settings)) for work in works]
@@ -72,7 +74,7 @@ class BatchedTrainer(Trainer):
             inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
             targets, weights = self.samples.labels[chosen], shares[step, :height]
             losses[step, :height] = self.stack.step(inputs, targets, weights)
-            resumable.reached(lambda step=step: self._current(step, losses))  # type: ignore[misc]
+            resumable.save_if_due(lambda step=step: self._current(step, losses))  # type: ignore[misc]
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
@@ -156,7 +158,7 @@ class BatchedTrainer(Trainer):
         state |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
         return state | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
 
-    def _load_current(self, resumable: Resumable, losses: Tensor) -> int:
+    def _load_current(self, resumable: ResumableCall, losses: Tensor) -> int:
         """Restore the state of an interrupted round; return how many steps were done."""
         current = resumable.take_current()
         if not current:
