@@ -12,7 +12,7 @@ from cohort.commands.cli import main
 
 
 def test_own_data_that_changed_since_they_were_added(project: Path):
-    """FileAccessError by the file that declares them; a raw file of an older entry is not taken for them."""
+    """Refused by the file that declares them; a raw file of an older entry is not taken for them."""
     np.savez("own.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
     main(["data", "add", "own", "own.npz"])
     shards = ["shards", "iid", "--dataset", "own", "--clients", "2"]

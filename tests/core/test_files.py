@@ -1,4 +1,4 @@
-"""Files are written atomically, and what the system refuses is explain_errors."""
+"""Files are written atomically, and what the system refuses is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of compile_function code saves time, and can do no harm."""
+"""The cache of compiled code saves time, and can do no harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     original = compiler._compile
 
     def compile(*arguments: object) -> bytes:
-        done.append("compile_function")
+        done.append("compiled")
         return original(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(compiler, "_compile", compile)

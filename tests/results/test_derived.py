@@ -130,7 +130,7 @@ def test_metrics_of_classes_and_baselines_without_a_model():
 
 
 def test_how_much_the_accuracy_swings():
-    """AugmentationParameters of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
+    """Changes of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
     the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
     history = History(cohorts=[np.array([0])])
     for round, accuracy in {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.4, 6: 0.9}.items():

@@ -15,7 +15,7 @@ from torch import nn
 from cohort.selection.entropy import Entropy
 from cohort.selection.loss import HighestLoss
 from cohort.selection.probe import Probe
-from cohort.training.cursor import Cursor, part
+from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
@@ -301,13 +301,13 @@ def test_a_place_holds_finished_clients_and_the_state_of_the_current_one():
         works = trainer.work(weights, [2, 0, 1], 1)
         updates = trainer.train(works, weights, cursor.next_call())
         assert len(saved) == (6 if kind is not BatchedTrainer else 2)
-        rows = part(saved[2 if finished else 1], "work0/finished/")
+        rows = strip_prefix(saved[2 if finished else 1], "work0/finished/")
         assert len(rows.get("steps", ())) == finished
         if finished:
             for name, tensor in updates.weights.items():
                 assert torch.equal(rows[f"weights/{name}"][0], tensor[0])
             assert rows["losses"].tolist() == updates.losses[:1].tolist()
-        assert part(saved[-1], "work0/current/")
+        assert strip_prefix(saved[-1], "work0/current/")
         assert "seconds/total" in saved[0]
 
 

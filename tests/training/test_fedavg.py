@@ -113,8 +113,8 @@ def test_two_steps_of_three_clients_by_hand():
     assert updates.sizes.tolist() == [1, 2, 3]
     assert updates.steps.tolist() == [2, 2, 2]
     assert updates.losses[0].item() == pytest.approx(1.81, abs=1e-12)
-    merge_parts, memory, _ = Average().apply(start, updates, {})
-    assert merge_parts["weight"].item() == pytest.approx((1.38 + 2.35 + 113 / 30) / 6, abs=1e-12)
+    merged, memory, _ = Average().apply(start, updates, {})
+    assert merged["weight"].item() == pytest.approx((1.38 + 2.35 + 113 / 30) / 6, abs=1e-12)
     assert memory == {}
 
 
@@ -190,9 +190,9 @@ def test_the_mean_is_weighted_by_size():
         {"a": torch.tensor([0.0, 16.0])},
         {"a": torch.tensor([2.0, -4.0])},
     ]
-    merge_parts, _, _ = Average().apply({}, updates_of(models, [1, 3, 4]), {})
-    assert merge_parts["a"].tolist() == [2.0, 4.0]
-    assert merge_parts["a"].dtype == torch.float32
+    merged, _, _ = Average().apply({}, updates_of(models, [1, 3, 4]), {})
+    assert merged["a"].tolist() == [2.0, 4.0]
+    assert merged["a"].dtype == torch.float32
 
 
 def test_integer_buffers_stay_integers():
@@ -201,10 +201,10 @@ def test_integer_buffers_stay_integers():
         {"count": torch.tensor(4), "weight": torch.tensor([1.0])},
         {"count": torch.tensor(8), "weight": torch.tensor([2.0])},
     ]
-    merge_parts, _, _ = Average().apply({}, updates_of(models, [1, 3]), {})
-    assert merge_parts["count"].dtype == torch.int64
-    assert merge_parts["count"].item() == 7
-    assert merge_parts["weight"].tolist() == [1.75]
+    merged, _, _ = Average().apply({}, updates_of(models, [1, 3]), {})
+    assert merged["count"].dtype == torch.int64
+    assert merged["count"].item() == 7
+    assert merged["weight"].tolist() == [1.75]
 
 
 def test_mean_is_the_weighted_sum_for_any_shares():

@@ -61,14 +61,12 @@ def test_fednova_by_hand():
     """From [1, 1], client 0 (3 of 4 samples) moved [-2, 0] in 2 steps, client 1 [0, -4] in 8. Per
     step that is [-1, 0] and [0, -1/2]; the mean [-3/4, -1/8] times the mean step count, 3.5."""
     start = {"w": torch.ones(2, dtype=torch.float64)}
-    merge_parts = FedNova().apply(
-        start, updates([[-1.0, 1.0], [1.0, -3.0]], [3.0, 1.0], [2, 8]), {}
-    )
+    merged = FedNova().apply(start, updates([[-1.0, 1.0], [1.0, -3.0]], [3.0, 1.0], [2, 8]), {})
     steps = Fraction(3, 4) * 2 + Fraction(1, 4) * 8
-    assert merge_parts.weights["w"].tolist() == pytest.approx(
+    assert merged.weights["w"].tolist() == pytest.approx(
         [float(1 - Fraction(3, 4) * steps), float(1 - Fraction(1, 8) * steps)]
     )
-    assert merge_parts.measured["nova_factor"] == pytest.approx(
+    assert merged.measured["nova_factor"] == pytest.approx(
         float(Fraction(3, 4) * steps / 2 + Fraction(1, 4) * steps / 8)
     )
 
@@ -92,19 +90,19 @@ def test_scaffold_by_hand():
     rule, start = Scaffold(), {"w": torch.ones(2, dtype=torch.float64)}
     memory = rule.begin(start, redraw=dict)
     assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
-    merge_parts = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
-    assert merge_parts.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
-    assert {name: tensor.tolist() for name, tensor in merge_parts.memory.items()} == {
+    merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
+    assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
+    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
         "w/all": [0.25, 0.5],
         "w/0": [1, 0],
         "w/1": [0, 2],
     }
-    assert rule.control_variate(merge_parts.memory, 1)["w"].tolist() == [-0.25, 1.5]
-    assert rule.control_variate(merge_parts.memory, 3)["w"].tolist() == [-0.25, -0.5], (
+    assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-0.25, 1.5]
+    assert rule.control_variate(merged.memory, 3)["w"].tolist() == [-0.25, -0.5], (
         "its own is still zero"
     )
     second = rule.apply(
-        start, updates([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [1, 1]), merge_parts.memory
+        start, updates([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [1, 1]), merged.memory
     ).memory
     assert second["w/0"].tolist() == [1 - 0.25 + 2, 0 - 0.5 + 2]
     assert second["w/1"].tolist() == [0 - 0.25 + 2, 2 - 0.5 + 2]
@@ -120,15 +118,15 @@ def test_scaffold_from_a_random_start_by_hand():
     drawn = {"w": torch.tensor([4.0, -1.0], dtype=torch.float64)}
     memory = rule.begin(start, redraw=lambda: drawn)
     assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
-    merge_parts = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
-    assert {name: tensor.tolist() for name, tensor in merge_parts.memory.items()} == {
+    merged = rule.apply(start, updates([[0.0, 1.0], [1.0, -3.0]], [1.0, 1.0], [2, 4]), memory)
+    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
         "w/all": [2.25, 0],
         "w/start": [4, -1],
         "w/0": [1, 0],
         "w/1": [0, 2],
     }
-    assert rule.control_variate(merge_parts.memory, 1)["w"].tolist() == [-2.25, 2]
-    assert rule.control_variate(merge_parts.memory, 3)["w"].tolist() == [1.75, -1]
+    assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-2.25, 2]
+    assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
 
 
 def test_the_start_of_scaffold_matters_only_to_cohorts():

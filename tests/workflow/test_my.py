@@ -167,7 +167,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     status = " ".join(cohort(mine, "status", "try_turns_tiny_one").stdout.split())
     assert f"2 records were {BY_ANOTHER}" in status
     listed = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)
-    assert {entry["path"] for entry in listed["changed_sentences"]} == {
+    assert {entry["path"] for entry in listed["made_by_another"]} == {
         str(path.relative_to(mine.root)) for path in turns
     }
     assert f"1 record was {BY_ANOTHER}" in cohort(mine, "why", digest).stdout

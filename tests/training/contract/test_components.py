@@ -79,8 +79,8 @@ class Rule(ServerRule):
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         mean, measured = updates.mean(updates.shares()), {"size": 1.0}
-        merge_parts = self.change(mean, weights, updates, memory)
-        return merge_parts or Merged(mean, memory, measured)
+        merged = self.change(mean, weights, updates, memory)
+        return merged or Merged(mean, memory, measured)
 
 
 RULES: dict[str, Callable[[Weights, Weights, Updates, Weights], Any]] = {

@@ -28,7 +28,7 @@ READ_ONLY = "what a component is given is read-only"
 
 @dataclass(frozen=True, kw_only=True)
 class Meddler(Selector, Screening, Allocating, Filtering, MetricRecording, Weighing):
-    """AugmentationParameters something in one of its methods."""
+    """Changes something in one of its methods."""
 
     needs: ClassVar[frozenset[str]] = frozenset(
         {"label_counts", "candidate_loss", "local_accuracy"}

@@ -22,7 +22,7 @@ from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.selection.entropy import Entropy
 from cohort.selection.probe import Probe
-from cohort.training.cursor import part
+from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
@@ -88,7 +88,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
         "weight_decay": 0.01,
     }
     ours = [
-        (part(weights, prefix_of(0)), state)
+        (strip_prefix(weights, prefix_of(0)), state)
         for weights, state in states(small_task(**settings), Concat(clusters=1))
     ]
     task = small_task(**settings)
@@ -116,7 +116,7 @@ def test_each_cluster_averages_its_own_clients():
     (weights, _), _ = states(task)
     updates = train(trainer_of(task), start, range(4))
     for cluster, shares in ((0, {0: 2 / 3, 2: 1 / 3}), (1, {1: 8 / 13, 3: 5 / 13})):
-        for name, tensor in part(weights, prefix_of(cluster)).items():
+        for name, tensor in strip_prefix(weights, prefix_of(cluster)).items():
             expected = sum(
                 share * updates.weights[name][client] for client, share in shares.items()
             )
@@ -130,11 +130,13 @@ def test_a_cluster_without_participants_keeps_its_weights():
     start = task.initial_weights()
     by_round = states(task)
     (one, _), (two, _), (three, _), (_, state) = by_round
-    assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
+    assert not same(strip_prefix(one, prefix_of(0)), start) and same(
+        strip_prefix(one, prefix_of(1)), start
+    )
     assert same(two, one)
-    assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
+    assert same(strip_prefix(three, prefix_of(0)), strip_prefix(one, prefix_of(0)))
     alone = train(trainer_of(task), start, [3], 3).client_weights(0)
-    assert same(part(three, prefix_of(1)), alone)
+    assert same(strip_prefix(three, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
@@ -150,7 +152,7 @@ def plain_classifiers(
     """Each client's classifier, trained in plain PyTorch on features computed beforehand."""
     networks = [copy.deepcopy(task.model) for _ in range(2)]
     for cluster, network in enumerate(networks):
-        network.load_state_dict(part(weights, prefix_of(cluster)))
+        network.load_state_dict(strip_prefix(weights, prefix_of(cluster)))
     results = []
     for client in clients:
         indices = task.shards.indices[client]
@@ -160,7 +162,7 @@ def plain_classifiers(
                 dim=1,
             )
         classifier = nn.Linear(seen.shape[1], 3).double()
-        classifier.load_state_dict(part(weights, "classifier."))
+        classifier.load_state_dict(strip_prefix(weights, "classifier."))
         optimizer = torch.optim.SGD(
             classifier.parameters(),
             lr=lr,
@@ -212,7 +214,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
             ) / sum(by_size)
             assert (tensor - weighted).abs().max() > 1e-6  # there was something to get wrong
         assert all(
-            same(part(after, prefix_of(cluster)), part(before, prefix_of(cluster)))
+            same(strip_prefix(after, prefix_of(cluster)), strip_prefix(before, prefix_of(cluster)))
             for cluster in range(2)
         )
     assert by_round[-1][1].history.cost["client_steps"][3:] == [(4, 3 + 3 + 2), (5, 3 + 2)]
@@ -259,7 +261,7 @@ def test_a_warm_classifier_starts_as_the_sum_of_the_clusters_own(mu: float):
         return [weights for weights, _ in states(task, Concat(clusters=2, warm=warm))]
 
     _, before, after = found(warm=1)
-    heads = [part(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
+    heads = [strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
     assert torch.equal(
         after["classifier.weight"], torch.cat([head["weight"] for head in heads], dim=1)
     )
@@ -313,7 +315,7 @@ def test_which_network_is_evaluated_in_each_stage():
     for index, round in enumerate((2, 4, 5)):
         weights = by_round[round - 1][0]
         for cluster, network in enumerate(networks):
-            network.load_state_dict(part(weights, prefix_of(cluster)))
+            network.load_state_dict(strip_prefix(weights, prefix_of(cluster)))
         if round <= 3:
             scores = (
                 (networks[0](images).softmax(dim=1) + networks[1](images).softmax(dim=1)) / 2
@@ -404,7 +406,9 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
     changed = [
         cluster
         for cluster in range(2)
-        if not same(part(after, prefix_of(cluster)), part(before, prefix_of(cluster)))
+        if not same(
+            strip_prefix(after, prefix_of(cluster)), strip_prefix(before, prefix_of(cluster))
+        )
     ]
     assert changed == [0]
 

@@ -87,7 +87,7 @@ def test_invalid_names_are_refused_in_one_sentence(text: str):
 
 
 def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
-    """The weights are those of a round with only the other clients, merge_parts by hand."""
+    """The weights are those of a round with only the other clients, merged by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
     answers = parse_participation("dropout-0.5").responds(
         np.arange(4), generator(0, "answers", round=1)

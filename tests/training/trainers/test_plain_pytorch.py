@@ -27,7 +27,7 @@ EVERY_ROUND = {f"evaluate_{what}": 1 for what in ("every", "holdout", "local", "
 
 
 class NativeCall(BaseException):
-    """Native code was asked for outputs. No error, which would be explain_errors as the need's."""
+    """Native code was asked for outputs. No error, which would be explained as the need's."""
 
 
 @pytest.fixture

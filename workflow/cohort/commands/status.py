@@ -189,7 +189,7 @@ def facts(plan: Plan) -> dict[str, Any]:
         "held_jobs": [asdict(job) for job in held_jobs()],
         "hours_left": hours_left(plan, runnable(cells)),
         "notes": plan.notes,
-        "changed_sentences": [
+        "made_by_another": [
             {"path": status.cell.path, "files": status.changed}
             for status in cells
             if status.changed

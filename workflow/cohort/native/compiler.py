@@ -1,7 +1,7 @@
 """Compiles generated code, and keeps the result in the user's cache folder.
 
 The cache only saves time: where it cannot be read or written, or an entry is damaged, the code is
-compile_function. An entry is written aside and renamed, so processes can share the folder.
+compiled. An entry is written aside and renamed, so processes can share the folder.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class CodeRequest:
 
 @dataclass(frozen=True)
 class CompiledCode:
-    """A program that emits LLVM IR, and the function compile_function from it."""
+    """A program that emits LLVM IR, and the function compiled from it."""
 
     program: BatchedProgram | SingleSampleProgram
     function: Function

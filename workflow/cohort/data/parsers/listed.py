@@ -54,7 +54,7 @@ def picture_split(
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file is a decode_picture, judged by its name."""
+    """Whether a file is a picture, judged by its name."""
     file = PurePosixPath(name.lower())
     return not file.name.startswith(".") and file.suffix in (".jpg", ".jpeg", ".png")
 

@@ -48,7 +48,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_made(runs.finished()),
         choices=_choices(runs, names),
-        changed_sentences=_made_by_another(spec, runs),
+        made_by_another=_made_by_another(spec, runs),
         generated=GENERATED if _is_generated(runs) else "",
     )
     write_text(page, html)

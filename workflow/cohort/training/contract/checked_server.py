@@ -23,17 +23,15 @@ def begin(rule: ServerRule, weights: Weights, redraw: Callable[[], Weights]) -> 
 
 
 def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-    """The merge_parts weights, which have the form of those before, the new memory, and finite metrics
+    """The merged weights, which have the form of those before, the new memory, and finite metrics
     that the rule declares."""
     tensors = {"sizes": updates.sizes, "steps": updates.steps, "losses": updates.losses}
     with unchanged("apply", weights=weights, updates=updates.weights | tensors, memory=memory):
         shown = replace(updates, weights=dict(updates.weights))
-        merge_parts = rule.apply(dict(weights), shown, dict(memory))
-    if not isinstance(merge_parts, tuple) or len(merge_parts) != len(Merged._fields):
-        raise WrongAnswer(
-            f"apply returned {merge_parts!r:.80}, not Merged(weights, memory, measured)"
-        )
-    after, new_memory, measured = merge_parts
+        merged = rule.apply(dict(weights), shown, dict(memory))
+    if not isinstance(merged, tuple) or len(merged) != len(Merged._fields):
+        raise WrongAnswer(f"apply returned {merged!r:.80}, not Merged(weights, memory, measured)")
+    after, new_memory, measured = merged
     return Merged(
         _check_weights(after, weights),
         _check_memory(new_memory, memory, weights),

@@ -166,7 +166,7 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Arrays as tensors; one that is read-only is copy_weights, because PyTorch has no such tensors."""
+    """Arrays as tensors; one that is read-only is copied, because PyTorch has no such tensors."""
     return {
         name: torch.from_numpy(np.require(array, requirements="W"))
         for name, array in arrays.items()

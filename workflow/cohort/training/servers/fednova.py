@@ -32,7 +32,7 @@ class FedNova(ServerRule):
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
         rest = 1 - float(factors.sum())
-        merge_parts = {
+        merged = {
             name: rest * weights[name] + tensor for name, tensor in updates.mean(factors).items()
         }
-        return Merged(merge_parts, memory, {"nova_factor": float(factors.sum())})
+        return Merged(merged, memory, {"nova_factor": float(factors.sum())})

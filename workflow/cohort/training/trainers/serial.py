@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.checked_objective import augmented, losses_of
-from cohort.training.cursor import Collect, ResumableCall, part
+from cohort.training.cursor import Collect, ResumableCall, strip_prefix
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -135,8 +135,8 @@ class SerialTrainer(Trainer):
         current = resumable.take_current()
         if not current:
             return []
-        self.model.load_state_dict(part(current, "model/"))
-        load_optimizer_state(optimizer, self.model, part(current, "optimizer/"))
+        self.model.load_state_dict(strip_prefix(current, "model/"))
+        load_optimizer_state(optimizer, self.model, strip_prefix(current, "optimizer/"))
         torch.set_rng_state(current["rng/cpu"].cpu())
         if "rng/cuda" in current:
             torch.cuda.set_rng_state(current["rng/cuda"].cpu(), current["losses"].device)
@@ -190,7 +190,7 @@ class SerialTrainer(Trainer):
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
-    """The rows of a batch. A single one is not copy_weights."""
+    """The rows of a batch. A single one is not copied."""
     if len(batch) == 1:
         return tensor[batch[0] : batch[0] + 1]
     rows = torch.from_numpy(batch)

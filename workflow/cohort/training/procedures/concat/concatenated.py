@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.training.cursor import Cursor, part
+from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.trainers.local_work import local_steps
 from cohort.training.trainers.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
@@ -101,7 +101,7 @@ def train_classifier(
 ) -> Updates:
     """Train the classifier on each client for the local work J, but at most one epoch. The updates
     have equal sizes, because all clients take about the same number of steps."""
-    settings, start = trainer.settings, part(weights, CLASSIFIER)
+    settings, start = trainer.settings, strip_prefix(weights, CLASSIFIER)
     network.load_state_dict(weights)
     anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
@@ -142,6 +142,6 @@ def merge_parts(
         mean = updates.mean(updates.sizes / updates.sizes.sum())
         changed |= {f"{prefix}{name}": tensor for name, tensor in mean.items()}
         losses.append(updates.losses)
-        norms.append(updates.distances(part(weights, prefix)))
+        norms.append(updates.distances(strip_prefix(weights, prefix)))
     measured = {"train_loss": losses, "update_norm": norms} if trained else {}
     return changed, {name: float(torch.cat(values).mean()) for name, values in measured.items()}

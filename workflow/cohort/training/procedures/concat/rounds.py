@@ -10,7 +10,7 @@ import torch
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
 from cohort.training.contract.checked_selector import CheckedSelector
-from cohort.training.cursor import part
+from cohort.training.cursor import strip_prefix
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.clusters import cluster_clients
@@ -101,7 +101,7 @@ class ConcatRounds(Rounds):
         clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
-            weights = part(state.weights, prefix)
+            weights = strip_prefix(state.weights, prefix)
             works = self.trainer.work(weights, cohort[clusters == cluster], round)
             trained[prefix] = self.trainer.train(works, weights, self.cursor.next_call())
         return trained
@@ -143,7 +143,7 @@ class ConcatRounds(Rounds):
         if round == 1:
             self.needs.charge_setup(ledger)
         cohort, cohorts = ledger.cohort, state.history.cohorts
-        network = size_in_bytes(part(state.weights, prefix_of(0)))
+        network = size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
         if self._stage(round) == 1:
             ledger.sent("network", network, to="clients", copies=len(cohort))
             ledger.sent("network", network, to="server", copies=len(cohort))
@@ -151,7 +151,7 @@ class ConcatRounds(Rounds):
         encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
         earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
         new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
-        classifier = size_in_bytes(part(state.weights, CLASSIFIER))
+        classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
         ledger.sent("classifier", classifier, to="server", copies=len(cohort))
         encoders = self.procedure.clusters * encoder

@@ -13,17 +13,19 @@ OVERLAP_METRICS = {
 }
 
 
-def cohort_overlap(overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
+def cohort_overlap(is_overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
     """The share of a cohort that overlaps; nothing if no client of the federation does."""
-    return {"overlapping_chosen": float(overlapping[cohort].mean())} if overlapping.any() else {}
+    return (
+        {"overlapping_chosen": float(is_overlapping[cohort].mean())} if is_overlapping.any() else {}
+    )
 
 
 def probability_overlap(
-    overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
+    is_overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
 ) -> dict[str, float]:
     """The probability that the first client drawn from a pool overlaps, and that of the mean
     overlapping client as a multiple of the mean regular client's; nothing unless there are both."""
-    among = overlapping[pool]
+    among = is_overlapping[pool]
     if among.all() or not among.any():
         return {}
     regular = probabilities[~among].mean()

@@ -184,12 +184,7 @@ class FederatedRounds(Rounds):
         return works
 
     def report(
-        self,
-        state: RunState,
-        works: list[LocalWork],
-        updates: Updates,
-        pool: Pool,
-        ledger: Ledger,
+        self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
@@ -237,11 +232,9 @@ class FederatedRounds(Rounds):
             train_loss=float(counted.losses.mean()),
             update_norm=float(counted.distances(before).mean()),
         )
-        merge_parts, memory, metrics = checked_server.apply(
-            self.server, before, counted, state.server
-        )
+        merged, memory, metrics = checked_server.apply(self.server, before, counted, state.server)
         ledger.measured(**metrics)
-        return merge_parts | statistics, memory
+        return merged | statistics, memory
 
     def observe(
         self,

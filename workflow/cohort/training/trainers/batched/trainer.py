@@ -15,7 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
 from cohort.training.contract.checked_objective import augmented
-from cohort.training.cursor import ResumableCall, part
+from cohort.training.cursor import ResumableCall, strip_prefix
 from cohort.training.evaluation import chunks
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
@@ -58,7 +58,9 @@ class BatchedTrainer(Trainer):
         self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
     ) -> Trained:
         if saved := resumable.finished:  # all clients finish together
-            return Trained(part(saved, "weights/"), saved["losses"], saved["steps"].tolist())
+            return Trained(
+                strip_prefix(saved, "weights/"), saved["losses"], saved["steps"].tolist()
+            )
         steps = [list(work.steps(self.settings)) for work in works]
         counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
@@ -165,7 +167,7 @@ class BatchedTrainer(Trainer):
             return 0
         losses.copy_(current["losses"])
         for kind, tensors in (("weights/", self.stack.weights), ("velocity/", self.stack.velocity)):
-            for name, saved in part(current, kind).items():
+            for name, saved in strip_prefix(current, kind).items():
                 tensors[name].copy_(saved)
         return int(current["steps"])
 
