@@ -19,7 +19,7 @@ from cohort.partition import Pool, parse_partition
 from cohort.training.procedures.stratified import StratifiedSingle
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
-    frequencies,
+    label_frequencies,
     schedule_single_samples,
     shuffled_labels,
 )
@@ -41,7 +41,7 @@ def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> Client
 def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
     """How often the model changes hands in an epoch if each scheduled label goes to any client that
     holds it. `counts` has a row for each label and a column for each client."""
-    labels = np.array(shuffled_labels(frequencies(counts), rng))
+    labels = np.array(shuffled_labels(label_frequencies(counts), rng))
     clients = np.empty_like(labels)
     for label, held in enumerate(counts):
         places = labels == label

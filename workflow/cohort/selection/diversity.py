@@ -57,7 +57,7 @@ class Diversity(Selector):
         return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
 
     def scores(self, label_counts: np.ndarray) -> np.ndarray:
-        """The score of each client."""
+        """The score of each client, by which it is drawn."""
         classes = label_counts.shape[1]
         own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
             row_shares(label_counts)
@@ -65,7 +65,7 @@ class Diversity(Selector):
         return self.alpha * own + (1 - self.alpha) * self._distances(row_shares(label_counts))
 
     def _distances(self, mixes: np.ndarray) -> np.ndarray:
-        """The distance of each client's label distribution from the others'."""
+        """The distance of each client's label distribution from those of the other clients."""
         divergences = js_divergences(mixes)
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)

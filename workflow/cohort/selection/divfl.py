@@ -50,7 +50,7 @@ class DivFl(LastUpdates):
 
 def choose_facilities(distances: np.ndarray, count: int) -> np.ndarray:
     """Choose `count` columns greedily such that the sum over rows of the distance (row, column) to
-    the nearest of them falls most with each; the first of several that are as good."""
+    the nearest chosen column falls most with each; the first of several that are as good."""
     nearest = np.full(len(distances), np.inf)
     chosen: list[int] = []
     for _ in range(count):

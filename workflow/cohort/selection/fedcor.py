@@ -58,7 +58,7 @@ class FedCor(Selector, Skipping):
         return self._is_random(state) or self._is_random(state, earlier=1)
 
     def _is_random(self, state: State, earlier: int = 0) -> bool:
-        """Whether the cohort of this round, or of so many rounds before, is random."""
+        """Whether the cohort of this round, or of the round `earlier` rounds before, is random."""
         later = int(state["round"][0]) - earlier - self.warmup
         return later <= 0 or later % self.interval == 0
 
@@ -90,8 +90,8 @@ class FedCor(Selector, Skipping):
         return after
 
     def _with_newest_change(self, state: State, view: View) -> State:
-        """The state with the newest change of losses, and what it says of the process, if both
-        losses of it are known."""
+        """The state with the change of losses since the last round and the points fitted again, if
+        both losses are known."""
         after = {name: array.copy() for name, array in state.items()}
         losses = view.reports.get("candidate_loss")
         if losses is None or np.isnan(state["losses"]).all():

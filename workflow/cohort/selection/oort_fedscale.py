@@ -65,7 +65,7 @@ class OortFedScale(Oort):
         explored = candidates[~np.isnan(state["utility"][candidates])]
         epsilon = max(self.exploration * self.decay ** (round - 1), self.least)
         count = min(view.cohort - int(view.cohort * epsilon), len(explored))
-        exploited = explored[self._exploited(state, explored, count, rng)]
+        exploited = explored[self._draw_exploited(state, explored, count, rng)]
         new = candidates[is_new(state)[candidates]]
         if is_unexplored(state).any():
             new = new[self._explored(state, new, view.cohort - count, rng)]

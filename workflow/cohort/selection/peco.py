@@ -82,7 +82,7 @@ class Peco(Selector, Weighing):
         return cached | {"recent": recent[-self.window :]}
 
     def _with_predictions(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
-        """The state with the predictions of the clients that answered."""
+        """The state with the newest predictions of the clients that answered."""
         predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
         answered = ~np.isnan(predictions).any(axis=(1, 2))
         cache = {name: array.copy() for name, array in state.items()}
@@ -106,7 +106,8 @@ class Peco(Selector, Weighing):
         return scores
 
     def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The probabilities of one round; equal ones if no two clients were evaluated yet."""
+        """The probabilities of one round from the clients' scores; equal ones if no two clients
+        were evaluated yet."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
@@ -116,8 +117,8 @@ class Peco(Selector, Weighing):
 
 
 def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:
-    """The similarity of each client to each other client, 0 to itself. Predictions are (client,
-    sample, class), `correct` is (client, sample)."""
+    """The similarity of each client to each other client (client, client), 0 to itself. Predictions
+    are (client, sample, class), `correct` is (client, sample)."""
     rows = predictions.astype(np.float64)
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]
@@ -128,6 +129,6 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
 
 
 def to_probabilities(weights: np.ndarray) -> np.ndarray:
-    """Weights as probabilities; equal ones if all weights are 0."""
+    """Normalize weights to probabilities; equal ones if all weights are 0."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))

@@ -73,7 +73,7 @@ class Cell:
         return parse_devices(self.settings.client_devices)
 
     def identity(self) -> dict[str, Any]:
-        """Everything that the digest is made from, beside science versions."""
+        """Everything that the cell's digest is made from, besides science versions."""
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
         return cell_identity(vars(self.settings), parts, digest_in(self.inputs["data"]))
 

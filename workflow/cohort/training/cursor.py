@@ -59,7 +59,8 @@ class ResumableCall:
 
 
 class Cursor:
-    """The local work of the current round that is already done, for resuming inside the round."""
+    """Where a run stands inside a round: the local work of the current round that is already done,
+    for checkpoints and resuming."""
 
     def __init__(
         self,
@@ -73,7 +74,9 @@ class Cursor:
         self._ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
-        """Begin a round, or go on with the one that was interrupted: its ledger."""
+        """Begin a round, or resume the interrupted one: return a new ledger for its costs and
+        metrics, with the seconds that the round took before. `costs` are recorded even if they are
+        zero."""
         seconds = {
             name: float(value) for name, value in strip_prefix(self._saved, "seconds/").items()
         }
@@ -85,7 +88,8 @@ class Cursor:
         self._saved, self._works = {}, []
 
     def next_call(self) -> ResumableCall:
-        """The next call of a trainer in this round."""
+        """Begin the next call of a trainer in this round, with what a checkpoint holds of that
+        call."""
         work = ResumableCall(self, strip_prefix(self._saved, f"work{len(self._works)}/"))
         self._works.append(work)
         return work
@@ -95,7 +99,7 @@ class Cursor:
         self._write(self.tensors(current or {}))
 
     def tensors(self, current: Weights) -> Weights:
-        """Everything a checkpoint needs to know of this round."""
+        """Everything that a checkpoint needs to know of this round."""
         seconds = self._ledger.seconds().items()
         tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, work in enumerate(self._works):
@@ -105,7 +109,7 @@ class Cursor:
 
 
 def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
-    """The tensors whose names begin with a prefix, without it."""
+    """The tensors whose names begin with a prefix, under their names without the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()

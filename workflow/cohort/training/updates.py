@@ -34,11 +34,13 @@ class Updates:
         return self.sizes / self.sizes.sum()
 
     def mean(self, shares: Tensor) -> Weights:
-        """The sum over clients, weighted by `shares`; integer buffers are rounded."""
+        """The sum of the weights over clients, weighted by `shares`; integer buffers are
+        rounded."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
 
     def distances(self, weights: Weights) -> Tensor:
-        """The norm of each client's difference to these weights, over all floating tensors."""
+        """The norm of each client's difference to these weights (client), over all floating
+        tensors."""
         norms = [
             _row_norms(rows, weights[name])
             for name, rows in self.weights.items()
@@ -47,7 +49,8 @@ class Updates:
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def effective_steps(self) -> Tensor:
-        """The distance that a client's steps cover on a constant gradient of 1, in learning rates.
+        """The distance that each client's steps cover on a constant gradient of 1 (client), in
+        learning rates.
 
         Without momentum this is the number of steps; with momentum it is larger, because every step
         also repeats a part of the earlier ones.
@@ -71,7 +74,7 @@ class Updates:
         return replace(self, weights=self.weights | changed)
 
     def select_rows(self, rows: list[int]) -> Updates:
-        """The updates of the clients in these rows."""
+        """The updates of the clients in these rows only."""
         if rows == list(range(len(self.sizes))):
             return self
         weights = {name: stack[rows] for name, stack in self.weights.items()}
@@ -86,11 +89,11 @@ class Updates:
         )
 
     def only(self, names: Iterable[str]) -> Updates:
-        """The updates of the weights with these names."""
+        """The updates of only the weights with these names."""
         return replace(self, weights={name: self.weights[name] for name in names})
 
     def client_weights(self, row: int) -> Weights:
-        """The model of the client in this row."""
+        """The local model's weights of the client in this row."""
         return {name: stack[row] for name, stack in self.weights.items()}
 
 

@@ -19,21 +19,21 @@ from cohort.selection.abilities import (
     Weighing,
 )
 from cohort.selection.selector import Reports, State, View
-from cohort.training.contract.answers import as_array, check_metrics, check_shape, shown
+from cohort.training.contract.answers import array_text, as_array, check_metrics, check_shape
 from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only, read_only_arrays
 
 
 class CheckedSelector:
-    """A selector that gets read-only arrays, and whose answers are checked. What it has no ability
-    for is answered as if nothing was asked."""
+    """A selector that gets read-only arrays, and whose answers are checked. Where the selector
+    lacks an ability, the answer is as if nothing was asked."""
 
     def __init__(self, selector: Selector):
         self.selector = selector
 
     @property
     def screens(self) -> bool:
-        """Whether it chooses from a pool that it draws."""
+        """Whether the selector chooses from a pool that it draws."""
         return isinstance(self.selector, Screening)
 
     @property
@@ -44,11 +44,12 @@ class CheckedSelector:
 
     @property
     def allocates(self) -> bool:
-        """Whether it says on how many samples of each class clients train."""
+        """Whether the selector decides on how many samples of each class clients train."""
         return isinstance(self.selector, Allocating)
 
     def asks(self, state: State, view: View) -> bool:
-        """Whether needs are gathered before choosing in this round: always unless it skips some."""
+        """Whether needs are gathered before choosing in this round: always unless the selector
+        skips some."""
         if not isinstance(self.selector, Skipping):
             return True
         return bool(self.selector.asks(_read_only_state(state), _read_only_view(view)))
@@ -58,7 +59,7 @@ class CheckedSelector:
         return _check_state(self.selector.begin(_read_only_view(view), rng), "begin")
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """The pool: all candidates unless the selector screens them."""
+        """The pool of clients, checked: all candidates unless the selector screens them."""
         if not isinstance(self.selector, Screening):
             return candidates
         pool = self.selector.draw_pool(read_only(candidates), _read_only_view(view), rng)
@@ -67,7 +68,7 @@ class CheckedSelector:
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """The cohort: distinct candidates, no more than its size."""
+        """The cohort, checked: distinct candidates, no more than its size."""
         arguments = _read_only_state(state), read_only(candidates), _read_only_view(view)
         cohort = _check_clients(self.selector.select(*arguments, rng), candidates, "select")
         if len(cohort) > view.cohort:
@@ -110,7 +111,7 @@ class CheckedSelector:
         chances = check_shape(answer, (len(candidates),), "probabilities")
         if chances.dtype.kind not in "fiu" or not (chances >= 0).all() or np.isinf(chances).any():
             raise WrongAnswer(
-                f"probabilities returned {shown(chances)}, not finite numbers from 0 up"
+                f"probabilities returned {array_text(chances)}, not finite numbers from 0 up"
             )
         return chances
 
@@ -122,17 +123,19 @@ class CheckedSelector:
         answer = self.selector.quotas(read_only(cohort), _read_only_view(view))
         quotas = check_shape(answer, held.shape, "quotas")
         if quotas.dtype.kind not in "iu" or (quotas < 0).any():
-            raise WrongAnswer(f"quotas returned {shown(quotas)}, not whole numbers from 0 up")
+            raise WrongAnswer(f"quotas returned {array_text(quotas)}, not whole numbers from 0 up")
         return quotas
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether each update counts: all do unless the selector filters them."""
+        """Whether each update counts (client): all do unless the selector filters them."""
         if not isinstance(self.selector, Filtering):
             return np.ones(len(sizes), dtype=bool)
         answer = self.selector.keep(read_only_arrays(reports), read_only(sizes))
         kept = check_shape(answer, (len(sizes),), "keep")
         if kept.dtype.kind != "b":
-            raise WrongAnswer(f"keep returned {shown(kept)}, not true or false for each update")
+            raise WrongAnswer(
+                f"keep returned {array_text(kept)}, not true or false for each update"
+            )
         return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
@@ -154,26 +157,29 @@ def _read_only_view(view: View) -> View:
 
 
 def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarray:
-    """The clients that a method returned: some, distinct, all candidates."""
+    """Check the clients that a method returned, and return them: some, distinct, all candidates."""
     clients = as_array(answer, method)
     if not clients.size:
         raise WrongAnswer(f"{method} returned no client")
     if clients.ndim != 1 or clients.dtype.kind not in "iu":
-        raise WrongAnswer(f"{method} returned {shown(clients)}, not a row of client numbers")
+        raise WrongAnswer(f"{method} returned {array_text(clients)}, not a row of client numbers")
     numbers = clients.tolist()
     if len(set(numbers)) < len(numbers):
         twice = next(number for number in numbers if numbers.count(number) > 1)
-        raise WrongAnswer(f"{method} returned {shown(clients)}, in which client {twice} is twice")
+        raise WrongAnswer(
+            f"{method} returned {array_text(clients)}, in which client {twice} is twice"
+        )
     if not (are_candidates := np.isin(clients, candidates)).all():
         stranger = clients[~are_candidates][0]
         raise WrongAnswer(
-            f"{method} returned {shown(clients)}, but client {stranger} is no candidate"
+            f"{method} returned {array_text(clients)}, but client {stranger} is no candidate"
         )
     return clients
 
 
 def _check_state(answer: Any, method: str) -> State:
-    """The selector's memory: arrays of numbers by name."""
+    """Check the selector's state that a method returned, arrays of numbers by name, and return
+    it."""
     if not isinstance(answer, Mapping):
         raise WrongAnswer(f"{method} returned {answer!r:.80}, not arrays by name")
     for name, array in answer.items():

@@ -40,7 +40,7 @@ class OnOwnSamples(Evaluator):
     }
 
     def samples(self, counts: SampleCounts) -> float:
-        return counts.cohort * counts.client_weights
+        return counts.cohort * counts.of_client
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

@@ -61,9 +61,10 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
 def load(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights] | None:
-    """The state and the cursor of this cell's checkpoint, or of the previous one, which then takes
-    its place, or nothing. A file that is damaged, of another cell, or of another form than `like`,
-    the state before the first round, is not used, and one line says so."""
+    """Load the state and the cursor of this cell's checkpoint, or of the previous one, which then
+    takes its place; None if neither can be used. A file that is damaged, of another cell, or of
+    another form than `like`, the state before the first round, is not used, and a printed line says
+    so."""
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
@@ -166,7 +167,8 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Arrays as tensors; one that is read-only is copied, because PyTorch has no such tensors."""
+    """Convert arrays to tensors; one that is read-only is copied, because PyTorch has no such
+    tensors."""
     return {
         name: torch.from_numpy(np.require(array, requirements="W"))
         for name, array in arrays.items()
@@ -178,8 +180,8 @@ def _arrays(tensors: Weights) -> dict[str, np.ndarray]:
 
 
 def _fits(weights: Weights, server: Weights, like: RunState) -> bool:
-    """Whether a run like this can resume from these. An optimizer's tensors are named after the
-    weight they belong to."""
+    """Whether a run like this can resume from these weights and this memory of the server. An
+    optimizer's tensors are named after the weight they belong to."""
     expected = like.weights | like.server
     owners = {name: name if name in like.server else name.rpartition("/")[0] for name in server}
     return (

@@ -32,7 +32,8 @@ POLL_SECONDS = 0.5
 
 @contextlib.contextmanager
 def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
-    """The device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free slot.
+    """Yield the device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free
+    slot.
 
     The slot is held until the block ends. `device` is auto, cpu or cuda.
     """
@@ -89,7 +90,7 @@ def hold_slot(
 
 
 def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
-    """Lock a free slot of the least used GPU: that GPU's index and the locked file, or None.
+    """Lock a free slot of the least used GPU; return that GPU's index and the locked file, or None.
 
     One process at a time does this, so no other one takes a slot between counting and locking.
     """

@@ -30,7 +30,8 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Link or copy a finished record to its place; the driver deletes the original."""
+    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
+    there. The original stays until the driver deletes it."""
     with replacing(record) as temporary:
         try:
             os.link(finished, temporary)
@@ -63,5 +64,5 @@ def is_held(folder: Path) -> bool:
 
 
 def was_abandoned(folder: Path) -> bool:
-    """Whether a process that trained the cell was killed or failed."""
+    """Whether a process that held the lease was killed or failed, and no other one holds it now."""
     return (folder / LEASE).exists() and not is_held(folder)

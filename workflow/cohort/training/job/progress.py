@@ -22,8 +22,8 @@ EVERY_SECONDS = 10.0
 
 
 class LogLines:
-    """Prints a line at most every ten seconds, and one after the last round. Each begins with the
-    name of the cell."""
+    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
+    Each begins with the name of the cell."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name
@@ -43,7 +43,8 @@ class LogLines:
 
 @contextmanager
 def progress_display(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a live bar if the output is a terminal, else print lines."""
+    """Show a live bar if the output is a terminal, else print lines; yield the function to call
+    after each round."""
     if not sys.stdout.isatty():
         yield LogLines(rounds, title)
         return
@@ -53,7 +54,8 @@ def progress_display(rounds: int, title: str) -> Iterator[Watch]:
 
 @contextmanager
 def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a bar in the terminal with the latest evaluation, the speed and the time left."""
+    """Show a bar in the terminal with the latest evaluation, the speed and the time left; yield the
+    function to call after each round."""
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
@@ -76,12 +78,12 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
 
 
 def progress_text(state: RunState, rounds: int) -> str:
-    """The current round of a run and its latest evaluation."""
+    """The current round of a run and its latest evaluation as text."""
     return f"round {state.round}/{rounds}  {latest_evaluation(state)}"
 
 
 def latest_evaluation(state: RunState) -> str:
-    """The latest test accuracy and loss of a run."""
+    """The latest test accuracy and loss of a run as text."""
     if not state.history.metrics.get("test_accuracy"):
         return "not evaluated yet"
     accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))

@@ -19,7 +19,8 @@ from cohort.training.job.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
-    """Describe this process's work on a run, which begins or resumes at `from_round`."""
+    """Describe this process's work on a run, which begins or resumes at `from_round`: its versions,
+    device and trainer."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     versions = _user_module_versions()
     return {
@@ -57,8 +58,8 @@ def _user_module_versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the package's repository, `unknown` for an installed package: the repository
-    that its environment may lie in is another one."""
+    """The commit of the package's repository, `unknown` for an installed package, whose environment
+    may lie in another repository."""
     if IS_INSTALLED:
         return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]

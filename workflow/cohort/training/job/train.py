@@ -87,12 +87,12 @@ class Stopped(BaseException):  # no error, so that no component that handles err
 
 
 class GivenUp(BaseException):
-    """A signal came, and for `PATIENCE_SECONDS` no place was reached from which to resume."""
+    """A signal came, and for `PATIENCE_SECONDS` the run reached no point from which to resume."""
 
 
 @dataclass
 class Run:
-    """A cell in training: what it works on, where it stands, where it saves."""
+    """A cell in training: its task, its state, and where checkpoints go."""
 
     task: Task
     rounds: Rounds
@@ -103,7 +103,8 @@ class Run:
 
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
-        """A run from the checkpoint at `path`, with the trainer that it names, or from nothing."""
+        """Resume a run from the checkpoint at `path`, with the trainer that the checkpoint names,
+        or begin it."""
         task = load_task(cell, device)
         set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
@@ -168,7 +169,7 @@ class Run:
                 )
 
     def _save_inside(self, cursor: Weights, clock: _Clock, signals: list[int]) -> None:
-        """Save the state before the current round with the place inside it."""
+        """Save the state before the current round, with the cursor inside the round."""
         signal.alarm(0)
         if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
             checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
@@ -182,7 +183,7 @@ class Run:
         return UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
-        """The record of a run that is over. The final model is evaluated on each client's own
+        """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
@@ -242,8 +243,8 @@ class _Clock:
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved at the next
-    place from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such place
-    is reached in time (within a long evaluation), `GivenUp` is raised.
+    point from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such point
+    is reached in time (within a long evaluation), raise `GivenUp`.
 
     Further signals change nothing, not even once the block is left: the process is ending.
     """

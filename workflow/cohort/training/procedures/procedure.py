@@ -39,7 +39,7 @@ class Workload(NamedTuple):
 
 
 class Overhead(NamedTuple):
-    """Estimated time and memory of a run beside its model."""
+    """Estimated time and traffic of a run beyond local training and its model."""
 
     seconds: float = 0.0
     megabytes: float = 0.0
@@ -47,7 +47,7 @@ class Overhead(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure(NameEncoded):
-    """A procedure: the course of a run, and the settings that it takes."""
+    """The course of a run, and the settings that it takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that this procedure records itself, by recorded name."""
@@ -58,7 +58,8 @@ class Procedure(NameEncoded):
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError if it cannot work with the settings and the strategy of a cell."""
+        """Raise ValueError if the procedure cannot work with the settings and the strategy of a
+        cell."""
 
     def check_constant(self, cell: Cell) -> None:
         """Raise ValueError if the cell has a learning rate schedule."""
@@ -69,12 +70,13 @@ class Procedure(NameEncoded):
             )
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version of its runs of a model, for a change that concerns only some models
-        or parameters."""
+        """The science version of this procedure's runs with a model; to override for a change that
+        concerns only some models or parameters."""
         return self.version()
 
     def usable_trainers(self) -> tuple[str, ...]:
-        """The trainers that can do its local work with these parameters."""
+        """The names of the trainers that can do this procedure's local work with these
+        parameters."""
         return self.trainers
 
     def scaled(self, share: float) -> Procedure:
@@ -82,25 +84,28 @@ class Procedure(NameEncoded):
         return self
 
     def phases(self, cell: C) -> Sequence[C]:
-        """The parts of a run, one after another, each with its own rounds and procedure."""
+        """The phases of a run in order, each a cell with its own rounds and procedure; just the
+        cell itself unless the procedure changes midway."""
         return [cell]
 
     def workload(self, rounds: int) -> Workload:
-        """The work of a run of so many rounds."""
+        """The training work of a run of so many rounds, for estimates of cost."""
         return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate what a run takes beyond local work and the model."""
+        """Estimate the seconds and megabytes that this procedure takes in a run beyond local
+        training and the model."""
         return Overhead()
 
     @classmethod
     def missing_package(cls) -> str:
-        """The package that it requires and that is not installed, if any."""
+        """The package that the procedure requires and that is not installed; empty if there is
+        none."""
         is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
         return "" if is_here else cls.requires
 
     def rounds_of(self, task: Task) -> Rounds:
-        """Build what plays the rounds of a task: the class `{Procedure}Rounds` of the procedure's
+        """Build the rounds of a task: an object of the class `{Procedure}Rounds` in the procedure's
         module `rounds`, which imports torch and is imported only now."""
         if package := self.missing_package():
             raise UserError(
@@ -119,5 +124,6 @@ class Procedure(NameEncoded):
     def rounds(
         self, task: Task, state: RunState, cursor: Cursor | None = None
     ) -> Iterator[RunState]:
-        """The states after each round that remains; ends early if the run diverges."""
+        """Play the rounds that remain and yield the state after each; end early if the run
+        diverges."""
         return self.rounds_of(task).run(state, cursor)

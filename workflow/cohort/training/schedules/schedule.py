@@ -30,5 +30,5 @@ class Schedule(NameEncoded):
 
 
 def scale_epochs(count: int, share: float) -> int:
-    """Epochs scaled by a share and rounded, but at least one."""
+    """Scale a number of epochs by a share, rounded but at least one."""
     return max(1, round(count * share))

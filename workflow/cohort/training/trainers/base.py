@@ -54,11 +54,11 @@ class Trainer:
         self.prepare()
 
     def prepare(self) -> None:
-        """Set up what the trainer needs beside its network, settings and data."""
+        """Set up what the trainer needs besides its network, settings and data."""
 
     @classmethod
     def refusal(cls, task: Task) -> str:
-        """The reason why it cannot do the local work of this task; empty if it can."""
+        """The reason why this trainer cannot do the local work of a task; empty if it can."""
         return ""
 
     def lr(self, round: int) -> float:
@@ -68,7 +68,7 @@ class Trainer:
     def work(
         self, weights: Weights, clients: Sequence[int] | np.ndarray, round: int
     ) -> list[LocalWork]:
-        """The work of clients that start from the same weights and do all of J on all their
+        """The local work of clients that start from the same weights and do all of J on all their
         samples."""
         return [
             LocalWork(
@@ -117,8 +117,9 @@ class Trainer:
         return np.array([evaluation.loss for evaluation in evaluations])
 
     def step_profile(self) -> list[np.ndarray]:
-        """Tables of what each local step of the last call of `train` did; none unless the trainer
-        notes that."""
+        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
+        the last call of `train`, as tables (step, column); none unless the trainer measures
+        that."""
         return []
 
     def _train(
@@ -140,7 +141,8 @@ def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[in
 
 
 def load_finished(resumable: ResumableCall, stacked: Weights) -> tuple[list[Tensor], list[int]]:
-    """Fill in the rows of clients that were done before the interruption: their losses, steps."""
+    """Fill in the rows of clients that were done before the interruption; return their losses and
+    steps."""
     saved = resumable.finished
     if not saved:
         return [], []

@@ -34,7 +34,8 @@ Steps = list[tuple[int, np.ndarray]]
 
 
 class NativeTrainer(Trainer):
-    """The serial trainer's steps, but for rounding, a few calls of native code for each client."""
+    """Takes the serial trainer's steps, but for rounding, by a few calls of native code for each
+    client."""
 
     name: ClassVar[str] = "native"
 
@@ -71,7 +72,8 @@ class NativeTrainer(Trainer):
     def _run(
         self, work: LocalWork, anchor: Weights, trained: np.ndarray, resumable: ResumableCall
     ) -> np.ndarray:
-        """Do one client's work: the loss of each step. The weights go to `trained`."""
+        """Do one client's work: return the loss of each step, and write the weights to
+        `trained`."""
         planned = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
         if not planned:
@@ -143,5 +145,5 @@ class NativeTrainer(Trainer):
 
 
 def _next_step_count(steps: int, seconds: float) -> int:
-    """The number of steps to take at once, if so many took so long."""
+    """The number of steps to take at once next, after so many took so long."""
     return max(1, min(4 * steps, int(SECONDS * steps / seconds)))

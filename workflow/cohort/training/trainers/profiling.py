@@ -20,14 +20,15 @@ NOTED = len(PROFILE) - 1  # columns of a note: all but the round
 
 
 class ProfilingTrainer(SerialTrainer):
-    """The serial trainer with notes of every step: the client, the step's number within J, loss and
-    accuracy of the batch before the step, and the seconds that the step took.
+    """The serial trainer with a profile of every step: the client, the step's number within J, loss
+    and accuracy of the batch before the step, and the seconds that the step took.
 
-    It takes the same steps to the bit. A checkpoint inside a round holds the notes too.
+    It takes the same steps to the bit. A checkpoint inside a round holds the profile too.
     """
 
     def step_profile(self) -> list[np.ndarray]:
-        """The notes of the last call of `train`, one row for each step."""
+        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
+        the last call of `train`: one table (step, column)."""
         return [_table(self._done).numpy()]
 
     def run(
@@ -91,5 +92,5 @@ class ProfilingTrainer(SerialTrainer):
 
 
 def _table(notes: Sequence[Tensor]) -> Tensor:
-    """Stack the noted steps into a table, one row each."""
+    """Stack the rows of steps into a table."""
     return torch.stack(list(notes)) if notes else torch.empty(0, NOTED, dtype=torch.float64)

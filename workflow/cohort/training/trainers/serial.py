@@ -29,7 +29,7 @@ AfterStep = Callable[[], object]
 
 
 class SerialTrainer(Trainer):
-    """One client after another, on one copy of the network."""
+    """Trains one client after another, on one copy of the network, by plain PyTorch."""
 
     name: ClassVar[str] = "serial"
 
@@ -67,7 +67,7 @@ class SerialTrainer(Trainer):
         after_step: AfterStep | None,
         resumable: ResumableCall,
     ) -> Tensor:
-        """Do one client's work, from the network's present weights: the loss of each step.
+        """Do one client's work, from the network's present weights; return the loss of each step.
 
         `anchor` are the weights to which the objective may pull, in the order of the parameters.
         `after_step` is called after each step of the optimizer. If the work was interrupted,
@@ -112,7 +112,8 @@ class SerialTrainer(Trainer):
     def _load_finished(
         self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
-        """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
+        """Fill in the rows of clients that an interrupted call finished; return their losses and
+        steps."""
         return load_finished(resumable, stacked)
 
     def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
@@ -150,7 +151,7 @@ class SerialTrainer(Trainer):
         bias: Tensor,
         anchor: Sequence[Tensor],
     ) -> Tensor:
-        """The loss of a batch; leaves the gradients in the parameters."""
+        """Leave the gradients of a batch's loss in the parameters; return the loss."""
         loss = self._loss(self.model(inputs), targets, statistics, bias, anchor)
         loss.backward()
         return loss.detach()
@@ -190,7 +191,7 @@ class SerialTrainer(Trainer):
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
-    """The rows of a batch. A single one is not copied."""
+    """The rows of a batch; a single row is a view, not a copy."""
     if len(batch) == 1:
         return tensor[batch[0] : batch[0] + 1]
     rows = torch.from_numpy(batch)
@@ -198,12 +199,13 @@ def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
 
 
 def _match_layout(inputs: Tensor) -> Tensor:
-    """Images in the memory layout of the convolutions' weights, so that no step converts them."""
+    """Convert images to the memory layout of the convolutions' weights, so that no step converts
+    them."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
 def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
-    """Moves the weights along a correction, if there is any."""
+    """A function that moves the weights along a correction; None if there is no correction."""
     if not correction:
         return None
     moves = [(parameter, lr * correction[name]) for name, parameter in model.named_parameters()]

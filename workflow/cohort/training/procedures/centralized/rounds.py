@@ -24,8 +24,8 @@ from cohort.training.trainers.serial import SerialTrainer
 
 
 class EpochRounds(Rounds):
-    """Epochs of so many samples each, with one optimizer and learning rate schedule for all of
-    them."""
+    """Base of procedures whose rounds are epochs of `size` samples each, with one optimizer and
+    learning rate schedule for all of them."""
 
     def __init__(self, task: Task, size: int):
         super().__init__(task)
@@ -40,8 +40,8 @@ class EpochRounds(Rounds):
 
     @abstractmethod
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        """The samples of an epoch as local work; enters the cohort and the costs into the
-        ledger."""
+        """Enter the cohort and the costs of an epoch into the ledger; return its samples as local
+        work."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
@@ -66,9 +66,9 @@ class EpochRounds(Rounds):
             self.scheduled += 1
 
     def _advance_schedule(self, state: RunState, steps: int = 0) -> None:
-        """Bring the schedule to where the state stands, or so many steps further.
+        """Bring the learning rate schedule to where the state stands, or so many steps further.
 
-        It has no state of its own to save: it is called again as often as before, with the
+        A schedule has no state of its own to save: it is called again as often as before, with the
         validation losses of the history.
         """
         schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])

@@ -18,7 +18,8 @@ SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 def cluster_clients(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
-    """The cluster of each client, by k-means on label distributions; NONE for one without samples.
+    """Cluster clients by k-means on label distributions: the cluster of each client, NONE for one
+    without samples.
 
     Clusters are numbered in the order of their first clients. There are fewer than `clusters` if
     there are fewer distinct distributions.
@@ -41,8 +42,8 @@ def cluster_clients(
 
 
 def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Lloyd's algorithm from these centers with clusters of limited size: each step assigns clients
-    optimally within the limit."""
+    """Assign clients to clusters of limited size by Lloyd's algorithm from these centers: each step
+    assigns clients optimally within the limit."""
     clients, clusters = len(shares), len(centers)
     most = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)

@@ -23,8 +23,9 @@ CLASSIFIER = "classifier."
 class Concatenated(nn.Module):
     """The networks of all clusters and one classifier on their concatenated features.
 
-    Until it is `joined`, its output is the logarithm of the networks' mean probabilities. Then it
-    is that of the classifier; the networks are frozen feature extractors in evaluation mode.
+    Until the module is `joined`, its output is the logarithm of the networks' mean probabilities.
+    Then it is that of the classifier; the networks are frozen feature extractors in evaluation
+    mode.
     """
 
     def __init__(self, network: nn.Module, clusters: int, seed: int):
@@ -80,7 +81,7 @@ def initial_weights(network: Concatenated, weights: Weights) -> Weights:
 
 
 def summed_classifiers(network: Concatenated, weights: Weights) -> Weights:
-    """Weights of a classifier whose outputs are the sums of the networks' outputs."""
+    """The weights of a classifier whose outputs are the sums of the networks' outputs."""
     network.load_state_dict(weights)
     heads = [last_linear(network_of_cluster) for network_of_cluster in network.networks]
     weight, bias = (
@@ -122,7 +123,7 @@ def train_classifier(
 
 
 def copy_weights(weights: Mapping[str, Tensor]) -> Weights:
-    """Copies of weights, which training does not change."""
+    """Copy weights, so that training does not change the originals."""
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
 

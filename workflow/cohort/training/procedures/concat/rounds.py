@@ -97,7 +97,7 @@ class ConcatRounds(Rounds):
         return cohort[task.sizes[cohort] > 0]
 
     def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Each client trains its cluster's network."""
+        """Train each client on its cluster's network."""
         clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
@@ -107,14 +107,15 @@ class ConcatRounds(Rounds):
         return trained
 
     def begin_classifier(self, state: RunState, round: int) -> RunState:
-        """The state with a warm classifier in the first round of stage 2, if it starts warm."""
+        """The state with a warm classifier in the first round of stage 2, if the procedure starts
+        warm; else unchanged."""
         if not self.procedure.warm or self._round_of_stage_2(round) > 1:
             return state
         network = self.network(round)
         return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
 
     def train_classifier(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Each client trains the classifier."""
+        """Train the classifier on each client."""
         if not len(cohort):
             return {}
         settings, network = self.task.settings, self.network(round)
@@ -127,7 +128,8 @@ class ConcatRounds(Rounds):
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
-        """The networks and classifier after a round, averaged over clients."""
+        """Average the networks or the classifier over clients; return all weights after the
+        round."""
         weights, measured = merge_parts(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)

@@ -52,7 +52,8 @@ def choice_metrics(
     view: View,
     cohort: np.ndarray,
 ) -> dict[str, float]:
-    """Metrics of a choice: the selector's own and, if some clients overlap, how it prefers them."""
+    """The metrics of a choice: the selector's own and, if some clients overlap with others, how the
+    selector prefers these."""
     overlapping = task.shards.overlapping()
     metrics = selector.measure(state, candidates, cohort, view)
     metrics |= cohort_overlap(overlapping, cohort)

@@ -154,7 +154,8 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """Kept, so that needs which share an evaluation are charged for it once."""
+        """The results of the local models on reserved samples, kept so that needs which share an
+        evaluation are charged for it once."""
         assert self.local_models is not None
         models = map(self.local_models.client_weights, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
@@ -164,7 +165,7 @@ class ModelEvaluations:
         ]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
-        """A model on training samples of a client."""
+        """The results of a model on training samples of a client."""
         samples = self.task.train_samples
         on_device = torch.from_numpy(indices).to(samples.labels.device)
         return ModelEvaluation(self.task, self.ledger, weights, samples, on_device, int(client))

@@ -18,7 +18,7 @@ from cohort.training.updates import Updates, Weights
 
 
 class NeedGatherer:
-    """The needs of a selector on a task, by when they are gathered."""
+    """Gathers the needs of a selector from the clients of a task, and charges what they send."""
 
     def __init__(self, names: Iterable[str], task: Task):
         self.task = task
@@ -29,8 +29,8 @@ class NeedGatherer:
         return [need for need in self.all if need.gathered == when]
 
     def gather_once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Gather what all clients report before the first round, by need; they are expected to take
-        these `seconds` in a round."""
+        """Gather what all clients report before the first round, by need; a round is expected to
+        take each of them these `seconds`."""
         everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger(), seconds=seconds)
         return {need.name: _measured(need, context) for need in self.gathered_at("once")}
@@ -88,7 +88,7 @@ class NeedGatherer:
 
 
 def _measured(need: Need, context: ModelEvaluations) -> np.ndarray:
-    """Measure a need and check its answers: numbers, one row for each client that is asked."""
+    """Measure a need and check the result: numbers, one row for each client that is asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
         raise WrongAnswer(
@@ -100,7 +100,7 @@ def _measured(need: Need, context: ModelEvaluations) -> np.ndarray:
 
 
 def scattered(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
-    """Rows put at their places among `count` rows, NaN in all others."""
+    """Put rows at their positions among `count` rows, NaN in all others."""
     rows = np.full((count, *values.shape[1:]), np.nan)
     rows[positions] = values
     return rows

@@ -14,7 +14,8 @@ OVERLAP_METRICS = {
 
 
 def cohort_overlap(is_overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
-    """The share of a cohort that overlaps; nothing if no client of the federation does."""
+    """The share of a cohort's clients that overlap with others, as a metric; empty if no client of
+    the federation does."""
     return (
         {"overlapping_chosen": float(is_overlapping[cohort].mean())} if is_overlapping.any() else {}
     )
@@ -23,8 +24,9 @@ def cohort_overlap(is_overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, 
 def probability_overlap(
     is_overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
 ) -> dict[str, float]:
-    """The probability that the first client drawn from a pool overlaps, and that of the mean
-    overlapping client as a multiple of the mean regular client's; nothing unless there are both."""
+    """Metrics of how a selector prefers overlapping clients: the probability that the first client
+    drawn from a pool overlaps, and that of the mean overlapping client as a multiple of the mean
+    regular client's; empty unless there are both."""
     among = is_overlapping[pool]
     if among.all() or not among.any():
         return {}

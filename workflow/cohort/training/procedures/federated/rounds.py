@@ -71,7 +71,7 @@ class FederatedRounds(Rounds):
         return RunState(weights, memory, selector, reports=reports)
 
     def expected_seconds(self, weights: Weights) -> np.ndarray:
-        """The simulated seconds of each client for a whole round."""
+        """The simulated seconds of each client for a round with all of J."""
         settings, sizes = self.task.settings, self.task.sizes
         steps = np.array([local_steps(size, settings)[0] for size in sizes])
         return self.clock.seconds(np.arange(len(sizes)), steps, 2 * size_in_bytes(weights))
@@ -90,8 +90,8 @@ class FederatedRounds(Rounds):
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
-        """The clients to choose from: everybody, or a pool; asked or probed if the selector wants
-        that."""
+        """The pool to choose from: all clients, or those that the selector draws; asked or probed
+        if the selector wants that."""
         if round == 1:
             self.needs.charge_setup(ledger)
         clients, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
@@ -110,13 +110,15 @@ class FederatedRounds(Rounds):
         return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """The pool with what its clients report of the global model."""
+        """Gather what a pool's clients report of the global model; return the pool with these
+        reports."""
         reports = self.needs.gather_before_choosing(state.weights, pool.clients, round, ledger)
         view = replace(pool.view, reports={**pool.view.reports, **reports})
         return pool._replace(view=view, has_model=True)
 
     def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """The pool after its clients trained on their first batches, with how far each moved."""
+        """Train a pool's clients on their first batches; return the pool with how far each
+        moved."""
         works = self.trainer.work(state.weights, pool.clients, round)
         works = [replace(work, end=self.selector.probe_batches) for work in works]
         probes = Probes(self._train_works(works, state, ledger), self.selector.probe_batches)
@@ -129,7 +131,7 @@ class FederatedRounds(Rounds):
         return pool._replace(view=view, has_model=True, probes=probes)
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
-        """Choose the cohort, send it the model, and record what the choice is like."""
+        """Choose the cohort, send it the model, and record metrics of the choice."""
         chosen_from = self.selector, state.selector, pool.clients, pool.view
         cohort = select(self.task, *chosen_from, round, ledger)
         ledger.measured(**choice_metrics(self.task, *chosen_from, cohort))
@@ -198,14 +200,15 @@ class FederatedRounds(Rounds):
     def wait(
         self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
     ) -> None:
-        """Wait for the slowest of these clients, with all that it evaluated."""
+        """Add the simulated time of the slowest of these clients, with all that it evaluated, to
+        the ledger."""
         if self.clock.speeds is not None:
             evaluating = self.clock.evaluation_seconds(clients, ledger.evaluations)
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
     def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
         """The rows of the updates that count: not those of clients without samples, nor those that
-        the selector leaves out."""
+        the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
         return np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
 
@@ -217,8 +220,8 @@ class FederatedRounds(Rounds):
         responders: Responders,
         ledger: Ledger,
     ) -> tuple[Weights, Weights]:
-        """The new global weights and the server rule's new memory; both unchanged if no update
-        counts."""
+        """Apply the server rule: return the new global weights and the rule's new memory, both
+        unchanged if no update counts."""
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(responders.cohort):
@@ -254,7 +257,8 @@ class FederatedRounds(Rounds):
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
-        """The updates after this work, which may be the second part of a round's."""
+        """Train clients by these works, which may be what a probe left of them; return the
+        updates."""
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor.next_call())
         ledger.profile += self.trainer.step_profile()

@@ -24,7 +24,7 @@ from cohort.training.updates import Weights
 
 
 class FirstStep(NamedTuple):
-    """A client's weights after its first step, and the loss of that step."""
+    """The result of a client's first step: its weights after the step, and the loss before it."""
 
     weights: Weights
     loss: Tensor
@@ -60,8 +60,8 @@ class FirstStepTogether(SerialTrainer):
         return torch.cat([loss, super().run(rest, optimizer, anchor, after_step, resumable)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, FirstStep]:
-        """The first step of each client that takes any. It starts at the global weights, where a
-        proximal term is zero and does not pull."""
+        """Take the first step of all clients that take any; return it by client. It starts at the
+        global weights, where a proximal term is zero and does not pull."""
         steps = ((work, next(work.steps(self.settings), None)) for work in works)
         taking = [(work, *step) for work, step in steps if step is not None]
         batches = [self._batch(work, step, batch) for work, step, batch in taking]

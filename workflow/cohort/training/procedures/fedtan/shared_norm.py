@@ -29,13 +29,14 @@ Weighting = Callable[[Counts], list[float]]
 
 
 def equal_row_weights(counts: Counts) -> list[float]:
-    """Every row weighs the same: the statistics are those of all rows (Stratify)."""
+    """The weight of a row of each client if all rows weigh the same: the statistics are those of
+    all rows (Stratify)."""
     return [1 / sum(counts)] * len(counts)
 
 
 def equal_client_weights(counts: Counts) -> list[float]:
-    """Every client weighs the same: the statistics, and the gradients that the clients receive, are
-    plain averages of the clients' own (FedTAN)."""
+    """The weight of a row of each client if all clients weigh the same: the statistics, and the
+    gradients that the clients receive, are plain averages of the clients' own (FedTAN)."""
     return [1 / (len(counts) * count) for count in counts]
 
 
@@ -72,15 +73,16 @@ class LockStep:
                 self.joined.set_submodule(name, _LayerPerClient(own, self.batch))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The outputs of each client's network for its inputs, and running statistics that have
-        seen this batch."""
+        """Pass inputs through each client's network; return the outputs by client. Running
+        statistics are updated."""
         self.batch.counts = [len(own) for own in inputs]
         outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
         return outputs.split(self.batch.counts)
 
 
 class _RowCounts:
-    """The number of rows that each client has in the batch, which all layers need to know."""
+    """The number of rows that each client has in the present batch, which all layers need to
+    know."""
 
     def __init__(self, weighting: Weighting):
         self.weighting = weighting
@@ -135,8 +137,8 @@ class _SharedNorm(_LayerPerClient):
 
 
 class _Normalize(torch.autograd.Function):
-    """Inputs without their mean, divided by their deviation; and mean and variance of each
-    channel. A client's rows are read for its own sums and outputs only."""
+    """Autograd function: subtract the mean of each channel and divide by its deviation; return mean
+    and variance too. A client's rows are read for its own sums and outputs only."""
 
     @staticmethod
     def forward(

@@ -30,13 +30,14 @@ class Choice:
         self.available[label] = self.weights[label]
 
     def has_client_for(self, label: int) -> bool:
-        """Whether anybody can be asked for a label."""
+        """Whether any client can be asked for a label."""
         return bool(self.available[label].any())
 
     def chunk_tasks(
         self, chunk: Sequence[int], retained: int
     ) -> Iterator[tuple[int, Sequence[int]]]:
-        """Algorithm 1: consecutive labels of a chunk for one client after another.
+        """Assign a chunk of labels (Algorithm 1): yield one client after another with its
+        consecutive labels.
 
         For each label a few of the available clients are `retained` at random. From the first label
         on, the client is taken that can serve the longest run of labels, and so on from there.
@@ -46,7 +47,8 @@ class Choice:
             yield client, chunk[start:end]
 
     def draw_clients(self, label: int, number: int) -> list[int]:
-        """Algorithm 2: so many clients for one label, each once if there are enough of them."""
+        """Draw so many clients for one label (Algorithm 2), each once if there are enough of
+        them."""
         available = self.available[label]
         (some,) = np.nonzero(available)
         if number > len(some):
@@ -55,7 +57,8 @@ class Choice:
         return [int(client) for client in self._draw_orders([label])[0][:number]]
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
-        """Draw the available clients of each label one after another, without replacement."""
+        """Draw the order in which the available clients of each label come up, without
+        replacement."""
         weights = self.available[labels]
         with np.errstate(divide="ignore"):
             arrivals = self.rng.standard_exponential(weights.shape) / weights
@@ -69,7 +72,7 @@ class Choice:
 
 
 def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
-    """Cut a chunk into tasks: a client, and the first and last-but-one place of its run.
+    """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
 
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes
     to a client that can serve the most places in a row; ties are broken at random.
@@ -90,12 +93,12 @@ def _bits(positions: np.ndarray) -> int:
 
 
 def _random_bit(bits: int, rng: np.random.Generator) -> int:
-    """Draw the position of one of the set bits at random."""
+    """Draw the position of one of the set bits of a number at random."""
     positions = [position for position in range(bits.bit_length()) if bits >> position & 1]
     return positions[int(rng.integers(len(positions)))] if len(positions) > 1 else positions[0]
 
 
 def retained_count(share: float, clients: int) -> int:
-    """The number of clients that are retained for each label: the share as it is written, rounded
+    """The number of clients that are retained for each label: the share of all clients, rounded
     up."""
     return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

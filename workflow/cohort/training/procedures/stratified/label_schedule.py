@@ -44,12 +44,12 @@ class Epoch:
         return int(np.count_nonzero(np.diff(self.tasks)))
 
     def contributor_counts(self, batch: int) -> np.ndarray:
-        """The number of clients that contribute to each batch."""
+        """The number of clients that contribute to each batch, for batches of this size."""
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
     def sharer_counts(self, batch: int) -> np.ndarray:
-        """The number of clients that share sums for batch normalization in each batch: nobody in a
+        """The number of clients that share sums for batch normalization in each batch: none in a
         batch of one sample, which has no variance."""
         sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
         return np.where(sizes > 1, self.contributor_counts(batch), 0)
@@ -68,7 +68,7 @@ def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
 
 
 def shuffled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Each label as often as its frequency says, in random order."""
+    """Labels in random order, each as often as its frequency says."""
     return [
         int(label) for label in rng.permutation(np.repeat(np.arange(len(frequency)), frequency))
     ]
@@ -83,7 +83,7 @@ def schedule_single_samples(
     weighted: bool = False,
     uniform: bool = False,
 ) -> Epoch:
-    """An epoch of single samples (Algorithm 3), scheduled in chunks of labels.
+    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
 
     A client that has no sample left of a label skips it and says so. The label then waits at a
     random place of what is left of the schedule, for somebody else. Once nobody has any left, all
@@ -120,8 +120,8 @@ def schedule_batches(
     weighted: bool = False,
     uniform: bool = False,
 ) -> Epoch:
-    """An epoch of batches (Algorithm 4). For a label that a client has no sample left of, another
-    client is chosen before the batch is trained."""
+    """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
+    another client is chosen before the batch is trained."""
     labels = shuffled_labels(label_frequencies(data.counts, uniform), rng)
     pools = Pools(data.samples, data.labels, data.counts, rng)
     choice = Choice(data.counts, weighted, rng)
@@ -142,8 +142,8 @@ def _draw_batch(
     samples: np.ndarray,
     clients: np.ndarray,
 ) -> Sequence[int]:
-    """Ask clients for the samples of these places, and return those for which another client has to
-    be asked."""
+    """Draw samples of the clients asked for these places into `samples` and `clients`; return the
+    places for which another client has to be asked."""
     wanted = Counter(labels[position] for position in positions)
     _refill(wanted, pools, choice)
     chosen = {label: iter(choice.draw_clients(label, number)) for label, number in wanted.items()}
@@ -160,7 +160,7 @@ def _draw_batch(
 
 
 def _refill(labels: Sequence[int] | Counter[int], pools: Pools, choice: Choice) -> None:
-    """Begin anew with the labels that nobody has any sample left of."""
+    """Make all samples of the labels available again that nobody has any sample left of."""
     for label in set(labels):
         if not choice.has_client_for(label):
             pools.refill(label)

@@ -21,7 +21,7 @@ from cohort.training.procedures.stratified import (
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
-    frequencies,
+    label_frequencies,
     schedule_batches,
     schedule_single_samples,
 )
@@ -49,15 +49,15 @@ class HandedOn(Rounds):
         return RunState(self.task.initial_weights(), {}, {})
 
     def trained(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
-        """The weights after this work, and its mean loss."""
+        """Train by this work; return the weights after it and its mean loss."""
         with ledger.timed("training"):
             updates = self.trainer.train([work], work.weights, self.cursor.next_call())
         ledger.stepped(int(updates.steps.sum()))
         return updates.client_weights(0), float(updates.losses[0])
 
     def charge(self, weights: Weights, transfers: int, ledger: Ledger) -> None:
-        """The model goes to the first client, from client to client, back to the server and, at the
-        end of the round, to everybody."""
+        """Charge the model's way: to the first client, from client to client, back to the server
+        and, at the end of the round, to everybody."""
         size = size_in_bytes(weights)
         ledger.sent("model", size, to="clients", copies=1 + self.task.settings.clients)
         ledger.sent("model", size, to="client", copies=transfers)
@@ -101,7 +101,7 @@ class StratifiedBatchRounds(EpochRounds):
 
     def __init__(self, procedure: StratifiedBatch, task: Task):
         self.procedure, self.data = procedure, client_data(task)
-        size = int(frequencies(self.data.counts, bool(procedure.uniform)).sum())
+        size = int(label_frequencies(self.data.counts, bool(procedure.uniform)).sum())
         super().__init__(task, size)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -155,7 +155,7 @@ class StratifiedHybridRounds(Rounds):
 
 
 class SequentialRounds(HandedOn):
-    """All clients in random order, each from the weights of the one before."""
+    """Train all clients in random order, each from the weights of the one before."""
 
     def __init__(self, procedure: Sequential, task: Task):
         super().__init__(task)
@@ -186,7 +186,8 @@ def schedule_rng(task: Task, round: int) -> np.random.Generator:
 
 
 def epoch_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
-    """Training on the samples of an epoch in their order."""
+    """The local work for a trainer that takes an epoch's samples in the order of its label
+    schedule."""
     return LocalWork(
         client=0, round=round, weights=weights, samples=epoch.samples, lr=lr, in_order=True
     )

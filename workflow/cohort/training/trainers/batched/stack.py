@@ -44,7 +44,8 @@ class Stack:
         counts: Tensor,
         lr: float,
     ) -> None:
-        """Begin a round: each client with its own weights, correction and label counts."""
+        """Set each client's row for a round: its own weights and correction, statistics of its
+        label counts, and velocity 0."""
         rows = slice(len(starts))
         begun, corrected = stack(list(starts)), stack(list(corrections))
         for name, anchor in self.anchor.items():
@@ -58,10 +59,10 @@ class Stack:
         self.lr.fill_(lr)
 
     def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
-        """One SGD step of the first clients, one per row of the inputs: their losses.
+        """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
 
-        `sample_weights` are the weights of samples in the mean loss of their batch. A client whose samples
-        all have weight 0 does not change, and its loss is 0.
+        `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
+        all weigh 0 does not change, and its loss is 0.
         """
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
@@ -107,7 +108,7 @@ class Stack:
 
 
 def _zero_rows(weights: Weights, height: int) -> Weights:
-    """Zeros like these weights for each of several clients."""
+    """Zeros in the shape of these weights for each of several clients."""
     return {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in weights.items()}
 
 

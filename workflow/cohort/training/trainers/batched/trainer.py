@@ -100,7 +100,8 @@ class BatchedTrainer(Trainer):
         return (sums / len(indices)).cpu().numpy()
 
     def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights, height: int) -> None:
-        """Begin a round: each client with its own weights, correction and label counts."""
+        """Set the stack for a round: each client with its own weights, correction and label
+        counts."""
         if height > self.stack.height:
             self.stack = Stack(self.model, self.settings, self.objective, height)
         counts = [
@@ -145,7 +146,7 @@ class BatchedTrainer(Trainer):
         return min(-(-active // unit) * unit, self.stack.height)
 
     def _inputs(self, chosen: Tensor, draws: Tensor | None) -> Tensor:
-        """The inputs of a step, augmented if there are random numbers for that."""
+        """The network's inputs of a step, augmented if there are random numbers for that."""
         flat = chosen.flatten()
         if draws is None:
             inputs = self.samples.inputs(flat)
