@@ -10,15 +10,14 @@ MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
 
 
 def evaluation_batch_size(shape: Sequence[int]) -> int:
-    """The number of samples of this shape to evaluate at once. More would be no faster and need
-    more memory."""
+    """The number of samples of this shape to evaluate at once; more need memory and are no
+    faster."""
     return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
 
 
 def is_evaluated(every: int | str, round: int) -> bool:
-    """Whether a setting like `evaluate_every` evaluates a round. `50` means every 50th round; `1
-    until 10, 10 until 400, 50` means every round up to 10, every 10th up to 400, and every 50th
-    after that."""
+    """Whether a plan of evaluations has a round. `50` means every 50th round; `1 until 10, 10 until
+    400, 50` means every round up to 10, every 10th up to 400, and every 50th after that."""
     for part in str(every).split(", "):
         step, _, end = part.partition(" until ")
         if not end or round <= int(end):
@@ -27,7 +26,7 @@ def is_evaluated(every: int | str, round: int) -> bool:
 
 
 def plans_by_name(evaluators: str) -> dict[str, str]:
-    """Split a setting like `drift 10; sharpness 50, last 10` into the plan of each evaluator, by
+    """Split a setting like `drift 10; sharpness 50, last 10` into the evaluators' plans, by
     name."""
     parts = (part.partition(" ") for part in evaluators.split("; ") if part)
     return {name: plan for name, _, plan in parts}

@@ -81,8 +81,7 @@ def check_digest(
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of each stage by stage name: everything in the config that cannot change a
-    result."""
+    """The options of each stage, by stage: everything in the config that cannot change a result."""
     keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
     train = {key: config[key] for key in keys if key in config}
     return {

@@ -19,8 +19,7 @@ from cohort.core.errors import UserError, closest, suggest
 
 @dataclass(frozen=True, kw_only=True)
 class NameEncoded(Component):
-    """A component that a config gives by its name alone, with the parameters written in it:
-    `dir-0.1`."""
+    """A component that a config gives by a name alone, which holds its parameters: `dir-0.1`."""
 
     @classmethod
     def name_pattern(cls) -> str:
@@ -57,8 +56,7 @@ N = TypeVar("N", bound=NameEncoded)
 
 
 def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
-    """Build the component of a catalog that a name describes. `kind` says in error messages what
-    the name is of."""
+    """Build the component of a catalog that a name describes. Error messages call it a `kind`."""
     if len(text) > LONGEST:
         raise UserError(
             f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "

@@ -34,8 +34,7 @@ JSON_TYPES: dict[Any, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Base class of everything that a config refers to by name; a subclass's fields are its
-    parameters."""
+    """Base class of everything that a config refers to by name. Its fields are its parameters."""
 
     name: ClassVar[str]
     science: ClassVar[int] = 1
@@ -217,8 +216,7 @@ def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
 
 
 def cast_to_type(hint: Any, value: Any) -> Any:
-    """Convert a number to a field's type, also inside a list or where None is allowed; leave other
-    values as they are."""
+    """Convert a number to a field's type, also in a list; other values are not changed."""
     if hint in (int, float):
         return hint(value)
     if hint is str:

@@ -20,8 +20,7 @@ CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage 
 @contextlib.contextmanager
 def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path: what the block writes there is synced and renamed to `path` if the
-    block succeeds, and removed if it fails. A previous file is first renamed to `keep`, if
-    given."""
+    block succeeds, else removed. A previous file is first renamed to `keep`, if given."""
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     with explain_errors(path):

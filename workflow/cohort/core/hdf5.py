@@ -46,7 +46,7 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 @contextlib.contextmanager
 def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
-    """Open an HDF5 file whose checksum is verified first. A damaged or malicious file may raise any
+    """Open an HDF5 file once its checksum is verified. A damaged or malicious one may raise any
     error."""
     with open(path, "rb") as stream:
         large = _verify(stream)
@@ -55,8 +55,7 @@ def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
 
 
 class SealedFile:
-    """The safe part of an open HDF5 file: attributes, and numeric arrays stored contiguously in
-    it."""
+    """The safe part of an open HDF5 file: attributes, and contiguous numeric arrays."""
 
     def __init__(self, file: h5py.File, large: Mapping[str, Any]):
         self.file, self.large, self.attrs = file, large, file.attrs

@@ -17,8 +17,7 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module: imports it at the first use and remembers the attributes that were
-    used."""
+    """Stands for a module: imports it at the first use and keeps the attributes that were used."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(self.__name__), name)

@@ -13,13 +13,12 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str, *, round: int = 0, client: int = 0) -> np.random.Generator:
-    """A new NumPy generator for this address (seed, purpose, round, client), always in the same
-    initial state."""
+    """A new NumPy generator for this address: equal arguments give equal draws."""
     return np.random.default_rng(_sequence(seed, purpose, round, client))
 
 
 def torch_seed(seed: int, purpose: str, *, round: int = 0, client: int = 0) -> int:
-    """A seed for torch's generators, derived from this address (seed, purpose, round, client)."""
+    """A seed for torch's generators, derived from this address."""
     return int(_sequence(seed, purpose, round, client).generate_state(1, np.uint64)[0] >> 1)
 
 

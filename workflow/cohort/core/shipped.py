@@ -18,7 +18,6 @@ CONFIG_FILE = CONFIG / "config.yaml"
 
 
 def shipped(path: str | Path) -> Path:
-    """The path itself if the working directory has a file or folder there, else that of Cohort's
-    own copy."""
+    """The path itself if the working directory has it, else that of Cohort's own copy."""
     built_in = ROOT / path
     return built_in if built_in.exists() and not Path(path).exists() else Path(path)

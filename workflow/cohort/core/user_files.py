@@ -53,8 +53,7 @@ def module_names(package: str) -> list[str]:
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package of Cohort; UserError if it
-    fails."""
+    """Import the user's module of this name that extends a package; UserError if it fails."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
@@ -72,8 +71,7 @@ def is_user_module(module: ModuleType) -> bool:
 
 
 def declaring_file(dataset: str) -> str:
-    """The path of the file that declares a data set: the user's datasets.yaml or the built-in
-    one."""
+    """Path of the file that declares a data set: the user's datasets.yaml or the built-in one."""
     file = folder() / "datasets.yaml"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     is_user_module = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
@@ -110,8 +108,7 @@ def version_of(module: str) -> str:
 
 def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
     """The SHA-256 of each of the user's modules that took part in a run, by module: more than one
-    if the file changed between two sessions. `provenance` is a record's or only a checkpoint's
-    sessions."""
+    if the file changed between two sessions. A checkpoint's provenance is its sessions alone."""
     versions: dict[str, list[str]] = {}
     for source in (provenance, *provenance.get("sessions", [])):
         for module, digest in source.get("my", {}).items():
@@ -132,9 +129,8 @@ def changed_files(
 
 
 def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in runs: how many
-    records or checkpoints, as `what` says, it concerns. `changed` holds the changed files of each
-    run."""
+    """A sentence for each of the user's files that changed after it took part in runs. `what` is
+    what the runs left, such as `record`, and `changed` holds the changed files of each run."""
     counts = Counter(file for files in changed for file in files)
     return [
         f"{count} {what}{' was' if count == 1 else 's were'} made by another {file}: {ANOTHER_FIX}"

@@ -32,8 +32,7 @@ def sample_info(info: DatasetInfo) -> dict[str, Any]:
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
-    """The identity of prepared data, from which, with the checksums of its files, its digest is
-    made."""
+    """What, with the checksums of its files, the digest of prepared data is made from."""
     identity = {"dataset": dataset} | sample_info(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
         del identity["parser"]

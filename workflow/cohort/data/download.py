@@ -109,8 +109,7 @@ def _copy_given(file: RawFile, named: str, target: Path) -> None:
 
 
 def _from_publisher(file: RawFile, target: Path) -> None:
-    """Download from the source, or else from the first of the source's mirrors that has the
-    file."""
+    """Download from the source, or else from the first of its mirrors that has the file."""
     if file.login:
         dataset = target.parent.name
         raise UserError(

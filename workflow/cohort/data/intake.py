@@ -40,8 +40,7 @@ class RawSamples:
 
 @dataclass(frozen=True)
 class DatasetArrays:
-    """A user's data set as Cohort stores it, with the names of its classes in the order of
-    labels."""
+    """A user's data set as Cohort stores it, with the names of its classes by label."""
 
     kind: str
     scale: int
@@ -227,9 +226,8 @@ def _number(text: str, where: str) -> float:
 
 
 def to_int16(values: np.ndarray) -> np.ndarray:
-    """Convert columns to 16-bit numbers. Whole numbers that fit stay as they are; others become
-    65,536 equal steps from a column's lowest to its highest value, which standardization takes
-    back."""
+    """Convert columns to 16-bit numbers. Whole numbers that fit stay; others become 65,536 equal
+    steps from a column's lowest to its highest value, which standardization takes back."""
     limits = np.iinfo(np.int16)
     low, high = values.min(axis=0), values.max(axis=0)
     whole = (values == np.round(values)).all(axis=0) & (low >= limits.min) & (high <= limits.max)

@@ -112,8 +112,7 @@ def _write(
 
 
 class Moments:
-    """Mean and deviation of each channel, from running sums that are exact because they are
-    integers."""
+    """Mean and deviation of each channel, from exact sums of integers."""
 
     def __init__(self, channels: int):
         self.count = 0

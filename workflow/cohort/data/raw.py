@@ -50,8 +50,7 @@ def check_content(file: RawFile, path: Path, called: str) -> None:
 
 
 def check_packed(file: RawFile, path: Path, called: str) -> None:
-    """Raise UserError if the packed file, from which the content is extracted, is not the declared
-    one."""
+    """Raise UserError if the packed file that holds the content is not the declared one."""
     _check(path, "md5", file.md5, called)
 
 

@@ -33,8 +33,7 @@ class Samples:
         return self.standardized(self.scaled(indices))
 
     def scaled(self, indices: Tensor) -> Tensor:
-        """Values of the samples with these indices, divided by the scale, so that those of images
-        are in [0, 1]."""
+        """Values of the samples with these indices, divided by the scale: images are in [0, 1]."""
         assert self.scale is not None, "text has no scale"
         return self._at(indices).to(self.mean.dtype).div_(self.scale)
 

@@ -21,8 +21,7 @@ FORMAT = 2
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """Read a split of prepared data, its values mapped into memory, and the attributes of the
-    file."""
+    """Read a split of prepared data, its values mapped into memory, and the file's attributes."""
     with _opened(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
@@ -37,8 +36,7 @@ def has_validation(path: str | Path) -> bool:
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Read what dealing needs of prepared data: training labels, groups (None if there are none),
-    number of classes."""
+    """Read training labels, groups (None if there are none) and number of classes, for dealing."""
     with _opened(path) as file:
         return (
             file["train/labels"][:].astype(np.int64),

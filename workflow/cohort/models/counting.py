@@ -43,8 +43,7 @@ class Counts(NamedTuple):
 
 @functools.cache
 def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
-    """Count the weights, outputs and multiply-adds of a model, or load the counts from the user's
-    cache."""
+    """Count a model's weights, outputs and multiply-adds, or load them from the user's cache."""
     if not type(model).__module__.startswith("cohort.models."):
         return count(model, shape, classes)  # the key below does not cover this model's code
     code = [code_hash("models"), version("torch"), version("torchvision")]

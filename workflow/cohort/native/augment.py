@@ -194,8 +194,8 @@ class AugmentCode:
                 change(factor)
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Emit a loop over all pixels that replaces vectors of them, one value per channel, by the
-        results of `change`."""
+        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
+        `change`."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
             pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]
@@ -211,8 +211,7 @@ class AugmentCode:
         return total
 
     def _blend(self, partner: str, pixels: list[str], factor: str) -> list[str]:
-        """Emit partner + factor * (pixel - partner), within [0, 1], for each pixel; return the
-        results."""
+        """Emit partner + factor * (pixel - partner), within [0, 1], for each pixel."""
         emit, white = self.emit, self.emit.constant(1)
         blended = []
         for pixel in pixels:
@@ -248,8 +247,7 @@ class AugmentCode:
         self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
 
     def _rotate_hue(self, pixels: list[str], shift: str) -> list[str]:
-        """Emit a rotation of the hue of pixels by sixths of the color circle; return the new
-        pixels."""
+        """Emit pixels with their hue rotated by sixths of the color circle."""
         emit, (red, green, blue) = self.emit, pixels
         brightest = emit.maximum(emit.maximum(red, green), blue)
         spread = emit.op("fsub", brightest, emit.minimum(emit.minimum(red, green), blue))

@@ -24,8 +24,8 @@ ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 class Array:
     """The place of an array of vectors (block, channel, row, column); a vector holds one number of
     each sample of a block. The array begins at `offset`; `strides` are those of its axes, in
-    numbers; `border` is the width of a border of zeros around each channel, outside of what indices
-    reach."""
+    numbers; `border` is the width of a border of zeros around each channel, which no index
+    reaches."""
 
     offset: int
     strides: tuple[int, int, int, int]
@@ -47,8 +47,7 @@ class Ranges:
 
 
 def split(total: int, most: int) -> list[Ranges]:
-    """Split range(total) into ranges of nearly equal size, at most `most`: those of one size, then
-    those of the other."""
+    """Split range(total) into ranges of at most `most`, with two sizes that differ by 1."""
     if not total:
         return []
     parts = -(-total // most)
@@ -112,8 +111,7 @@ class BatchLayout:
         return max(r for r in fitting if height % r == 0 and r <= max(least, most))
 
     def _shapes(self, shape: Shape) -> Iterator[tuple[Shape, Stage | None]]:
-        """Pairs of a stage and the shape that it reads, shape first; then the shape of the outputs,
-        with None."""
+        """The shape that each stage reads, with the stage; then that of the outputs, with None."""
         first = self.stages[0]
         shapes = [shape if first.is_convolution else first.inputs]
         shapes += [stage.outputs for stage in self.stages]

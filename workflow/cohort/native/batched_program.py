@@ -141,8 +141,7 @@ class BatchedProgram:
             emit.call("step", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
     def _emit_predict(self) -> None:
-        """Emit `predict`, which copies the outputs: all samples of the first class, then those of
-        the next."""
+        """Emit `predict`, which copies the outputs: all samples of one class, then of the next."""
         emit, outputs = self.emit, self.layout.activations[-1]
         with emit_entry(emit, PREDICT, before=self._emit_prepare) as batch:
             self._emit_forward(batch)

@@ -223,8 +223,7 @@ class ConvolutionCode(StageCode):
 
     def _emit_winner(self, value: str, masks: str, goal: str) -> str:
         """Emit code that stores a pooled gradient at the pixel that won the maximum, and 0 at the
-        other three; return the gradient where one of the four won, else 0: the sum of what was
-        stored."""
+        other three; return the gradient where one of the four won, else 0."""
         emit, bits = self.emit, f"i{self.lanes}"
         anywhere = "0"
         for index in range(4):

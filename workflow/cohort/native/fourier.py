@@ -16,8 +16,7 @@ Complex = tuple[str, str]
 
 
 class Fourier:
-    """Emits discrete Fourier transforms (DFTs) with one period. Indices are counted modulo the
-    period."""
+    """Emits discrete Fourier transforms (DFTs) of a period, modulo which indices are counted."""
 
     def __init__(self, emit: Emitter, period: int):
         self.emit, self.period = emit, period
@@ -25,9 +24,8 @@ class Fourier:
         self.middle = {self.half} if period % 2 == 0 else set()
 
     def real_dft(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
-        """Emit the DFT of real numbers, given by index; return its frequencies up to half the
-        period, as the others are conjugates. Frequency 0 and half an even period have no imaginary
-        part."""
+        """Emit the DFT of real numbers, given by index, up to half the period: other frequencies
+        are conjugates. Frequency 0 and half an even period have no imaginary part."""
         even, odd = self._folded(values)
         spectrum: list[tuple[str, ...]] = []
         for frequency in range(self.half + 1):
@@ -66,7 +64,7 @@ class Fourier:
         self, values: Mapping[int, Complex], wanted: Iterable[int], sign: int
     ) -> dict[int, Complex]:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
-        indices k: the DFT if sign is -1, its inverse without the division by the period if it is
+        indices k: a DFT if sign is -1, its inverse without the division by the period if it is
         1."""
         even_real, odd_real = self._folded({index: real for index, (real, _) in values.items()})
         imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}

@@ -58,9 +58,8 @@ def _emit_row_gather(
     length: int,
     store: Callable[[str, Index], None],
 ) -> None:
-    """Emit code that fetches one row of each sample: whole vectors, transposed. The last one
-    overlaps with that before it. A row that is shorter than a vector is fetched number by
-    number."""
+    """Emit code that fetches one row of each sample: whole vectors, transposed. The last overlaps
+    with that before. A row shorter than a vector is fetched number by number."""
     lanes = emit.lanes
     if length < lanes:
         with emit.loop(length) as column:

@@ -139,8 +139,7 @@ class Kernel:
         self.calibrate()
 
     def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
-        """Set by how much the logits of each class, without their bias, are scaled, and then
-        shifted."""
+        """Set the scale of each class's logit without its bias, and its shift."""
         classes = self.code.program.layout.stages[-1].outer
         scale = np.ones(classes) if scale is None else scale
         shift = np.zeros(classes) if shift is None else shift

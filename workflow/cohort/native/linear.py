@@ -62,8 +62,7 @@ class LinearCode(StageCode):
         )
 
     def feature_pointer(self, array: Array, block: Index, number: Index) -> str:
-        """A pointer to a number of this layer's inputs or outputs, counted over channels and pixels
-        in one row."""
+        """A pointer to a number of this layer's inputs or outputs, in one row over all axes."""
         return self.pointer(array, block, 0, 0, number)
 
     def _emit_bias_gradient(self) -> None:

@@ -43,8 +43,7 @@ STATE = "weights", "velocity"
 @dataclass(frozen=True)
 class Sgd:
     """Hyperparameters of SGD as in torch.optim, on a mean cross-entropy plus `mu` / 2 times the
-    squared distance of the weights to an anchor. `clip` is the largest norm of a gradient, 0 for
-    none."""
+    squared distance of the weights to an anchor. `clip` bounds a gradient's norm, unless 0."""
 
     lr: float
     momentum: float = 0.0

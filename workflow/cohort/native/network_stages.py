@@ -58,8 +58,7 @@ class Stage:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Height and width of the outputs before pooling, without a last row or column that pooling
-        leaves out."""
+        """Height and width before pooling, without a last row or column that pooling leaves out."""
         height, width = (side + 2 * self.padding - self.kernel + 1 for side in self.inputs[1:])
         return (height // 2 * 2, width // 2 * 2) if self.pools else (height, width)
 
@@ -71,8 +70,7 @@ class Stage:
 
 
 def stages_of(model: nn.Module, shape: Sequence[int]) -> list[Stage]:
-    """The stages of a network for samples of a shape; Unsupported if there is no native code for a
-    layer."""
+    """The stages of a network for samples of a shape; Unsupported if a layer has no native code."""
     if not isinstance(model, nn.Sequential):
         raise Unsupported(f"{type(model).__name__}, which is no sequence of layers")
     stages: list[Stage] = []

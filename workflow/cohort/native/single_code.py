@@ -13,8 +13,7 @@ PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
 
 
 class SingleSampleCode:
-    """Emits the forward pass of one stage for one sample, and its backward pass with the gradient's
-    step."""
+    """Emits the forward and the backward pass of one stage, with its step, for one sample."""
 
     def __init__(self, emit: Emitter, layout: SingleSampleLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
@@ -59,8 +58,7 @@ class SingleSampleCode:
     @contextmanager
     def emit_append(self, count: Variables, offset: Index) -> Iterator[list[str]]:
         """Emit code that appends an offset to the stage's list if all conditions hold that the
-        `with` block adds to the yielded list. There is no branch, which the processor would often
-        predict wrongly."""
+        `with` block adds to the yielded list. A branch would often be predicted wrongly."""
         emit, conditions = self.emit, ["true"]
         (number,) = count.load()
         base = emit.pointer("%memory", self.layout.lists[self.number])
@@ -75,8 +73,7 @@ class SingleSampleCode:
 
     @contextmanager
     def emit_list_loop(self, count: str) -> Iterator[tuple[Index, str]]:
-        """Emit a loop over the stage's list; the `with` block gets the index of an entry and its
-        offset."""
+        """Emit a loop over the stage's list; the `with` block gets an entry's index and offset."""
         emit = self.emit
         base = emit.pointer("%memory", self.layout.lists[self.number])
         with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:

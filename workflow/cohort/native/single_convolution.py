@@ -53,8 +53,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     def _emit_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
     ) -> None:
-        """Add the products of one input channel with the kernel's taps to `sums`, whose names are
-        replaced."""
+        """Add the products of one input channel with the kernel's taps to `sums`."""
         emit, stage, size = self.emit, self.stage, len(sums) // len(pixels)
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
@@ -235,8 +234,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
             emit.store(emit.fma(negative_rate, value, emit.load(goal)), goal)
 
     def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
-        """Emit an output pixel's gradient for the channels from `channel` on; 0 where ReLU is
-        off."""
+        """Emit an output pixel's gradient for channels from `channel` on; 0 where ReLU is off."""
         emit = self.emit
         gradient = emit.load(self.output_pointer(row, column, channel, gradient=True))
         if self.stage.rectifies:

@@ -48,8 +48,7 @@ class SingleSampleLinearCode(SingleSampleCode):
         return length
 
     def emit_backward(self) -> None:
-        """Emit code that reads the weights of an input once, for its gradient and for their
-        step."""
+        """Emit code that reads an input's weights once, for its gradient and for their step."""
         emit, negative_rate = self.emit, self.negative_rate()
         gradients = [
             self._output_gradient(vector * self.lanes) for vector in range(self.outer // self.lanes)

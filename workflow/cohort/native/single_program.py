@@ -83,9 +83,8 @@ class SingleSampleProgram:
         return kind(self.emit, self.layout, number)
 
     def _emit_cross_entropy(self) -> None:
-        """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and the
-        sum of exponentials and the label's gap to the maximum, from which `Kernel.train` makes the
-        loss."""
+        """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and sum of
+        exponentials and label's gap to the maximum, from which `Kernel.train` makes the loss."""
         emit, lanes, scalar = self.emit, self.layout.lanes, self.emit.scalar
         parameters = "ptr noalias %memory", "i64 %label", "ptr noalias %sum", "ptr noalias %gap"
         with emit.function("cross_entropy", *parameters):
@@ -134,15 +133,13 @@ class SingleSampleProgram:
                 emit.call("move", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
     def _emit_first_distance(self) -> None:
-        """Emit the distance to the anchor before the first step; each step leaves that of the
-        next."""
+        """Emit the distance to the anchor before the first step; each step leaves the next."""
         if self.options.proximal:
             goal = self.emit.pointer("%distances", "%first")
             sgd.emit_distance(self.emit, self.weights, goal)
 
     def _emit_fetch(self, step: Index) -> None:
-        """Emit code that standardizes a sample and puts its channels into the lanes of each
-        pixel."""
+        """Emit code that standardizes a sample and puts channels into the lanes of each pixel."""
         emit, (channels, height, width) = self.emit, self.shape
         if self.augment is None:
             index = emit.load_int("%indices", step)

@@ -27,8 +27,7 @@ LEAST = 8  # input and output channels, below which transforms are most of the w
 
 
 def is_spectral_faster(stage: Stage) -> bool:
-    """Whether a convolution takes clearly fewer multiplications by Fourier transforms than
-    directly."""
+    """Whether a convolution multiplies clearly less by Fourier transforms than directly."""
     height, width = stage.sides
     direct = height * width * stage.taps
     is_wide = min(stage.inner, stage.outer) >= LEAST

@@ -127,8 +127,7 @@ class SpectralConvolutionCode(ConvolutionCode):
         return self.emit.pointer("%memory", (slot, self.arrays.weight_slot), self.arrays.weights)
 
     def _kernel_at(self, number: Index, y: int, group: Index) -> str:
-        """A pointer to a row coefficient of a kernel's line, or of its gradient, for some channel
-        pairs."""
+        """A pointer to a row coefficient of a kernel's line, or its gradient, for channel pairs."""
         offsets = (number, self.arrays.weight_row), (group, self.lanes)
         start = self.arrays.weight_rows + y * self.arrays.pairs
         return self.emit.pointer("%memory", *offsets, start)

@@ -70,8 +70,7 @@ class Transforms:
         return self.emit.pointer("%memory", (coefficient, rows.stride), *offsets, rows.array)
 
     def transform_rows(self, rows: Rows, width: int, source: Pixel) -> None:
-        """Emit the Fourier transform of each row of some maps, and store its coefficients in
-        `rows`."""
+        """Emit the Fourier transform of each row of some maps into `rows`."""
         emit = self.emit
         with (
             emit.loop(rows.channels) as channel,
@@ -141,8 +140,7 @@ class Transforms:
     def invert_columns(
         self, columns: Columns, column: Index, source: Slot, from_slots: FromSlots, rows: Rows
     ) -> None:
-        """Emit the inverse transform of a column of slots of every channel into row
-        coefficients."""
+        """Emit the inverse transform of every channel's column of slots into row coefficients."""
         emit = self.emit
         first = emit.add(emit.mul(column, columns.rows), columns.row)
         with emit.loop(rows.channels) as channel, emit.loop("%blocks") as block:

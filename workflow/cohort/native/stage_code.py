@@ -67,8 +67,7 @@ class StageCode:
         self.emit.store(value, self.pointer(self.layout.gradients[self.number], *indices))
 
     def emit_lane_sums(self, offset: int, count: int, goal: str) -> None:
-        """Emit the sum over the lanes of each of `count` vectors, from `offset` on, stored from
-        `goal` on."""
+        """Emit the lane sums of `count` vectors, from `offset` on, into `goal`."""
         emit, lanes = self.emit, self.lanes
         for group in chunks(count, lanes):
             with emit.loop(group.count) as number:

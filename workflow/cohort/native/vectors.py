@@ -41,8 +41,7 @@ def transposed(emit: Emitter, vectors: Sequence[str]) -> list[str]:
 
 
 def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
-    """Emit one vector of the sums over the lanes of each vector, of which there are at most as many
-    as lanes."""
+    """Emit one vector of the lane sums of each vector, at most as many as there are lanes."""
     rows = [*vectors, *[ZERO] * (emit.lanes - len(vectors))]
     for step in _steps(emit):
         pairs = zip(rows[::2], rows[1::2], strict=True)

@@ -20,8 +20,7 @@ class Needing(Protocol):
 
 
 def needs_of(selector: Needing) -> list[type[Need]]:
-    """The needs that a selector names, in alphabetical order. Raise UserError for an unknown
-    name."""
+    """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:
             raise UserError(

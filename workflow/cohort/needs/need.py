@@ -40,8 +40,7 @@ class ModelResults(Protocol):
 
     @property
     def inputs(self) -> Tensor:
-        """The network's inputs (sample, ...), for measures that the other properties do not
-        offer."""
+        """The network's inputs (sample, ...), for measures not offered here."""
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
@@ -54,8 +53,7 @@ class EvaluationContext(Protocol):
 
     @property
     def clients(self) -> np.ndarray:
-        """The clients from which the need is gathered, in the order of the rows that `measure`
-        returns."""
+        """The clients of whom the need is gathered, in the order of the rows to return."""
 
     @property
     def network(self) -> nn.Module:
@@ -73,8 +71,8 @@ class EvaluationContext(Protocol):
         training."""
 
     def global_on_own(self) -> Iterable[ModelResults]:
-        """Results of the global model on each client's own training samples; only for needs
-        gathered before choosing."""
+        """Results of the global model on each client's training samples; for needs gathered
+        before."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
         """Results of the global model on a random batch of each client's own training samples, as
@@ -88,12 +86,12 @@ class EvaluationContext(Protocol):
         """How many different samples each client trains on in a round with all of its work."""
 
     def durations(self) -> np.ndarray:
-        """The simulated seconds of each client's round (client); for needs gathered once, of a
-        round with all of J."""
+        """The simulated seconds of each client's round; of one with all of J for needs gathered
+        once."""
 
     def local_on_own(self) -> Iterable[ModelResults]:
-        """Results of each local model on its client's own training samples; only for needs gathered
-        after training."""
+        """Results of local models on their clients' training samples; only for needs gathered
+        after."""
 
     def local_on_last_batch(self) -> Iterable[ModelResults]:
         """Each local model on the batch of its client's last local step, which has no samples if
@@ -104,8 +102,7 @@ class EvaluationContext(Protocol):
         training."""
 
     def reserved_losses(self) -> np.ndarray:
-        """The losses of the results `local_on_reserved`, which some trainers compute for all models
-        at once."""
+        """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +125,5 @@ class Need(Component):
         return 0
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """Measure what is known of each of the context's clients: one row for each, in their
-        order."""
+        """Measure what is known of each of the context's clients: one row for each."""
         raise NotImplementedError

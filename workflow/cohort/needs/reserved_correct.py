@@ -12,9 +12,8 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedCorrect(Need):
-    """The server evaluates each local model on reserved test samples and keeps which are classified
-    correctly (client, sample), 1 or 0; clients send nothing more. With `reserved_predictions` it
-    shares one evaluation."""
+    """The server evaluates each local model on reserved test samples and keeps which ones are
+    classified correctly (client, sample). With `reserved_predictions` it shares one evaluation."""
 
     name: ClassVar[str] = "reserved_correct"
     gathered = "after"

@@ -65,8 +65,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
 
 def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
     """Split each client's part into training and held-out samples, before any client borrows: no
-    held-out sample of one client is then trained on by another. Without a share, there are no
-    held-out parts."""
+    held-out sample of one client is then trained on by another. No share, no held-out parts."""
     if not share:
         return parts, []
     pairs = [
@@ -101,8 +100,7 @@ def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) 
 def _set_aside(
     samples: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out `count` samples at random: return the others in their order, and the held-out
-    samples."""
+    """Hold out `count` samples at random: return the others in their order, and the held-out."""
     if not count:
         return samples, samples[:0]
     aside = np.zeros(len(samples), dtype=bool)

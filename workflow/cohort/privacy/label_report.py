@@ -21,8 +21,7 @@ class LabelReport:
     liars: float = 0.0
 
     def reported_counts(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The label counts that clients report to the server, one row per client, from the true
-        ones."""
+        """The label counts that clients report (client, class), given the true ones."""
         reported = label_counts
         if self.liars:
             clients = len(label_counts)

@@ -7,6 +7,5 @@ import numpy as np
 
 
 def add_laplace_noise(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Add reproducible noise of scale 1 / epsilon to counts, for experiments. Anyone who knows the
-    seed can remove it."""
+    """Add noise of scale 1 / epsilon for experiments; who knows the seed can remove it."""
     return counts + rng.add_laplace_noise(scale=1 / epsilon, size=counts.shape)

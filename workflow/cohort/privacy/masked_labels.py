@@ -48,8 +48,7 @@ class Client:
         return self._key.public_key()
 
     def pairs(self) -> list[Pair]:
-        """The client's encrypted labels and counts: [E(l), E(n(l))] for each label l that it
-        holds."""
+        """The client's encrypted labels and counts: [E(l), E(n(l))] for each label l it holds."""
         encrypt, counts = self._key.encrypt, self._counts
         return [Pair(encrypt(label), encrypt(int(counts[label]))) for label in self._labels]
 
@@ -75,8 +74,8 @@ class Client:
 
     def decrypt(self, sums: Sequence[bytes]) -> list[int]:
         """Decrypt the server's sums, each the samples of one class over all clients, and round
-        them, as their noise would reveal the key. Raise ProtocolError if a sum is not nearly a
-        whole number."""
+        them, as their noise would reveal the key. Raise ProtocolError for a sum that is not nearly
+        whole."""
         return [self._key.decrypt(ciphertext) for ciphertext in sums]
 
     def _zeros(self, differences: Sequence[bytes]) -> list[int]:
@@ -118,9 +117,9 @@ class Server:
         random.SystemRandom().shuffle(self._masks)
 
     def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """Keep a client's encrypted counts under the random placeholders of its labels, and return
-        these. `positions` are the labels' places in the server's list; ProtocolError if they repeat
-        or do not exist."""
+        """Keep a client's encrypted counts under the random placeholders of its labels; return
+        these. `positions` are the labels' places in the server's list; ProtocolError if they do not
+        fit."""
         if len(set(positions)) < len(pairs) or not set(positions) <= set(range(len(self._masks))):
             raise ProtocolError(
                 f"a client with {len(pairs)} labels answers with {len(set(positions))} different "
@@ -162,8 +161,8 @@ class Exchange:
 
     @classmethod
     def begin(cls, counts: Sequence[Sequence[int]], classes: int, sent: RecordSent) -> Exchange:
-        """Create the clients with these label counts and one key pair, and the server with its
-        public half."""
+        """Create clients with these label counts and one key pair, and the server with its public
+        half."""
         key = new_key()
         sent("keys", len(key), to="client", copies=len(counts) - 1)
         clients = [Client(key, row) for row in counts]
@@ -194,8 +193,8 @@ class Exchange:
         self.server.draw_placeholders()
 
     def map_labels(self) -> None:
-        """Let each client learn the placeholders of its labels, and the server keep its counts
-        under them."""
+        """Let clients learn the placeholders of their labels, under which the server keeps
+        counts."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             positions = [client.position(self._differences(pair.label)) for pair in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))
@@ -204,8 +203,8 @@ class Exchange:
             client.learn(masks)
 
     def count(self) -> None:
-        """Set `counts` to the number of samples of each placeholder: the server adds, the first
-        client decrypts."""
+        """Set `counts`, the samples of each placeholder: the server adds, the first client
+        decrypts."""
         sums = self.server.sums()
         for ciphertext in sums.values():
             self.sent("sums", len(ciphertext), to="clients")

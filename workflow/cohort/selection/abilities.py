@@ -37,8 +37,7 @@ class Probing(Screening):
 
 
 class Skipping(ABC):
-    """Lets a selector gather its needs before choosing in some rounds only; in others its view has
-    no reports of them."""
+    """Lets a selector gather its needs before choosing in some rounds only."""
 
     @abstractmethod
     def asks(self, state: State, view: View) -> bool:
@@ -69,14 +68,12 @@ class MetricRecording(ABC):
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
-        """The selector's metrics of a round, by name, from what `select` received and the cohort it
-        chose."""
+        """The selector's metrics of a round, by name, given what `select` received and returned."""
 
 
 class Weighing(ABC):
     """Lets a selector publish its probabilities, which are recorded in every round for overlapping
-    and for other clients if a partition makes some overlap. The selector is not told which clients
-    overlap."""
+    and for other clients, if any overlap. It is not told which clients overlap."""
 
     @abstractmethod
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:

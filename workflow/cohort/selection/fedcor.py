@@ -90,8 +90,8 @@ class FedCor(Selector, Skipping):
         return after
 
     def _with_newest_change(self, state: State, view: View) -> State:
-        """The state with the change of losses since the last round and the points fitted again, if
-        both losses are known."""
+        """The state with the newest change of losses and refitted points, if both losses are
+        known."""
         after = {name: array.copy() for name, array in state.items()}
         losses = view.reports.get("candidate_loss")
         if losses is None or np.isnan(state["losses"]).all():

@@ -14,8 +14,7 @@ from cohort.selection.selector import Reports, Selector, State, View
 @dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
     """Chooses the candidates whose local models had the highest loss on the reserved test samples
-    when they were last evaluated. Clients that were never evaluated come first; ties are broken at
-    random."""
+    when they were last evaluated. Others come first; ties are broken at random."""
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})

@@ -106,8 +106,8 @@ class Peco(Selector, Weighing):
         return scores
 
     def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The probabilities of one round from the clients' scores; equal ones if no two clients
-        were evaluated yet."""
+        """The probabilities of one round, by the clients' scores; equal before two are
+        evaluated."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))

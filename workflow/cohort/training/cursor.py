@@ -75,8 +75,7 @@ class Cursor:
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
         """Begin a round, or resume the interrupted one: return a new ledger for its costs and
-        metrics, with the seconds that the round took before. `costs` are recorded even if they are
-        zero."""
+        metrics, with the seconds that the round took before. `costs` are recorded even if zero."""
         seconds = {
             name: float(value) for name, value in strip_prefix(self._saved, "seconds/").items()
         }
@@ -88,8 +87,7 @@ class Cursor:
         self._saved, self._works = {}, []
 
     def next_call(self) -> ResumableCall:
-        """Begin the next call of a trainer in this round, with what a checkpoint holds of that
-        call."""
+        """Begin the next call of a trainer in this round, with what a checkpoint holds of it."""
         work = ResumableCall(self, strip_prefix(self._saved, f"work{len(self._works)}/"))
         self._works.append(work)
         return work

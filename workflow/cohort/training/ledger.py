@@ -79,8 +79,7 @@ class Ledger:
     @contextlib.contextmanager
     def timed_scoring(self) -> Iterator[None]:
         """Count the processor time of the block, in which the server chooses clients or learns from
-        their reports. The block is so short that other processes would disturb the time on a
-        clock."""
+        reports: it is so short that other processes would disturb the time on a clock."""
         started = time.thread_time()
         try:
             yield

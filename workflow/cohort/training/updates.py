@@ -34,13 +34,11 @@ class Updates:
         return self.sizes / self.sizes.sum()
 
     def mean(self, shares: Tensor) -> Weights:
-        """The sum of the weights over clients, weighted by `shares`; integer buffers are
-        rounded."""
+        """The sum over clients, weighted by `shares`; integer buffers are rounded."""
         return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
 
     def distances(self, weights: Weights) -> Tensor:
-        """The norm of each client's difference to these weights (client), over all floating
-        tensors."""
+        """The norm of each client's difference to these weights, over all floating tensors."""
         norms = [
             _row_norms(rows, weights[name])
             for name, rows in self.weights.items()

@@ -52,8 +52,7 @@ class Augmentation(Component):
             raise ValueError(f"needs images, not samples of shape {shape}")
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        """Augment images with values in [0, 1]. Each image has a row of `numbers`, float64 and
-        uniform in [0, 1)."""
+        """Augment images with values in [0, 1]. Each has a row of `numbers`, uniform in [0, 1)."""
         raise NotImplementedError
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:

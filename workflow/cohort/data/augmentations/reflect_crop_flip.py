@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectCropFlip(Augmentation):
-    """Crop and flip with a border of 4 reflected pixels, as NIID-Bench and so PECO augment
-    CIFAR-10."""
+    """Crop and flip CIFAR-10 as NIID-Bench and PECO do: with a border of 4 reflected pixels."""
 
     name: ClassVar[str] = "reflect-crop-flip"
     numbers: ClassVar[int] = 3

@@ -15,8 +15,8 @@ FILE = "arrays.npz"
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays(Parser):
-    """Parses `x_train`, `y_train`, `x_test` and `y_test` of an .npz, whole numbers; labels count
-    from 0."""
+    """Parses an .npz of whole numbers: `x_train`, `y_train`, `x_test` and `y_test`, labels from
+    0."""
 
     name: ClassVar[str] = "arrays"
 

@@ -17,8 +17,7 @@ PARTS = ("Training", "Testing")
 
 @dataclass(frozen=True, kw_only=True)
 class BrainTumorMri(Parser):
-    """Parses Kaggle's magnetic resonance images of brain tumors, JPEG files of any size, resized to
-    32x32 pixels."""
+    """Parses Kaggle's JPEG images of brain tumors, of any size, resized to 32x32 pixels."""
 
     name: ClassVar[str] = "brain-tumor-mri"
     side: ClassVar[int] = 32
@@ -40,7 +39,7 @@ class BrainTumorMri(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class BrainTumorMri224(BrainTumorMri):
-    """Parses Kaggle's magnetic resonance images of brain tumors, resized to 224x224 pixels."""
+    """Parses Kaggle's JPEG images of brain tumors, resized to 224x224 pixels."""
 
     name: ClassVar[str] = "brain-tumor-mri-224"
     side: ClassVar[int] = 224

@@ -60,8 +60,7 @@ Spoken = dict[str, list[str]]
 
 
 def text_by_role(path: Path) -> dict[str, str]:
-    """Read Project Gutenberg's Shakespeare: the lines of each role of a play, joined into one
-    text."""
+    """Read Gutenberg's Shakespeare: the lines of each role of a play, joined into one text."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
@@ -87,8 +86,7 @@ def user_of(title: str, role: str) -> str:
 
 
 def role_of(user: str) -> str:
-    """The role in LEAF's user name, which begins with the play; ValueError if it begins with no
-    play."""
+    """The role in LEAF's user name, which begins with the play; ValueError if no play fits."""
     for play in PLAYS:
         if user.startswith(f"{play}_"):
             return user.removeprefix(f"{play}_")

@@ -18,9 +18,8 @@ from cohort.data.split import Blocks, Split
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """Parses any set of MedMNIST+: its `file`, with images resized to `side` pixels if they have
-    others. Gray images become RGB, because the papers that use them train networks for color
-    images."""
+    """Parses any set of MedMNIST+, with images resized to `side` pixels if they have others. Gray
+    images become RGB, because the papers that use them train networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False

@@ -28,8 +28,7 @@ class Mnist(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class FashionMnist(Mnist):
-    """Parses Fashion-MNIST: 70,000 pictures of clothes, in files of the same names and format as
-    MNIST."""
+    """Parses Fashion-MNIST: 70,000 pictures of clothes, in files like those of MNIST."""
 
     name: ClassVar[str] = "fashion-mnist"
 

@@ -67,8 +67,7 @@ class ShakespeareCsv(Parser):
 def _splits(
     pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE
 ) -> tuple[Split, Split]:
-    """The training and test samples of texts: all windows of 80 characters and the next one, users
-    sorted by name."""
+    """Training and test samples: all windows of 80 characters and the next one, by user name."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):

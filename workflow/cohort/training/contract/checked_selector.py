@@ -48,8 +48,7 @@ class CheckedSelector:
         return isinstance(self.selector, Allocating)
 
     def asks(self, state: State, view: View) -> bool:
-        """Whether needs are gathered before choosing in this round: always unless the selector
-        skips some."""
+        """Whether needs are gathered before choosing in this round: always unless skipped."""
         if not isinstance(self.selector, Skipping):
             return True
         return bool(self.selector.asks(_read_only_state(state), _read_only_view(view)))
@@ -178,8 +177,7 @@ def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarr
 
 
 def _check_state(answer: Any, method: str) -> State:
-    """Check the selector's state that a method returned, arrays of numbers by name, and return
-    it."""
+    """Check a selector's state that a method returned, arrays of numbers by name; return it."""
     if not isinstance(answer, Mapping):
         raise WrongAnswer(f"{method} returned {answer!r:.80}, not arrays by name")
     for name, array in answer.items():

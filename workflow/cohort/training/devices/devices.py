@@ -20,8 +20,7 @@ class Speeds:
 
 @dataclass(frozen=True, kw_only=True)
 class Devices(NameEncoded):
-    """The devices on which clients train. This base class knows nothing of them, and simulates no
-    time."""
+    """The devices on which clients train. This base class simulates no time."""
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds | None:
         """The speeds of all clients, which stay the same in all rounds; None without a simulation.

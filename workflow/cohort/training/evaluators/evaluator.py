@@ -47,16 +47,14 @@ class Evaluator(Component):
         return True
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError if this evaluator cannot evaluate the cell, whose settings ask for
-        it."""
+        """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
 
     def samples(self, counts: SampleCounts) -> float:
         """Estimate on how many samples models are evaluated each time, all models together."""
         return counts.test
 
     def plan(self, cell: Cell) -> int | str:
-        """The rounds that this evaluator evaluates, in the format of the setting `evaluate_every`;
-        0 for none."""
+        """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
         plan: int | str = getattr(cell.settings, self.setting)
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 

@@ -63,8 +63,8 @@ def load(
 ) -> tuple[RunState, Weights] | None:
     """Load the state and the cursor of this cell's checkpoint, or of the previous one, which then
     takes its place; None if neither can be used. A file that is damaged, of another cell, or of
-    another form than `like`, the state before the first round, is not used, and a printed line says
-    so."""
+    another form than `like`, the state before the first round, is passed over with a printed
+    line."""
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
@@ -167,7 +167,7 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Convert arrays to tensors; one that is read-only is copied, because PyTorch has no such
+    """Convert arrays to tensors; one that is read-only is copied, as PyTorch has no such
     tensors."""
     return {
         name: torch.from_numpy(np.require(array, requirements="W"))

@@ -43,8 +43,7 @@ class LogLines:
 
 @contextmanager
 def progress_display(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a live bar if the output is a terminal, else print lines; yield the function to call
-    after each round."""
+    """Show a live bar on a terminal, else print lines; yield the function to call every round."""
     if not sys.stdout.isatty():
         yield LogLines(rounds, title)
         return
@@ -54,8 +53,8 @@ def progress_display(rounds: int, title: str) -> Iterator[Watch]:
 
 @contextmanager
 def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a bar in the terminal with the latest evaluation, the speed and the time left; yield the
-    function to call after each round."""
+    """Show a bar with the latest evaluation, the speed and the time left; yield the function to
+    call every round."""
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),

@@ -19,8 +19,7 @@ from cohort.training.job.device import device_name
 
 
 def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
-    """Describe this process's work on a run, which begins or resumes at `from_round`: its versions,
-    device and trainer."""
+    """Describe this process's work on a run, which begins or resumes at `from_round`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     versions = _user_module_versions()
     return {

@@ -103,8 +103,7 @@ class Run:
 
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
-        """Resume a run from the checkpoint at `path`, with the trainer that the checkpoint names,
-        or begin it."""
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
         task = load_task(cell, device)
         set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)

@@ -38,8 +38,7 @@ class Objective(Component):
     """Whether `proximal_term` is added to the loss."""
 
     def label_statistics(self, counts: Tensor) -> Tensor:
-        """One number per class that the loss needs to know of a client, computed once from the
-        client's label counts."""
+        """One number per class that the loss needs of a client, from the client's label counts."""
         return counts
 
     def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:

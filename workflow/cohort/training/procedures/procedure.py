@@ -58,8 +58,7 @@ class Procedure(NameEncoded):
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError if the procedure cannot work with the settings and the strategy of a
-        cell."""
+        """Raise ValueError if the procedure cannot work with a cell's settings and strategy."""
 
     def check_constant(self, cell: Cell) -> None:
         """Raise ValueError if the cell has a learning rate schedule."""
@@ -75,8 +74,7 @@ class Procedure(NameEncoded):
         return self.version()
 
     def usable_trainers(self) -> tuple[str, ...]:
-        """The names of the trainers that can do this procedure's local work with these
-        parameters."""
+        """The trainers that can do the procedure's local work with these parameters, by name."""
         return self.trainers
 
     def scaled(self, share: float) -> Procedure:
@@ -99,8 +97,7 @@ class Procedure(NameEncoded):
 
     @classmethod
     def missing_package(cls) -> str:
-        """The package that the procedure requires and that is not installed; empty if there is
-        none."""
+        """The package that the procedure requires and that is not installed, if any."""
         is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
         return "" if is_here else cls.requires
 
@@ -124,6 +121,5 @@ class Procedure(NameEncoded):
     def rounds(
         self, task: Task, state: RunState, cursor: Cursor | None = None
     ) -> Iterator[RunState]:
-        """Play the rounds that remain and yield the state after each; end early if the run
-        diverges."""
+        """Play the rounds that remain and yield each state; end early if the run diverges."""
         return self.rounds_of(task).run(state, cursor)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 class Merged(NamedTuple):
-    """The result of a server rule: new global weights, the rule's memory, and the metrics it
-    measured."""
+    """A server rule's result: new global weights, its new memory, and the metrics it measured."""
 
     weights: Weights
     memory: Weights

@@ -119,7 +119,7 @@ class Trainer:
     def step_profile(self) -> list[np.ndarray]:
         """Client, step number, loss and accuracy of the batch, and seconds of each local step of
         the last call of `train`, as tables (step, column); none unless the trainer measures
-        that."""
+        them."""
         return []
 
     def _train(
@@ -141,8 +141,7 @@ def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[in
 
 
 def load_finished(resumable: ResumableCall, stacked: Weights) -> tuple[list[Tensor], list[int]]:
-    """Fill in the rows of clients that were done before the interruption; return their losses and
-    steps."""
+    """Fill in the rows of clients done before an interruption; return their losses and steps."""
     saved = resumable.finished
     if not saved:
         return [], []

@@ -34,8 +34,7 @@ Steps = list[tuple[int, np.ndarray]]
 
 
 class NativeTrainer(Trainer):
-    """Takes the serial trainer's steps, but for rounding, by a few calls of native code for each
-    client."""
+    """Takes the serial trainer's steps, but for rounding, in a few calls of native code."""
 
     name: ClassVar[str] = "native"
 
@@ -72,8 +71,7 @@ class NativeTrainer(Trainer):
     def _run(
         self, work: LocalWork, anchor: Weights, trained: np.ndarray, resumable: ResumableCall
     ) -> np.ndarray:
-        """Do one client's work: return the loss of each step, and write the weights to
-        `trained`."""
+        """Do one client's work: return each step's loss, and write the weights to `trained`."""
         planned = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
         if not planned:

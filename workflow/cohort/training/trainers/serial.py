@@ -112,8 +112,7 @@ class SerialTrainer(Trainer):
     def _load_finished(
         self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
-        """Fill in the rows of clients that an interrupted call finished; return their losses and
-        steps."""
+        """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
         return load_finished(resumable, stacked)
 
     def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
@@ -199,8 +198,7 @@ def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
 
 
 def _match_layout(inputs: Tensor) -> Tensor:
-    """Convert images to the memory layout of the convolutions' weights, so that no step converts
-    them."""
+    """Convert images to the memory layout of convolution weights, so that no step does."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 

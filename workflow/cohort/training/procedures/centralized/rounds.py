@@ -40,8 +40,7 @@ class EpochRounds(Rounds):
 
     @abstractmethod
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        """Enter the cohort and the costs of an epoch into the ledger; return its samples as local
-        work."""
+        """Enter an epoch's cohort and costs into the ledger; return its samples as local work."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})

@@ -107,8 +107,7 @@ class ConcatRounds(Rounds):
         return trained
 
     def begin_classifier(self, state: RunState, round: int) -> RunState:
-        """The state with a warm classifier in the first round of stage 2, if the procedure starts
-        warm; else unchanged."""
+        """The state, with a warm classifier if stage 2 begins with this round and starts warm."""
         if not self.procedure.warm or self._round_of_stage_2(round) > 1:
             return state
         network = self.network(round)
@@ -128,8 +127,7 @@ class ConcatRounds(Rounds):
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
-        """Average the networks or the classifier over clients; return all weights after the
-        round."""
+        """Average networks or classifier over clients; return all weights after the round."""
         weights, measured = merge_parts(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)

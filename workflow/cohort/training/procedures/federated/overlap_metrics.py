@@ -14,8 +14,7 @@ OVERLAP_METRICS = {
 
 
 def cohort_overlap(is_overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
-    """The share of a cohort's clients that overlap with others, as a metric; empty if no client of
-    the federation does."""
+    """The share of a cohort that overlaps with other clients, as a metric; empty if nobody does."""
     return (
         {"overlapping_chosen": float(is_overlapping[cohort].mean())} if is_overlapping.any() else {}
     )

@@ -110,15 +110,13 @@ class FederatedRounds(Rounds):
         return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """Gather what a pool's clients report of the global model; return the pool with these
-        reports."""
+        """Gather what a pool's clients report of the global model; return the pool with it."""
         reports = self.needs.gather_before_choosing(state.weights, pool.clients, round, ledger)
         view = replace(pool.view, reports={**pool.view.reports, **reports})
         return pool._replace(view=view, has_model=True)
 
     def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """Train a pool's clients on their first batches; return the pool with how far each
-        moved."""
+        """Train a pool's clients on their first batches; return the pool with their probes."""
         works = self.trainer.work(state.weights, pool.clients, round)
         works = [replace(work, end=self.selector.probe_batches) for work in works]
         probes = Probes(self._train_works(works, state, ledger), self.selector.probe_batches)
@@ -200,8 +198,7 @@ class FederatedRounds(Rounds):
     def wait(
         self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
     ) -> None:
-        """Add the simulated time of the slowest of these clients, with all that it evaluated, to
-        the ledger."""
+        """Add the simulated time of the slowest client, with all that it evaluated."""
         if self.clock.speeds is not None:
             evaluating = self.clock.evaluation_seconds(clients, ledger.evaluations)
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
@@ -257,8 +254,7 @@ class FederatedRounds(Rounds):
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
-        """Train clients by these works, which may be what a probe left of them; return the
-        updates."""
+        """Train clients by these works, which may be what a probe left; return the updates."""
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor.next_call())
         ledger.profile += self.trainer.step_profile()

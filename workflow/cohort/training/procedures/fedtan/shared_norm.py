@@ -29,8 +29,7 @@ Weighting = Callable[[Counts], list[float]]
 
 
 def equal_row_weights(counts: Counts) -> list[float]:
-    """The weight of a row of each client if all rows weigh the same: the statistics are those of
-    all rows (Stratify)."""
+    """The weight of a row of each client if all rows weigh the same (Stratify)."""
     return [1 / sum(counts)] * len(counts)
 
 
@@ -81,8 +80,7 @@ class LockStep:
 
 
 class _RowCounts:
-    """The number of rows that each client has in the present batch, which all layers need to
-    know."""
+    """The number of rows that each client has in the present batch, known to all layers."""
 
     def __init__(self, weighting: Weighting):
         self.weighting = weighting

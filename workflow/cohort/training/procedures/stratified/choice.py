@@ -47,8 +47,7 @@ class Choice:
             yield client, chunk[start:end]
 
     def draw_clients(self, label: int, number: int) -> list[int]:
-        """Draw so many clients for one label (Algorithm 2), each once if there are enough of
-        them."""
+        """Draw so many clients for one label (Algorithm 2), each once if there are enough."""
         available = self.available[label]
         (some,) = np.nonzero(available)
         if number > len(some):
@@ -57,8 +56,7 @@ class Choice:
         return [int(client) for client in self._draw_orders([label])[0][:number]]
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
-        """Draw the order in which the available clients of each label come up, without
-        replacement."""
+        """Draw the order in which each label's available clients come up."""
         weights = self.available[labels]
         with np.errstate(divide="ignore"):
             arrivals = self.rng.standard_exponential(weights.shape) / weights

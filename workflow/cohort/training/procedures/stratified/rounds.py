@@ -186,8 +186,7 @@ def schedule_rng(task: Task, round: int) -> np.random.Generator:
 
 
 def epoch_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
-    """The local work for a trainer that takes an epoch's samples in the order of its label
-    schedule."""
+    """Local work that takes an epoch's samples in the order of the label schedule."""
     return LocalWork(
         client=0, round=round, weights=weights, samples=epoch.samples, lr=lr, in_order=True
     )

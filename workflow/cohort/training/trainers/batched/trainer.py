@@ -100,8 +100,7 @@ class BatchedTrainer(Trainer):
         return (sums / len(indices)).cpu().numpy()
 
     def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights, height: int) -> None:
-        """Set the stack for a round: each client with its own weights, correction and label
-        counts."""
+        """Set each client's row of the stack: its weights, correction and label counts."""
         if height > self.stack.height:
             self.stack = Stack(self.model, self.settings, self.objective, height)
         counts = [
