@@ -24,7 +24,7 @@ PROFILED = "federated-profiled1"
 
 
 def notes(state: RunState) -> dict[str, np.ndarray]:
-    table = np.concatenate(state.history.step_profile)
+    table = np.concatenate(state.history.profile)
     return {name: table[:, index] for index, name in enumerate(PROFILE)}
 
 
@@ -36,7 +36,7 @@ def test_it_takes_the_same_steps_to_the_bit(momentum: float):
     )
     assert fingerprint(plain.weights) == fingerprint(profiled.weights)
     assert plain.history.metrics == profiled.history.metrics
-    assert not plain.history.step_profile
+    assert not plain.history.profile
 
 
 def test_every_step_is_noted_by_hand():
@@ -97,8 +97,8 @@ def test_a_record_brings_the_notes_back():
     history = profiled_history()
     arrays = history.arrays()
     assert arrays["profile/loss"].tolist() == [4, 2, 3, 1, 1]
-    (back,) = History.from_arrays(arrays).step_profile
-    np.testing.assert_array_equal(back, np.concatenate(history.step_profile))
+    (back,) = History.from_arrays(arrays).profile
+    np.testing.assert_array_equal(back, np.concatenate(history.profile))
 
 
 def test_its_name():
@@ -125,4 +125,4 @@ def test_curves_over_steps_show_metrics_of_steps(fields: dict[str, object], sent
 
 def test_a_task_without_the_option_is_not_profiled():
     task: Task = small_task()
-    assert not run(task).history.step_profile
+    assert not run(task).history.profile

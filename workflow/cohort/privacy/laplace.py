@@ -8,4 +8,4 @@ import numpy as np
 
 def add_laplace_noise(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
     """Add noise of scale 1 / epsilon for experiments; who knows the seed can remove it."""
-    return counts + rng.add_laplace_noise(scale=1 / epsilon, size=counts.shape)
+    return counts + rng.laplace(scale=1 / epsilon, size=counts.shape)
