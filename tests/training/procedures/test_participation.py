@@ -11,7 +11,6 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.selection.loss import HighestLoss
 from cohort.training.participation import parse_participation
-from cohort.training.procedures.federated.gathering import scattered
 from tests.training.small_task import run, small_task, train, trainer_of
 
 
@@ -113,9 +112,9 @@ def test_selectors_that_use_losses_cope_with_missing_answers():
 
 
 def test_missing_reports_are_nan():
-    reports = scattered(np.array([1.0, 2.0]), np.array([0, 2]), 3)
+    reports = scatter_rows(np.array([1.0, 2.0]), np.array([0, 2]), 3)
     np.testing.assert_array_equal(reports, [1.0, np.nan, 2.0])
-    rows = scattered(np.ones((1, 2)), np.array([1]), 2)
+    rows = scatter_rows(np.ones((1, 2)), np.array([1]), 2)
     np.testing.assert_array_equal(rows, [[np.nan, np.nan], [1, 1]])
 
 

@@ -16,8 +16,8 @@ SESSION = "--- "  # begins the first line of each process that writes to a log
 
 @contextlib.contextmanager
 def log_output(path: str | Path) -> Iterator[None]:
-    """Append what the block prints to a log. An error in it ends the process with status 1 and one
-    line on the terminal, which is also the last line of the log."""
+    """Append what the block prints to a log. An error in the block ends the process with status 1
+    and one line on the terminal, which is also the last line of the log."""
     path = Path(path)
     try:
         with explain_errors(path):

@@ -32,7 +32,7 @@ def sample_info(info: DatasetInfo) -> dict[str, Any]:
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
-    """What, with the checksums of its files, the digest of prepared data is made from."""
+    """The settings from which, with its files' checksums, a prepared data set's digest is made."""
     identity = {"dataset": dataset} | sample_info(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
         del identity["parser"]

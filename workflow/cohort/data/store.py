@@ -22,7 +22,7 @@ FORMAT = 2
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
     """Read a split of prepared data, its values mapped into memory, and the file's attributes."""
-    with _opened(path) as file:
+    with _open_store(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
         labels = file[f"{split}/labels"][:].astype(np.int64)
@@ -31,13 +31,13 @@ def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
 
 def has_validation(path: str | Path) -> bool:
     """Whether prepared data has validation samples of the publisher."""
-    with _opened(path) as file:
+    with _open_store(path) as file:
         return "validation/labels" in file
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Read training labels, groups (None if there are none) and number of classes, for dealing."""
-    with _opened(path) as file:
+    with _open_store(path) as file:
         return (
             file["train/labels"][:].astype(np.int64),
             _groups(file, "train"),
@@ -46,7 +46,7 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[SealedFile]:
+def _open_store(path: str | Path) -> Iterator[SealedFile]:
     try:
         with explain_errors(path), sealed_hdf5(path) as file:
             if file.attrs["format"] != FORMAT:

@@ -68,7 +68,7 @@ def load(
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
-            state, cursor = _state(file, digest, like, device)
+            state, cursor = _read_state(file, digest, like, device)
         except FileNotFoundError:
             continue
         except Unusable as reason:
@@ -96,7 +96,7 @@ def load_history(path: Path) -> History | None:
     return None
 
 
-def _state(
+def _read_state(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights]:
     header, tensors = _read(path)

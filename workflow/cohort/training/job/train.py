@@ -259,12 +259,12 @@ def _stop_signals() -> Iterator[list[int]]:
 
     with ExitStack() as stack:
         for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(_restore, number, signal.signal(number, note), unless=caught)
+            stack.callback(_restore_handler, number, signal.signal(number, note), unless=caught)
         stack.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, give_up))
         stack.callback(signal.alarm, 0)
         yield caught
 
 
-def _restore(number: int, handler: Any, unless: list[int]) -> None:
+def _restore_handler(number: int, handler: Any, unless: list[int]) -> None:
     if not unless:
         signal.signal(number, handler)

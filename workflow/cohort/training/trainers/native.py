@@ -87,7 +87,7 @@ class NativeTrainer(Trainer):
             started = time.perf_counter()
             losses = np.concatenate([losses, self._train_steps(steps, work, draws)])
             self.steps_at_once = _next_step_count(len(steps), time.perf_counter() - started)
-            resumable.save_if_due(lambda: self._current(losses))  # noqa: B023
+            resumable.save_if_due(lambda: self._current_state(losses))  # noqa: B023
         trained[:] = self.network.weights()
         return losses
 
@@ -137,7 +137,7 @@ class NativeTrainer(Trainer):
         assert coefficients is not None
         return coefficients
 
-    def _current(self, losses: np.ndarray) -> Weights:
+    def _current_state(self, losses: np.ndarray) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""
         return self.network.state() | {"losses": torch.from_numpy(losses)}
 

@@ -78,12 +78,14 @@ class ProfilingTrainer(SerialTrainer):
         self._done = list(resumable.finished.get("profile", torch.empty(0, NOTED)).cpu().unbind())
         return super()._load_finished(resumable, stacked)
 
-    def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
-        collect, done = super()._finished(stacked, losses, steps), self._done
+    def _finished_collector(
+        self, stacked: Weights, losses: list[Tensor], steps: list[int]
+    ) -> Collect:
+        collect, done = super()._finished_collector(stacked, losses, steps), self._done
         return lambda: collect() | {"profile": _table(done)}
 
-    def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
-        return super()._current(optimizer, losses) | {"profile": torch.stack(self._steps)}
+    def _current_state(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
+        return super()._current_state(optimizer, losses) | {"profile": torch.stack(self._steps)}
 
     def _resume_client(self, resumable: ResumableCall, optimizer: LocalOptimizer) -> list[Tensor]:
         if "profile" in resumable.current:

@@ -56,7 +56,7 @@ class SerialTrainer(Trainer):
                 rows[row].copy_(state[name])
             losses.append(own.mean())
             steps.append(len(own))
-            resumable.set_finished(self._finished(stacked, losses, steps))
+            resumable.set_finished(self._finished_collector(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def run(
@@ -99,7 +99,7 @@ class SerialTrainer(Trainer):
             if after_step is not None:
                 after_step()
             losses.append(loss)
-            resumable.save_if_due(lambda: self._current(optimizer, losses))
+            resumable.save_if_due(lambda: self._current_state(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -115,12 +115,14 @@ class SerialTrainer(Trainer):
         """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
         return load_finished(resumable, stacked)
 
-    def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
+    def _finished_collector(
+        self, stacked: Weights, losses: list[Tensor], steps: list[int]
+    ) -> Collect:
         """A function that collects the results of the clients that are finished when it is called,
         named for a checkpoint."""
         return lambda: pack_finished(stacked, losses, steps)
 
-    def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
+    def _current_state(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""
         state = {"losses": torch.stack(losses), "rng/cpu": torch.get_rng_state()}
         if losses[0].is_cuda:

@@ -33,7 +33,7 @@ class NeedGatherer:
         take each of them these `seconds`."""
         everybody = read_only(np.arange(self.task.settings.clients))
         context = ModelEvaluations(self.task, everybody, Ledger(), seconds=seconds)
-        return {need.name: _measured(need, context) for need in self.gathered_at("once")}
+        return {need.name: _measure_need(need, context) for need in self.gathered_at("once")}
 
     def charge_setup(self, ledger: Ledger) -> None:
         """Record what all clients uploaded before the first round."""
@@ -47,10 +47,10 @@ class NeedGatherer:
         needs = self.gathered_at("before")
         context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights, round=round)
         with ledger.timed("selecting"):
-            answers = {need.name: _measured(need, context) for need in needs}
+            answers = {need.name: _measure_need(need, context) for need in needs}
         self._charge(needs, len(pool), ledger)
         clients = self.task.settings.clients
-        return {name: scattered(values, pool, clients) for name, values in answers.items()}
+        return {name: scatter_rows(values, pool, clients) for name, values in answers.items()}
 
     def gather_after_training(
         self,
@@ -76,7 +76,7 @@ class NeedGatherer:
             works=works,
         )
         with ledger.timed("selecting"):
-            answers = {need.name: _measured(need, context) for need in needs}
+            answers = {need.name: _measure_need(need, context) for need in needs}
         self._charge(needs, len(clients), ledger)
         return answers
 
@@ -87,7 +87,7 @@ class NeedGatherer:
                 ledger.sent(need.name, size, to="server", copies=clients)
 
 
-def _measured(need: Need, context: ModelEvaluations) -> np.ndarray:
+def _measure_need(need: Need, context: ModelEvaluations) -> np.ndarray:
     """Measure a need and check the result: numbers, one row for each client that is asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
@@ -99,7 +99,7 @@ def _measured(need: Need, context: ModelEvaluations) -> np.ndarray:
     return answers
 
 
-def scattered(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
+def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
     """Put rows at their positions among `count` rows, NaN in all others."""
     rows = np.full((count, *values.shape[1:]), np.nan)
     rows[positions] = values

@@ -19,7 +19,7 @@ from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.allocating import allocated_samples
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
-from cohort.training.procedures.federated.gathering import NeedGatherer, scattered
+from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.federated.probing import NORM_BYTES, Probes
 from cohort.training.procedures.federated.timing import Clock
 from cohort.training.procedures.federated.transfers import charge_transfers
@@ -124,7 +124,7 @@ class FederatedRounds(Rounds):
         ledger.probe = pool.clients, norms
         ledger.stepped(int(probes.updates.steps.sum()))
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
-        rows = scattered(norms, pool.clients, self.task.settings.clients)
+        rows = scatter_rows(norms, pool.clients, self.task.settings.clients)
         view = replace(pool.view, reports={**pool.view.reports, "probe_norm": rows})
         return pool._replace(view=view, has_model=True, probes=probes)
 
@@ -249,7 +249,7 @@ class FederatedRounds(Rounds):
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
         with ledger.timed("selecting"), ledger.timed_scoring():
             by_need = {
-                need: scattered(values, rows, len(cohort)) for need, values in reports.items()
+                need: scatter_rows(values, rows, len(cohort)) for need, values in reports.items()
             }
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 

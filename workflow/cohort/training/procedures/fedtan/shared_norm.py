@@ -112,7 +112,7 @@ class _SharedNorm(_LayerPerClient):
         # autocast may have rounded the inputs
         full = inputs.to(layer.weight.dtype)
         normalized, mean, variance = _Normalize.apply(full, self.batch.counts, weights, layer.eps)
-        self._track(mean, variance, weights, inputs[0, 0].numel())
+        self._update_running_stats(mean, variance, weights, inputs[0, 0].numel())
         shape = -1, *[1] * (inputs.dim() - 2)
         rows = zip(self.layers, normalized.split(self.batch.counts), strict=True)
         return torch.cat(
@@ -120,7 +120,9 @@ class _SharedNorm(_LayerPerClient):
         )
 
     @torch.no_grad()
-    def _track(self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int) -> None:
+    def _update_running_stats(
+        self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int
+    ) -> None:
         """Move every client's running statistics towards those of the batch, the variance without
         its bias."""
         squares = (
@@ -143,11 +145,11 @@ class _Normalize(torch.autograd.Function):
         ctx: Any, inputs: Tensor, counts: list[int], weights: list[float], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         rows = inputs.split(counts)
-        mean = _combined([_sum(own) for own in rows], weights)
-        centered = [own - _spread(mean, own) for own in rows]
-        variance = _combined([_sum(own.square()) for own in centered], weights)
+        mean = _weighted_sum([_channel_sums(own) for own in rows], weights)
+        centered = [own - _broadcast_channels(mean, own) for own in rows]
+        variance = _weighted_sum([_channel_sums(own.square()) for own in centered], weights)
         scale = (variance + eps).rsqrt()
-        normalized = torch.cat([own * _spread(scale, own) for own in centered])
+        normalized = torch.cat([own * _broadcast_channels(scale, own) for own in centered])
         ctx.save_for_backward(normalized, scale)
         ctx.counts, ctx.weights = counts, weights
         ctx.mark_non_differentiable(mean, variance)
@@ -158,22 +160,26 @@ class _Normalize(torch.autograd.Function):
         normalized, scale = ctx.saved_tensors
         rows = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
         ones = [1.0] * len(rows)
-        direct = _combined([_sum(own) for own, _ in rows], ones)
-        scaled = _combined([_sum(own * values) for own, values in rows], ones)
+        direct = _weighted_sum([_channel_sums(own) for own, _ in rows], ones)
+        scaled = _weighted_sum([_channel_sums(own * values) for own, values in rows], ones)
         gradients = [
-            _spread(scale, own)
-            * (own - weight * (_spread(direct, own) + values * _spread(scaled, own)))
+            _broadcast_channels(scale, own)
+            * (
+                own
+                - weight
+                * (_broadcast_channels(direct, own) + values * _broadcast_channels(scaled, own))
+            )
             for (own, values), weight in zip(rows, ctx.weights, strict=True)
         ]
         return torch.cat(gradients), None, None, None
 
 
-def _sum(rows: Tensor) -> Tensor:
+def _channel_sums(rows: Tensor) -> Tensor:
     """A client's sum over all numbers of each channel."""
     return rows.sum(dim=(0, *range(2, rows.dim())))
 
 
-def _combined(sums: list[Tensor], weights: list[float]) -> Tensor:
+def _weighted_sum(sums: list[Tensor], weights: list[float]) -> Tensor:
     """The weighted sum of what the clients sent."""
     total = sums[0] * weights[0]
     for own, weight in zip(sums[1:], weights[1:], strict=True):
@@ -181,6 +187,6 @@ def _combined(sums: list[Tensor], weights: list[float]) -> Tensor:
     return total
 
 
-def _spread(channels: Tensor, rows: Tensor) -> Tensor:
+def _broadcast_channels(channels: Tensor, rows: Tensor) -> Tensor:
     """A number for each channel, in a shape that fits rows of a batch."""
     return channels.view(-1, *[1] * (rows.dim() - 2))

@@ -35,7 +35,7 @@ from cohort.training.updates import Weights, size_in_bytes
 LABEL_BYTES = 4  # of a placeholder
 
 
-class HandedOn(Rounds):
+class HandoffRounds(Rounds):
     """Base of the procedures in which clients hand the model on to each other."""
 
     costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between", "client_steps")
@@ -48,7 +48,7 @@ class HandedOn(Rounds):
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
 
-    def trained(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
+    def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
         """Train by this work; return the weights after it and its mean loss."""
         with ledger.timed("training"):
             updates = self.trainer.train([work], work.weights, self.cursor.next_call())
@@ -66,7 +66,7 @@ class HandedOn(Rounds):
         charge_transfers(self.task.model, weights, transfers + 1, ledger)
 
 
-class StratifiedSingleRounds(HandedOn):
+class StratifiedSingleRounds(HandoffRounds):
     """Each epoch takes single-sample steps over the scheduled samples. Clients pass on only the
     weights, so that consecutive steps need not be grouped by client."""
 
@@ -85,7 +85,7 @@ class StratifiedSingleRounds(HandedOn):
                 **procedure.schedule_options(),
             )
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
-        weights, loss = self.trained(work, ledger)
+        weights, loss = self.train_work(work, ledger)
         self.charge(weights, epoch.transfers, ledger)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.cohort = np.unique(epoch.clients)
@@ -136,7 +136,7 @@ class StratifiedHybridRounds(Rounds):
     """Epochs of batches, then epochs of single samples, each as in the procedure that has nothing
     else."""
 
-    costs: ClassVar[tuple[str, ...]] = HandedOn.costs
+    costs: ClassVar[tuple[str, ...]] = HandoffRounds.costs
 
     def __init__(self, procedure: StratifiedHybrid, task: Task):
         super().__init__(task)
@@ -154,7 +154,7 @@ class StratifiedHybridRounds(Rounds):
         return part.play(state, round, ledger)
 
 
-class SequentialRounds(HandedOn):
+class SequentialRounds(HandoffRounds):
     """Train all clients in random order, each from the weights of the one before."""
 
     def __init__(self, procedure: Sequential, task: Task):
@@ -166,7 +166,7 @@ class SequentialRounds(HandedOn):
         weights, losses = state.weights, []
         for client in order:
             (work,) = self.trainer.work(weights, [client], round)
-            weights, loss = self.trained(work, ledger)
+            weights, loss = self.train_work(work, ledger)
             losses.append(loss)
         self.charge(weights, len(order) - 1, ledger)
         ledger.cohort = np.array(order)

@@ -19,7 +19,7 @@ class CapturedGraph(NamedTuple):
     output: Tensor
 
 
-class CudaGraphed:
+class CudaGraphFunction:
     """A function of tensors that also changes some tensors in place, captured as a CUDA graph.
 
     On a GPU it is captured once for each combination of argument shapes, then replayed; each call

@@ -12,7 +12,7 @@ from cohort.cell.settings import Settings
 from cohort.training.contract.checked_objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
-from cohort.training.trainers.batched.cuda_graph import CudaGraphed
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.updates import Weights, stack
 
 
@@ -34,7 +34,7 @@ class Stack:
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
         self.classes = len(bias)
         self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
-        self.step = CudaGraphed(self._step, [*self.weights.values(), *self.velocity.values()])
+        self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
 
     def fill(
         self,

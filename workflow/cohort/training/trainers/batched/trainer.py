@@ -76,7 +76,7 @@ class BatchedTrainer(Trainer):
             inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
             targets, weights = self.samples.labels[chosen], shares[step, :height]
             losses[step, :height] = self.stack.step(inputs, targets, weights)
-            resumable.save_if_due(lambda step=step: self._current(step, losses))  # type: ignore[misc]
+            resumable.save_if_due(lambda step=step: self._current_state(step, losses))  # type: ignore[misc]
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
@@ -154,7 +154,7 @@ class BatchedTrainer(Trainer):
             inputs = self.samples.standardized(images)
         return inputs.unflatten(0, chosen.shape)
 
-    def _current(self, step: int, losses: Tensor) -> Weights:
+    def _current_state(self, step: int, losses: Tensor) -> Weights:
         """The state of the stack after a step, for a checkpoint."""
         state = {"steps": torch.tensor(step + 1), "losses": losses}
         state |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
