@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement
-from cohort.selection.oort import Oort
+from cohort.selection.oort import Oort, scale_utilities
 from cohort.selection.selector import Reports, State, View
 
 AUGMENTED = 10  # at least so many times the exploited clients are admitted
@@ -93,7 +93,9 @@ class OortFedScale(Oort):
         positive = np.sort(rewards[rewards > 0])
         clip = positive[min(int(len(positive) * self.clip), len(positive) - 1)]
         recent = np.sqrt(0.1 * np.log(state["round"][0] - 1) / state["last"])
-        utilities = np.abs(scaled(rewards, positive, clip) + recent) * self.slowdowns(state)
+        utilities = np.abs(scale_utilities(rewards, positive, clip) + recent) * self.slowdowns(
+            state
+        )
         return np.maximum(utilities, np.finfo(float).tiny)
 
     def preferred_duration(self, state: State) -> float:
