@@ -137,8 +137,8 @@ def test_how_much_the_accuracy_swings():
         history.add_metrics(round, test_accuracy=accuracy)
     assert of_run(history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
     few = History()
-    few.add(1, test_accuracy=0.1)
-    few.add(2, test_accuracy=0.2)
+    few.add_metrics(1, test_accuracy=0.1)
+    few.add_metrics(2, test_accuracy=0.2)
     assert "test_accuracy_swing" not in of_run(few, 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cohort.models import MODELS
-from cohort.selection.peco import Peco, normalized, similarities
+from cohort.selection.peco import Peco, similarities, to_probabilities
 from cohort.selection.selector import State, View
 from cohort.training.job import checkpoint
 from cohort.training.state import RunState
@@ -88,7 +88,7 @@ def test_probabilities_by_hand():
 def test_extreme_exponents_stay_probabilities():
     result = Peco(tau=5000).round_probabilities(np.array([1.0, 9500, 5000]))
     assert result.tolist() == [0, 1, 0]
-    assert normalized(np.zeros(3)).tolist() == [1 / 3] * 3
+    assert to_probabilities(np.zeros(3)).tolist() == [1 / 3] * 3
     state = {"recent": np.array([[0.0, 1, 0]])}
     view = View(clients=3, cohort=3, sizes=np.ones(3))
     cohort = Peco().select(state, np.arange(3), view, np.random.default_rng(0))

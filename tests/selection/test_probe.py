@@ -19,7 +19,7 @@ from cohort.selection.random import Random
 from cohort.selection.selector import Selector, View
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
@@ -29,7 +29,7 @@ from tests.training.small_task import small_cell, small_task
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
     """The view after a pool was probed: a norm for each of its clients, NaN for all others."""
     return dataclasses.replace(
-        seen, reports={"probe_norm": scattered(norms, pool, len(seen.sizes))}
+        seen, reports={"probe_norm": scatter_rows(norms, pool, len(seen.sizes))}
     )
 
 

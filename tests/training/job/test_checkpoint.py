@@ -197,7 +197,7 @@ def rewritten(
         for name, tensor in group.items()
     } | (tensors or {})
     text = json.dumps(header | changes)
-    save_file(flat, path, {"facts": text, "sha256": checkpoint._sum(text, flat)})
+    save_file(flat, path, {"facts": text, "sha256": checkpoint._checksum(text, flat)})
 
 
 class Bomb:
@@ -227,7 +227,7 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: save_file(
             {"weights/w": torch.ones(2)},
             path,
-            {"facts": "[]", "sha256": checkpoint._sum("[]", {"weights/w": torch.ones(2)})},
+            {"facts": "[]", "sha256": checkpoint._checksum("[]", {"weights/w": torch.ones(2)})},
         ),
         "it cannot be read",
     ),

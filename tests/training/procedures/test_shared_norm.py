@@ -221,13 +221,13 @@ def test_clients_send_a_number_for_each_channel(
 ):
     """Two sums of every client forward and two backward."""
     sent: list[tuple[int, ...]] = []
-    plain = shared_norm._combined
+    plain = shared_norm._weighted_sum
 
     def noted(sums: list[Tensor], weights: list[float]) -> Tensor:
         sent.extend(tuple(own.shape) for own in sums)
         return plain(sums, weights)
 
-    monkeypatch.setattr(shared_norm, "_combined", noted)
+    monkeypatch.setattr(shared_norm, "_weighted_sum", noted)
     layers = [nn.Sequential(nn.BatchNorm2d(5)).double() for _ in COUNTS]
     given = [own.requires_grad_() for own in batches(5, 2, 3)]
     torch.cat(LockStep(layers, weighting)(given)).square().sum().backward()

@@ -23,7 +23,7 @@ from cohort.training.procedures.fedtan import shared_norm
 from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_row_weights
 from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
-    frequencies,
+    label_frequencies,
     schedule_batches,
     schedule_single_samples,
 )
@@ -154,15 +154,15 @@ def test_bytes_of_sums_for_batch_normalization(
     batch of one sample has no statistics, so nothing is sent for it."""
     task = batch(model=normalized_network(), rounds=1)
     data = client_data(task)
-    size = batch_size or int(frequencies(data.counts).sum()) - 1
+    size = batch_size or int(label_frequencies(data.counts).sum()) - 1
     state = run(replace(task, settings=replace(task.settings, batch=size)))
-    sent, plain = [], shared_norm._combined
+    sent, plain = [], shared_norm._weighted_sum
 
     def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
         sent.extend(own.numel() * own.element_size() for own in sums)
         return plain(sums, weights)
 
-    monkeypatch.setattr(shared_norm, "_combined", counted)
+    monkeypatch.setattr(shared_norm, "_weighted_sum", counted)
     scheduled, model = (
         schedule_batches(data, schedule_rng(task, 1), batch=size),
         normalized_network(),
