@@ -67,7 +67,8 @@ def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
 
 
 def root_of(names: Iterable[str], inner: str, called: str) -> str:
-    """The folder in a zip, perhaps empty, that holds the file `inner`."""
+    """The prefix of `inner` among a zip's names, such as a top folder; UserError unless there is
+    one."""
     roots = [
         name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)
     ]

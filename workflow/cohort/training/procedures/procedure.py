@@ -39,7 +39,7 @@ class Workload(NamedTuple):
 
 
 class Overhead(NamedTuple):
-    """Estimated time and traffic of a run beyond local training and its model."""
+    """Estimated time and memory of a run beyond local training and its model."""
 
     seconds: float = 0.0
     megabytes: float = 0.0
@@ -91,8 +91,8 @@ class Procedure(NameEncoded):
         return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate the seconds and megabytes that this procedure takes in a run beyond local
-        training and the model."""
+        """Estimate the seconds and the megabytes of memory that this procedure takes in a run
+        beyond local training and the model."""
         return Overhead()
 
     @classmethod

@@ -16,8 +16,8 @@ TRAINERS: dict[str, type[Trainer]] = {
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, str]:
-    """The name of the trainer to use, and why: the wished one, or the serial one and the reason why
-    the other cannot; the reason is empty if the wish is met.
+    """The name of the trainer to use, and a reason: the wished one and no reason, or the serial one
+    and why the other cannot train.
 
     `auto` wishes for the batched trainer on a GPU and for the native one on a CPU.
     """

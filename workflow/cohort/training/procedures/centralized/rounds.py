@@ -24,8 +24,8 @@ from cohort.training.trainers.serial import SerialTrainer
 
 
 class EpochRounds(Rounds):
-    """Base of procedures whose rounds are epochs of `size` samples each, with one optimizer and
-    learning rate schedule for all of them."""
+    """Base of rounds that are epochs of `size` samples each, with one optimizer and learning rate
+    schedule for all of them."""
 
     def __init__(self, task: Task, size: int):
         super().__init__(task)

@@ -127,7 +127,7 @@ class ConcatRounds(Rounds):
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
-        """Average networks or classifier over clients; return all weights after the round."""
+        """Average networks or classifier over clients, and record metrics; return all weights."""
         weights, measured = merge_parts(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)

@@ -110,7 +110,8 @@ class FederatedRounds(Rounds):
         return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """Gather what a pool's clients report of the global model; return the pool with it."""
+        """Gather what a pool's clients report of the global model; return the pool with these
+        reports."""
         reports = self.needs.gather_before_choosing(state.weights, pool.clients, round, ledger)
         view = replace(pool.view, reports={**pool.view.reports, **reports})
         return pool._replace(view=view, has_model=True)
