@@ -56,7 +56,8 @@ N = TypeVar("N", bound=NameEncoded)
 
 
 def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
-    """Build the component of a catalog that a name describes. Error messages call it a `kind`."""
+    """Build the component that a name describes. Errors call the name a `kind`, as in
+    `partition`."""
     if len(text) > LONGEST:
         raise UserError(
             f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "

@@ -61,7 +61,7 @@ class NeedGatherer:
         seconds: np.ndarray | None = None,
         works: Sequence[LocalWork] = (),
     ) -> dict[str, np.ndarray]:
-        """Gather what is to be known of the clients that answered, by need: one row each. They
+        """Gather what the selector needs of the clients that answered, by need: one row each. They
         began with these weights and took these `seconds` for their `works`."""
         needs = self.gathered_at("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
