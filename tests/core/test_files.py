@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 
 from cohort.core import files
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
-from cohort.core.files import clamp_times, code_hash, replacing, write_text
+from cohort.core.files import atomic_write, clamp_times, code_hash, write_text
 from cohort.core.hdf5 import new_hdf5
 
 GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
@@ -47,7 +47,7 @@ def hdf5(path: Path, parts: int, size: int) -> None:
 
 
 def copy(path: Path) -> None:
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         shutil.copyfile(subprocess.__file__, temporary)
 
 
@@ -76,7 +76,7 @@ def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
     with (
         limited(1000),
         pytest.raises(FileAccessError, match="grows beyond"),
-        replacing(path) as temporary,
+        atomic_write(path) as temporary,
     ):
         save_file({"weights": torch.zeros(1000)}, temporary)
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import yaml
 
 from cohort.core import user_files
 from cohort.core.errors import UserError
-from cohort.core.files import replacing, sha256, write_text
+from cohort.core.files import atomic_write, sha256, write_text
 from cohort.data.intake import list_classes, read_user_data
 from cohort.data.parsers.arrays import FILE
 from cohort.plan import load
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
         options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
     )
     stored = user_files.folder() / "data" / f"{name}.npz"
-    with replacing(stored) as temporary:
+    with atomic_write(stored) as temporary:
         np.savez(temporary, **samples.parts)  # type: ignore[arg-type]
     x_train, x_test = samples.parts["x_train"], samples.parts["x_test"]
     file = {"source": f"file:{stored}", "bytes": stored.stat().st_size, "sha256": sha256(stored)}

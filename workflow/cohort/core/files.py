@@ -18,7 +18,9 @@ CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage 
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
+def atomic_write(
+    path: str | Path, *, sync: bool = True, keep: Path | None = None
+) -> Iterator[Path]:
     """Yield a temporary path: what the block writes there is synced and renamed to `path` if the
     block succeeds, else removed. A previous file is first renamed to `keep`, if given."""
     path = Path(path)
@@ -61,7 +63,7 @@ def relative_path(path: str | Path) -> str:
 
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
     """Write a small text file atomically."""
-    with replacing(path, sync=sync) as temporary:
+    with atomic_write(path, sync=sync) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

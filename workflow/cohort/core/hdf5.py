@@ -19,7 +19,7 @@ from typing import IO, Any
 import h5py
 import numpy as np
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
@@ -32,7 +32,7 @@ UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
     """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
     succeeds."""
-    with replacing(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
+    with atomic_write(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
         try:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file

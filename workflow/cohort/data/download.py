@@ -74,7 +74,7 @@ def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
 
 def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a local file; `called` names it in error messages."""
-    with files.replacing(target) as temporary:
+    with files.atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
             check_packed(file, path, called)
             unpack(path, file.member, file.bytes, temporary, called)
@@ -102,7 +102,7 @@ def _copy_given(file: RawFile, named: str, target: Path) -> None:
     path = Path(named).expanduser()
     if not path.exists():
         raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
-    with files.replacing(target) as temporary:
+    with files.atomic_write(target) as temporary:
         copy_or_pack(path, temporary)
         check_content(file, temporary, named)
     print(f"taken from data_paths: {path}")
@@ -130,7 +130,7 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
     if file.is_archive:
         _copy_or_unpack(file, _fetch_archive(file, url), target, url)
         return
-    with files.replacing(target) as temporary:
+    with files.atomic_write(target) as temporary:
         fetch(url, temporary)
         check_content(file, temporary, url)
 
@@ -142,7 +142,7 @@ def _fetch_archive(file: RawFile, url: str) -> Path:
     path = folder / file.source_name
     with _hold_lock(folder.with_suffix(".lock")):
         if not _is_complete(file, path):
-            with files.replacing(path) as temporary:
+            with files.atomic_write(path) as temporary:
                 fetch(url, temporary)
                 check_packed(file, temporary, url)
     return path

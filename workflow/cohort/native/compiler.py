@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cohort.core.cache import cache_folder
 from cohort.core.errors import UserError
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.lazy import lazy
 from cohort.native.target import Target
 
@@ -72,7 +72,7 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
             return code
     code = _compile(text(), target)
     with contextlib.suppress(OSError, UserError):
-        with replacing(file, sync=False) as temporary:
+        with atomic_write(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)
         _forget_oldest(file.parent)
     return code

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.errors import FileAccessError, UserError, explain_errors
-from cohort.core.files import replacing, sha256
+from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 
@@ -34,7 +34,7 @@ def write_metrics(
 ) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
     both; `sources` is a hash of the files that they were collected from, if it is of use."""
-    with replacing(file) as temporary:
+    with atomic_write(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
     header = {**experiment, PARQUET_SHA256: checksum} | ({SOURCES: sources} if sources else {})

@@ -40,7 +40,7 @@ class Evaluation(NamedTuple):
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
-def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
+def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
     """Split indices of samples into batches for evaluation."""
     return indices.split(evaluation_batch_size(samples.values.shape[1:]))
 
@@ -130,7 +130,7 @@ def _outputs(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, plain: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches of the indices, each with the model's outputs for these samples."""
-    parts = chunks(samples, indices)
+    parts = evaluation_batches(samples, indices)
     computed = None if plain else predict(model, weights, samples, indices)
     if computed is not None:
         yield from zip(parts, computed.split([len(part) for part in parts]), strict=True)

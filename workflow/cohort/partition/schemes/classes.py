@@ -48,7 +48,9 @@ class Classes(Scheme):
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         classes = int(pool.labels.max()) + 1
         parts: list[Parts] = [[] for _ in range(clients)]
-        holders_of = holders(classes, clients, self.k, self.assigned_classes(classes, clients), rng)
+        holders_of = draw_holders(
+            classes, clients, self.k, self.assigned_classes(classes, clients), rng
+        )
         for label, holding in enumerate(holders_of):
             samples = rng.permutation(np.flatnonzero(pool.labels == label))
             if len(samples) < len(holding):
@@ -61,7 +63,7 @@ class Classes(Scheme):
         return [np.concatenate(part) for part in parts]
 
 
-def holders(
+def draw_holders(
     categories: int, clients: int, most: int, block: int, rng: np.random.Generator
 ) -> list[list[int]]:
     """Draw the clients that hold each category (class or domain).

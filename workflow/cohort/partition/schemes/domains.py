@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
-from cohort.partition.schemes.classes import holders
+from cohort.partition.schemes.classes import draw_holders
 from cohort.partition.schemes.dirichlet import Dirichlet
 
 
@@ -38,7 +38,7 @@ class Domains(Scheme):
         domains = int(groups.max()) + 1
         samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
         parts: list[Parts] = [[] for _ in range(clients)]
-        for domain, holding in enumerate(holders(domains, clients, self.d, 1, rng)):
+        for domain, holding in enumerate(draw_holders(domains, clients, self.d, 1, rng)):
             samples = samples_of[domain]
             if len(samples) < len(holding):
                 raise ValueError(

@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.records.history import History
 from cohort.training.job.checkpoint_header import header_of
 from cohort.training.job.lease import PREVIOUS
@@ -53,7 +53,7 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
             "sessions": state.sessions,
         }
     )
-    with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
+    with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
         metadata = {"facts": header, "sha256": _checksum(header, tensors)}
         safetensors.torch.save_file(tensors, temporary, metadata)
 

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.locks import is_locked, lock
 
 LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
@@ -32,7 +32,7 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
 def publish(finished: Path, record: str | Path) -> None:
     """Put a finished record in its place in one step, as a link or a copy, replacing any that is
     there. The original stays until the driver deletes it."""
-    with replacing(record) as temporary:
+    with atomic_write(record) as temporary:
         try:
             os.link(finished, temporary)
         except OSError:

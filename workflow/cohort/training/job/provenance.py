@@ -18,7 +18,7 @@ from cohort.core.shipped import IS_INSTALLED
 from cohort.training.job.device import device_name
 
 
-def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
+def describe_session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """Describe this process's work on a run, which begins or resumes at `from_round`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     versions = _user_module_versions()

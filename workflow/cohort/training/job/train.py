@@ -35,7 +35,7 @@ from cohort.training.job.lease import (
 from cohort.training.job.loading import load_task
 from cohort.training.job.precision import set_up
 from cohort.training.job.progress import LogLines, Watch, progress_text
-from cohort.training.job.provenance import provenance, session
+from cohort.training.job.provenance import describe_session, provenance
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -114,7 +114,7 @@ class Run:
         task = replace(task, trainer=trainer)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
-        state.sessions.append(session(device, task.trainer, state.round))
+        state.sessions.append(describe_session(device, task.trainer, state.round))
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)

@@ -16,7 +16,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from cohort.data.samples import Samples
 from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import ResumableCall, strip_prefix
-from cohort.training.evaluation import chunks
+from cohort.training.evaluation import evaluation_batches
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -87,7 +87,7 @@ class BatchedTrainer(Trainer):
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         self.model.eval()
         sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
-        for chunk in chunks(samples, indices):
+        for chunk in evaluation_batches(samples, indices):
             inputs, targets = samples.inputs(chunk), samples.labels[chunk]
 
             def loss(
