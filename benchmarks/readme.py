@@ -114,9 +114,7 @@ def _fedentopt() -> Iterator[Result]:
             partition = partitions[result.labels["partition"]]
             what = f"{titles[strategy]}, CIFAR-10, LeNet-5, {partition}"
             numbers = 100 * result.paper.value, 100 * result.sample.mean
-            yield Result(
-                "FedEntOpt, Table I", what, result.sample.n, *numbers, result.verdict
-            )
+            yield Result("FedEntOpt, Table I", what, result.sample.n, *numbers, result.verdict)
 
 
 def _ucb() -> Iterator[Result]:

@@ -42,7 +42,7 @@ from cohort.training.devices.trace import Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
-from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.schedules import SCHEDULES, Schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged
@@ -167,7 +167,7 @@ def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[s
     if isinstance(selector, Probing):
         asked.append("probe_norm")
     values = np.random.default_rng([13, round]).lognormal(size=len(pool))
-    return {name: scattered(values, pool, 20) for name in asked}
+    return {name: scatter_rows(values, pool, 20) for name in asked}
 
 
 def _invented(need: str, round: int) -> np.ndarray:
