@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.training.devices.devices import Devices, Speeds
@@ -45,7 +45,7 @@ class Trace(Devices):
     @property
     def path(self) -> Path:
         """The CSV file."""
-        return own.subfolder("cohort.training.devices") / f"{self.file}.csv"
+        return user_files.subfolder("cohort.training.devices") / f"{self.file}.csv"
 
     @property
     def table(self) -> np.ndarray:
