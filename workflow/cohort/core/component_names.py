@@ -35,7 +35,7 @@ class NameEncoded(Component):
         for field in _fields(type(self)):
             value = getattr(self, field.name)
             if _is_required(field):
-                words.append(f"{value:g}")
+                words.append(value if isinstance(value, str) else f"{value:g}")
             elif value != field.default:
                 words.append(f"{field.name}{value:g}")
         return "-".join(words)
@@ -102,7 +102,7 @@ def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
     if len(values) < len(required):
         raise ValueError(f"{required[len(values)].upper()} is missing")
     arguments = {
-        name: _number(hints[name], fields[name], value)
+        name: _value(hints[name], fields[name], value)
         for name, value in zip(required, values, strict=False)
     }
     for value in values[len(required) :]:
@@ -111,6 +111,15 @@ def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
             raise ValueError(f"'{value}' has no place in it")
         arguments[match[1]] = _number(hints[match[1]], fields[match[1]], match[2])
     return arguments
+
+
+def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
+    """The value of a required field: a number, or a word of letters, digits and underscores."""
+    if hint is not str:
+        return _number(hint, field, text)
+    if not re.fullmatch("[a-z0-9_]+", text):
+        raise ValueError(f"{field.name} is '{text}', which is no word of a-z, 0-9 and _")
+    return text
 
 
 def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:

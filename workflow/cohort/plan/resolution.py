@@ -193,7 +193,7 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
         **(
-            {f"devices:{devices.name}": devices.science}
+            {f"devices:{devices.name}": devices.version()}
             if cell.settings.client_devices != DEFAULTS["client_devices"]
             else {}
         ),

@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import PlannedFile, check_digest, read_plan
+from cohort.cell.planned import PLAN_FIX, PlannedFile, check_digest, read_plan
 from cohort.cell.settings import DEFAULTS, Settings, cell_identity
 from cohort.core.components import Component, build
+from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.partition import Scheme, parse_partition
 from cohort.selection import SELECTORS, Selector
@@ -98,7 +99,12 @@ def cell_of(planned: PlannedFile) -> Cell:
 
 
 def read_cell(file: str | Path) -> Cell:
-    """Read the plan file of a cell. Raise UserError unless its digest is that of its settings."""
+    """Read the plan file of a cell. Raise UserError unless its digest is that of its settings, and
+    its devices are those that it was planned with."""
     planned = read_plan(file)
     check_digest(planned, lambda planned: cell_of(planned).identity())
-    return cell_of(planned)
+    cell = cell_of(planned)
+    devices = cell.client_devices
+    if planned.science.get(f"devices:{devices.name}", devices.version()) != devices.version():
+        raise UserError(f"{file}: client_devices '{devices}' are others by now; {PLAN_FIX}")
+    return cell

@@ -123,7 +123,8 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
             raise ValueError
     except ValueError:
         raise UserError(
-            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to below 1"
+            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to "
+            "below 1"
         ) from None
     scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:

@@ -63,7 +63,8 @@ def _check_weights(after: Any, before: Weights) -> Weights:
     for name, tensor in weights.items():
         if _kind(tensor) != _kind(before[name]):
             raise WrongAnswer(
-                f"apply returned the weights '{name}' as {_tensor_text(tensor)}, not {_tensor_text(before[name])}"
+                f"apply returned the weights '{name}' as {_tensor_text(tensor)}, "
+                f"not {_tensor_text(before[name])}"
             )
     return weights
 
@@ -84,7 +85,8 @@ def _check_memory(after: Any, before: Weights, weights: Weights) -> Weights:
         is_new_number = name not in before and not tensor.dim()
         if _kind(tensor) != _kind(like) and not is_new_number:
             raise WrongAnswer(
-                f"apply returned the memory '{name}' as {_tensor_text(tensor)}, not {_tensor_text(like)}"
+                f"apply returned the memory '{name}' as {_tensor_text(tensor)}, "
+                f"not {_tensor_text(like)}"
             )
     return memory
 

@@ -50,7 +50,8 @@ def tidy(folder: Path, *keep: str) -> None:
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lease on a cell's state folder, after calling `waiting` if another process has it.
 
-    The lease's file is deleted when the block succeeds and stays when it raises, see `was_abandoned`.
+    The lease's file is deleted when the block succeeds and stays when it raises, see
+    `was_abandoned`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with lock(folder / LEASE, waiting):

@@ -76,7 +76,9 @@ class BatchedTrainer(Trainer):
             inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
             targets, weights = self.samples.labels[chosen], shares[step, :height]
             losses[step, :height] = self.stack.step(inputs, targets, weights)
-            resumable.save_if_due(lambda step=step: self._current_state(step, losses))  # type: ignore[misc]
+            resumable.save_if_due(
+                lambda step=step: self._current_state(step, losses)  # type: ignore[misc]
+            )
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
